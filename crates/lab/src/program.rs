@@ -1,6 +1,7 @@
 //! The files of a user's own program, made into a root in the cache.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pagetide_campaign::{ProgramFiles, ProgramPlace};
 use pagetide_kernel::{Freshness, PackageSet, Step};
@@ -32,7 +33,8 @@ pub(crate) fn install(lab: &Lab, files: &ProgramFiles) -> Result<ProgramPlace, L
         folder: files.folder,
         space: files.space,
     };
-    let made = contents.install(&Roots::of(lab.folder()), &|text| lab.say(text))?;
+    let roots = Roots::of(lab.folder()).stopping_by(Arc::clone(&lab.options().stop));
+    let made = contents.install(&roots, &|text| lab.say(text))?;
     Ok(ProgramPlace {
         root: made.root.digest,
         command: made.command,

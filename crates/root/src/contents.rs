@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::oci;
 use crate::path::RootPath;
 use crate::roots::{Root, Roots};
+use crate::runtime::ShellLine;
 use crate::tree::Tree;
 use crate::{LEAST_SPACE, WORK};
 
@@ -55,8 +56,15 @@ pub struct Installation {
 impl Contents {
     /// Makes the root, unless it is there; `say` is told of long steps and of what a user should know.
     pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
-        let folder = self.folder.as_deref().map(|f| RootPath::new(f, WORK));
+        let folder = self
+            .folder
+            .as_deref()
+            .map(|f| RootPath::new(f, WORK))
+            .transpose()?;
         let mut host = Host::here()?;
+        if let Some(folder) = &folder {
+            host = host.starting_in(folder);
+        }
         let mut tree = Tree::default();
         // What is unpacked there must be there when the image is made.
         let spool = roots.spool()?;
@@ -89,20 +97,24 @@ impl Contents {
             None => None,
         };
         let (mut command, mut server) = (self.command.clone(), self.server.clone());
-        for word in [command.first_mut(), server.first_mut()]
-            .into_iter()
-            .flatten()
-        {
-            let path = if is_alone {
-                tree.program(word)?
-            } else {
-                host.program(&mut tree, word)?
-            };
-            *word = path.to_string();
+        for words in [&mut command, &mut server] {
+            if !is_alone {
+                *words = host.command(&mut tree, words)?;
+            } else if let Some(word) = words.first_mut() {
+                *word = tree.program(word)?.to_string();
+            }
         }
         tree.complete()?;
         for note in host.notes() {
             say(note);
+        }
+        let lines = [&command, &server].map(|words| ShellLine::of(words).filter(|_| is_alone));
+        let missing = lines
+            .iter()
+            .flatten()
+            .flat_map(|line| line.missing(&tree, None));
+        for text in missing.chain(host.missing_in_lines(&tree)) {
+            say(&text);
         }
         let words = command.iter().chain(&server);
         for text in words.filter_map(|word| absent(word, &tree)) {
@@ -114,7 +126,7 @@ impl Contents {
             command,
             server,
             input,
-            folder: folder.transpose()?,
+            folder,
             library_folders: host.library_folders().map(str::to_owned).collect(),
         })
     }

@@ -24,6 +24,19 @@ pub enum RootError {
         /// The name as given.
         name: String,
     },
+    /// A wrapper was given in the place of a program.
+    #[error(
+        "{} is a wrapper of {manager}, which chooses a version at each start: give the path of the program itself, which `{ask}` tells",
+        .path.display()
+    )]
+    Wrapper {
+        /// The wrapper.
+        path: PathBuf,
+        /// The program that it belongs to.
+        manager: String,
+        /// What names the program itself.
+        ask: String,
+    },
     /// A root that brings its own programs has not this one.
     #[error(
         "there is no program `{name}` in the root: look for it there, or leave --root out to take it from this machine"
@@ -169,6 +182,9 @@ pub enum RootError {
         /// The reason.
         why: String,
     },
+    /// The user wants no more.
+    #[error("making the program's file system was stopped: the same command begins it anew")]
+    Stopped,
     /// There is no root of this digest.
     #[error(
         "the root {digest} is not in the cache {}: give the program's files again, with `pagetide run … -- COMMAND`",

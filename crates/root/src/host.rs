@@ -15,6 +15,7 @@ use crate::error::{RootError, io};
 use crate::image::MOST;
 use crate::libraries;
 use crate::path::RootPath;
+use crate::runtime::ShellLine;
 use crate::tree::Tree;
 
 /// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
@@ -25,6 +26,12 @@ const MOST_LINKS: usize = 40;
 pub struct Host {
     /// Where relative paths begin.
     pub(crate) here: PathBuf,
+    /// Where they begin inside for a program, whose working folder it is.
+    pub(crate) folder: String,
+    /// Lines of shells that run inside, which may name programs that are not there.
+    pub(crate) lines: Vec<ShellLine>,
+    /// How many wrappers the one is within that is looked at.
+    pub(crate) wrapped: usize,
     /// Folders of programs, as PATH names them.
     pub(crate) path: Vec<PathBuf>,
     /// Folders of libraries, in the order in which they are searched.
@@ -37,6 +44,32 @@ pub struct Host {
     pub(crate) told: BTreeSet<String>,
     /// What a user should know.
     pub(crate) notes: Vec<String>,
+}
+
+/// What is taken of a folder of libraries.
+pub(crate) struct Wants<'a> {
+    /// Whether a file or folder is taken, by its path.
+    pub is_wanted: &'a dyn Fn(&Path) -> bool,
+    /// What is done with a file.
+    pub change: &'a dyn Fn(&Path) -> Change,
+}
+
+/// What is done with a file of a folder of libraries.
+pub(crate) enum Change {
+    /// It is taken as it is.
+    None,
+    /// It is left out.
+    Leave,
+    /// These bytes are taken in its place.
+    Bytes(Vec<u8>),
+}
+
+impl Wants<'_> {
+    /// All of a folder, as it is.
+    pub const ALL: Self = Self {
+        is_wanted: &|_| true,
+        change: &|_| Change::None,
+    };
 }
 
 /// Whether anybody may execute it.
@@ -66,6 +99,9 @@ impl Host {
         all.extend(libraries::DEFAULT.iter().map(PathBuf::from));
         Ok(Self {
             here,
+            folder: WORK.to_owned(),
+            lines: Vec::new(),
+            wrapped: 0,
             path: folders("PATH"),
             libraries: all,
             alone: false,
@@ -79,6 +115,13 @@ impl Host {
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
+        self
+    }
+
+    /// The same for a program that starts in this folder inside.
+    #[must_use]
+    pub fn starting_in(mut self, folder: &RootPath) -> Self {
+        folder.as_str().clone_into(&mut self.folder);
         self
     }
 
@@ -145,8 +188,64 @@ impl Host {
         Ok(place)
     }
 
+    /// Adds what is wanted of a folder of libraries, at `place` or else where it lies here; links with the files that they lead to.
+    pub(crate) fn library(
+        &mut self,
+        tree: &mut Tree,
+        folder: &Path,
+        place: Option<&RootPath>,
+        wants: &Wants<'_>,
+    ) -> Result<(), RootError> {
+        let (place, real) = match place {
+            Some(place) => (tree.folder(place)?, folder.to_owned()),
+            None => take(tree, folder)?,
+        };
+        let mut folders = vec![(real, place)];
+        while let Some((folder, place)) = folders.pop() {
+            for path in sorted(&folder)? {
+                if !(wants.is_wanted)(&path) {
+                    continue;
+                }
+                let metadata = fs::symlink_metadata(&path).map_err(io("reading", &path))?;
+                let inside = place.join(text(path.file_name().map_or(&path, Path::new))?)?;
+                if metadata.is_symlink() {
+                    // What leads nowhere here leads nowhere inside.
+                    if fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+                        let (_, real) = take(tree, &path)?;
+                        self.close_if_elf(tree, &real)?;
+                    }
+                } else if metadata.is_dir() {
+                    let inside = tree.folder(&inside)?;
+                    folders.push((path, inside));
+                } else if metadata.is_file() {
+                    match (wants.change)(&path) {
+                        Change::None => {
+                            add(tree, &inside, &path, &metadata)?;
+                            self.close_if_elf(tree, &path)?;
+                        }
+                        Change::Leave => {}
+                        Change::Bytes(bytes) => {
+                            tree.bytes(&inside, &bytes)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the libraries that a file of a library needs, if it is ELF. One that is not here is not loaded here either.
+    pub(crate) fn close_if_elf(&mut self, tree: &mut Tree, path: &Path) -> Result<(), RootError> {
+        if is_elf(path)? {
+            let notes = self.notes.len();
+            self.close(tree, path, false)?;
+            self.notes.truncate(notes);
+        }
+        Ok(())
+    }
+
     /// What a path leads to on this machine.
-    fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
+    pub(crate) fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
         let host = self.here.join(path);
         let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
         Ok((host, metadata))
@@ -168,12 +267,7 @@ fn below(
     place: &RootPath,
     programs: &mut Vec<PathBuf>,
 ) -> Result<(), RootError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(host).map_err(io("reading", host))? {
-        found.push(entry.map_err(io("reading", host))?.path());
-    }
-    found.sort();
-    for path in found {
+    for path in sorted(host)? {
         let name = path.file_name().map_or(path.as_path(), Path::new);
         let inside = place.join(text(name)?)?;
         let metadata = fs::symlink_metadata(&path).map_err(io("reading", &path))?;
@@ -193,8 +287,18 @@ fn below(
     Ok(())
 }
 
+/// What a folder holds, in the order of names.
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io("reading", folder))? {
+        found.push(entry.map_err(io("reading", folder))?.path());
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Adds a file of this machine at a path inside.
-fn add(
+pub(crate) fn add(
     tree: &mut Tree,
     place: &RootPath,
     host: &Path,

@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_system::child::{self, Failure, Limits};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 use sha2::{Digest, Sha256};
 
@@ -27,8 +29,13 @@ fn fault(why: impl Into<String>) -> RootError {
     RootError::Image { why: why.into() }
 }
 
+/// What an image in the making may take: an hour is far beyond what the largest takes on the slowest disk.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// Most output of `mke2fs` that is read.
+const MOST_OUTPUT: usize = 64 << 10;
+
 fn mke2fs() -> Command {
-    let mut command = Command::new("mke2fs");
+    let mut command = child::command("mke2fs");
     command
         .env_clear()
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
@@ -36,17 +43,20 @@ fn mke2fs() -> Command {
         .env("TZ", "UTC")
         .env("MKE2FS_CONFIG", "/dev/null")
         .env("SOURCE_DATE_EPOCH", EPOCH_SECONDS.to_string())
-        .env("E2FSPROGS_FAKE_TIME", EPOCH_SECONDS.to_string())
-        .stdin(Stdio::null());
+        .env("E2FSPROGS_FAKE_TIME", EPOCH_SECONDS.to_string());
     command
+}
+
+fn not_run(why: Failure) -> RootError {
+    match why {
+        Failure::Stopped => RootError::Stopped,
+        why => fault(format!("mke2fs {why}")),
+    }
 }
 
 /// The version of the program that makes images: another may lay out the same files differently.
 pub(crate) fn version() -> Result<String, RootError> {
-    let output = mke2fs()
-        .arg("-V")
-        .output()
-        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+    let output = child::run(mke2fs().arg("-V"), &Limits::QUICK).map_err(not_run)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let first = text.lines().next().unwrap_or_default().trim().to_owned();
     if first.starts_with("mke2fs ") {
@@ -80,6 +90,7 @@ pub(crate) fn make(
     space: Bytes,
     folder: &Path,
     image: &Path,
+    stop: &dyn Fn() -> bool,
 ) -> Result<(), RootError> {
     let used = tree.size();
     if used > MOST {
@@ -90,9 +101,10 @@ pub(crate) fn make(
     }
     let stage = folder.join("stage");
     fs::create_dir(&stage).map_err(io("making", &stage))?;
-    lay_out(tree, &stage)?;
+    lay_out(tree, &stage, stop)?;
     let (size, inodes) = size(tree, space);
-    let made = mke2fs()
+    let mut command = mke2fs();
+    command
         .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-I"])
         .arg(INODE_BYTES.to_string())
         .args(["-U", "70616765-7469-6465-2d70-726f6772616d", "-N"])
@@ -101,9 +113,13 @@ pub(crate) fn make(
         .args(["-E", "hash_seed=70616765-7469-6465-2d70-726f67726101,lazy_itable_init=1,nodiscard,root_owner=0:0", "-d"])
         .arg(&stage)
         .arg(image)
-        .arg(format!("{}k", size.0 >> 10))
-        .output()
-        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+        .arg(format!("{}k", size.0 >> 10));
+    let limits = Limits {
+        time: PATIENCE,
+        output: MOST_OUTPUT,
+        stop,
+    };
+    let made = child::run(&mut command, &limits).map_err(not_run)?;
     if !made.status.success() {
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
         let last = said.trim().lines().last().unwrap_or_default();
@@ -120,9 +136,12 @@ pub(crate) fn make(
 }
 
 /// Copies a tree to a folder of this machine. Only what was just made there is written to: no link is followed.
-fn lay_out(tree: &Tree, stage: &Path) -> Result<(), RootError> {
+fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), RootError> {
     let mut times = Vec::new();
     for (inside, entry) in tree.entries() {
+        if stop() {
+            return Err(RootError::Stopped);
+        }
         let path = stage.join(inside.as_str().trim_start_matches('/'));
         match entry {
             Entry::Folder { .. } => fs::DirBuilder::new()

@@ -21,6 +21,8 @@ mod program;
 mod reader;
 mod resident;
 mod roots;
+mod runtime;
+mod shim;
 mod skeleton;
 mod tool;
 mod tree;

@@ -11,7 +11,7 @@ use crate::program::script;
 use crate::tree::{Entry, Source, Tree};
 
 /// Folders of programs, in the order in which they are searched: those of the PATH that programs find.
-const PATH: [&str; 6] = [
+pub(crate) const PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
     "/usr/sbin",
@@ -88,7 +88,7 @@ impl Tree {
         Ok(())
     }
 
-    fn leads_to_file(&self, path: &str) -> bool {
+    pub(crate) fn leads_to_file(&self, path: &str) -> bool {
         let real = RootPath::new(path, "")
             .ok()
             .and_then(|path| self.follow(&path));
@@ -96,7 +96,11 @@ impl Tree {
     }
 
     /// The bytes of a file, which must be executable if it is a program; nothing where there is none.
-    fn read(&self, path: &RootPath, is_program: bool) -> Option<Result<Vec<u8>, RootError>> {
+    pub(crate) fn read(
+        &self,
+        path: &RootPath,
+        is_program: bool,
+    ) -> Option<Result<Vec<u8>, RootError>> {
         match self.get(&self.follow(path)?)? {
             Entry::File {
                 source, executable, ..

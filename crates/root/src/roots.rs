@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
@@ -24,6 +26,8 @@ const NOTE: &str = "whole";
 #[derive(Clone, Debug)]
 pub struct Roots {
     folder: PathBuf,
+    /// Set when the user wants no more.
+    stop: Arc<AtomicBool>,
 }
 
 /// A root in the cache.
@@ -51,7 +55,15 @@ impl Roots {
     pub fn of(cache: &Path) -> Self {
         Self {
             folder: cache.join("roots"),
+            stop: Arc::default(),
         }
+    }
+
+    /// The same, which makes no image any more once this is set.
+    #[must_use]
+    pub fn stopping_by(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// The root of a tree, with so much free space for what the program writes. Its image is made if it is not there;
@@ -87,7 +99,8 @@ impl Roots {
         let place = work.path().join("root");
         fs::create_dir(&place).map_err(io("making", &place))?;
         let image = place.join(IMAGE);
-        image::make(tree, space, work.path(), &image)?;
+        let stop = || self.stop.load(Ordering::Relaxed);
+        image::make(tree, space, work.path(), &image, &stop)?;
         let reader = File::open(&image).map_err(io("reading", &image))?;
         let (sum, size) = digest_of(&reader).map_err(io("reading", &image))?;
         reader.sync_all().map_err(io("writing", &image))?;

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod images;
+mod interpreters;
 mod limits;
 mod roots;

@@ -1,0 +1,205 @@
+//! What an interpreter needs beside the libraries that its executable names: its own library, and the script with what that loads.
+//!
+//! Nothing is run to find it out: scripts are read for what they load by name. What is loaded by a name that is made up as the script
+//! runs is not found so, and is given with `--dir` or `--file`.
+
+mod imports;
+mod java;
+mod node;
+mod perl;
+mod python;
+mod ruby;
+mod shell;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::RootError;
+use crate::host::Host;
+use crate::path::RootPath;
+use crate::tree::Tree;
+
+pub(crate) use shell::ShellLine;
+
+/// Most bytes of a script that is read for what it loads.
+const MOST_SCRIPT: u64 = 4 << 20;
+
+/// A script as its interpreter finds it.
+struct Script {
+    /// Where it lies inside.
+    inside: RootPath,
+    /// Where it lies here.
+    here: PathBuf,
+    /// What it says; empty for a folder.
+    text: String,
+}
+
+impl Host {
+    /// Adds what an interpreter needs that is started with these words; nothing for other programs.
+    pub(crate) fn runtime(
+        &mut self,
+        tree: &mut Tree,
+        program: &Path,
+        words: &[String],
+    ) -> Result<(), RootError> {
+        let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+        let kind = kind(program).or_else(|| kind(&real));
+        match kind {
+            Some("python") => self.python(tree, program, words),
+            Some("perl") => self.perl(tree, &real, words),
+            Some("node" | "nodejs") => self.node(tree, &real, words),
+            Some("ruby") => self.ruby(tree, &real, words),
+            Some("java") => self.java(tree, &real, words),
+            Some("sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh") => {
+                self.shell(tree, words)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a script, unless it is there; `None` where there is none of this name, here or inside.
+    fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
+        let inside = RootPath::new(word, &self.folder)?;
+        let here = self.here.join(word);
+        let there = |tree: &Tree| {
+            tree.follow(&inside)
+                .is_some_and(|at| tree.get(&at).is_some())
+        };
+        if !there(tree) {
+            match fs::metadata(&here) {
+                Ok(metadata) if metadata.is_dir() => {
+                    self.dir(tree, word, Some(inside.as_str()))?;
+                }
+                Ok(_) => {
+                    self.file(tree, word, Some(inside.as_str()))?;
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+        let bytes = tree.read(&inside, false).transpose()?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Some(Script { inside, here, text }))
+    }
+}
+
+/// The name of a program without a version.
+fn kind(program: &Path) -> Option<&str> {
+    let name = program.file_name()?.to_str()?;
+    Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+/// The text of a file of this machine that may name others; empty for one that cannot be read or is too long for a script.
+fn text_of(path: &Path) -> String {
+    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_SCRIPT);
+    let bytes = if is_short {
+        fs::read(path).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What an interpreter is to run, by its words.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Task {
+    /// Code among the words.
+    code: Vec<String>,
+    /// Modules that options name.
+    modules: Vec<String>,
+    /// The word that names the script.
+    script: Option<String>,
+}
+
+/// Options of an interpreter that are followed by a word.
+struct Options<'a> {
+    /// Those whose word is code.
+    code: &'a [&'a str],
+    /// Those whose word names a module.
+    module: &'a [&'a str],
+    /// Those whose word is something else.
+    other: &'a [&'a str],
+    /// Those after which all words are the script's own.
+    last: &'a [&'a str],
+}
+
+impl Options<'_> {
+    /// Reads the words of an interpreter, up to the script.
+    fn read(&self, words: &[String]) -> Task {
+        let mut task = Task::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                task.script = Some(word.clone());
+                break;
+            }
+            if word == "-" || word == "--" {
+                if word == "--" {
+                    task.script = words.next().cloned();
+                }
+                break;
+            }
+            // `-x` and its word may be one; short options may be run together, `-uc`.
+            let of = |options: &[&str]| {
+                options
+                    .iter()
+                    .any(|option| match option.strip_prefix("--") {
+                        Some(_) => word == option,
+                        None => !word.starts_with("--") && word.ends_with(&option[1..]),
+                    })
+            };
+            let joined = |options: &[&str]| {
+                let mut found = options
+                    .iter()
+                    .filter_map(|option| word.strip_prefix(option));
+                found.find(|rest| !rest.is_empty()).map(str::to_owned)
+            };
+            let (place, options) = if of(self.code) || joined(self.code).is_some() {
+                (&mut task.code, self.code)
+            } else if of(self.module) || joined(self.module).is_some() {
+                (&mut task.modules, self.module)
+            } else {
+                if of(self.other) {
+                    words.next();
+                }
+                continue;
+            };
+            let own = if of(options) { None } else { joined(options) };
+            place.extend(own.or_else(|| words.next().cloned()));
+            if of(self.last) || joined(self.last).is_some() {
+                break;
+            }
+        }
+        task
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_of_an_interpreter_is_told_from_its_options_and_code() {
+        let options = Options {
+            code: &["-c", "--eval"],
+            module: &["-m"],
+            other: &["-W", "-X"],
+            last: &["-c", "-m"],
+        };
+        let task = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            options.read(&words)
+        };
+        let script = |words| task(words).script;
+        assert_eq!(
+            script("-u -W ignore job.py -c x").as_deref(),
+            Some("job.py")
+        );
+        assert_eq!(script("-- -job.py").as_deref(), Some("-job.py"));
+        assert_eq!(task("-uc code job.py").code, ["code"]);
+        assert_eq!(task("-ccode job.py").code, ["code"]);
+        assert_eq!(script("-c code job.py"), None);
+        assert_eq!(task("-m pkg.run job.py").modules, ["pkg.run"]);
+        assert_eq!(task("--eval code job.py").script.as_deref(), Some("job.py"));
+        assert_eq!(task("-"), Task::default());
+    }
+}

@@ -1,0 +1,273 @@
+//! The modules that Python code imports by name, and what of packages comes along for them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::python::compiled;
+use super::text_of;
+use crate::error::RootError;
+use crate::host::{Host, Wants, take};
+use crate::path::RootPath;
+use crate::tree::Tree;
+
+/// Most files of packages that are read for what they import.
+const MOST_FILES: usize = 50_000;
+
+/// Modules that code imports, found where Python would find them.
+pub(super) struct Imports<'a> {
+    library: &'a Path,
+    /// Folders of packages, with those that `.pth` files add.
+    packages: Vec<PathBuf>,
+    /// Files that add folders.
+    adding: Vec<PathBuf>,
+    /// The folder that is searched first, and where it is inside.
+    near: (PathBuf, Option<RootPath>),
+    /// The first part of the name of every module that is imported.
+    named: BTreeSet<String>,
+    left: Vec<String>,
+    found: Vec<Found>,
+    /// Files that may still be read.
+    budget: usize,
+}
+
+/// A module that is not of the standard library.
+struct Found {
+    name: String,
+    path: PathBuf,
+    /// Whether it lies in the folder that is searched first.
+    is_near: bool,
+}
+
+impl<'a> Imports<'a> {
+    /// Nothing yet; `near` is the folder that is searched first, and its place inside.
+    pub fn new(library: &'a Path, packages: &[PathBuf], near: (PathBuf, Option<RootPath>)) -> Self {
+        let mut imports = Self {
+            library,
+            packages: packages.to_vec(),
+            adding: Vec::new(),
+            near,
+            named: BTreeSet::new(),
+            left: Vec::new(),
+            found: Vec::new(),
+            budget: MOST_FILES,
+        };
+        for folder in packages {
+            imports.add_folders(folder);
+        }
+        imports
+    }
+
+    /// Takes note of the folders that the `.pth` files of a folder name. Source: Python, module `site`.
+    fn add_folders(&mut self, folder: &Path) {
+        for path in files(folder) {
+            if path.extension().is_none_or(|ending| ending != "pth") {
+                continue;
+            }
+            let text = text_of(&path);
+            let lines = text.lines().map(str::trim);
+            let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            // A line of code would import what may not come along.
+            if lines.clone().any(|line| line.starts_with("import")) {
+                continue;
+            }
+            if lines.clone().any(|line| folder.join(line).is_dir()) {
+                self.packages
+                    .extend(lines.by_ref().map(|line| folder.join(line)));
+                self.adding.push(path);
+            }
+        }
+    }
+
+    /// Takes note of a module that is imported.
+    pub fn name(&mut self, module: &str) {
+        let first = module.split('.').next().unwrap_or_default().trim();
+        let is_name = !first.is_empty()
+            && first.chars().all(|c| c.is_alphanumeric() || c == '_')
+            && !first.starts_with(|c: char| c.is_ascii_digit());
+        if !is_name || !self.named.insert(first.to_owned()) {
+            return;
+        }
+        self.left.push(first.to_owned());
+        // Of the standard library, which is not read.
+        match first {
+            "turtle" => self.name("tkinter"),
+            "venv" => self.name("ensurepip"),
+            _ => {}
+        }
+    }
+
+    /// Takes note of what code imports by name. What looks so and is text is found nowhere, or comes along for nothing.
+    pub fn scan(&mut self, code: &str) {
+        for line in code.lines() {
+            for part in line.split([';', ':']).map(str::trim) {
+                if let Some(list) = part.strip_prefix("import ") {
+                    for module in list.split(',') {
+                        self.name(module.split_whitespace().next().unwrap_or_default());
+                    }
+                } else if let Some(rest) = part.strip_prefix("from ") {
+                    self.name(rest.split_whitespace().next().unwrap_or_default());
+                }
+            }
+            for call in ["import_module(", "__import__("] {
+                if let Some((_, rest)) = line.split_once(call) {
+                    let literal = rest.trim_start().trim_start_matches(['"', '\'']);
+                    self.name(literal.split(['"', '\'']).next().unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// Looks for what was named, and for what that imports.
+    pub fn follow(&mut self) {
+        while let Some(name) = self.left.pop() {
+            let Some((path, is_near)) = self.locate(&name) else {
+                continue;
+            };
+            self.read(&path);
+            self.found.push(Found {
+                name,
+                path,
+                is_near,
+            });
+        }
+    }
+
+    /// Scans a module's file, or all files of a package.
+    fn read(&mut self, path: &Path) {
+        let mut left = vec![path.to_owned()];
+        while let Some(path) = left.pop() {
+            if path.is_dir() {
+                left.extend(files(&path));
+            } else if path.extension().is_some_and(|ending| ending == "py") && self.budget > 0 {
+                self.budget -= 1;
+                self.scan(&text_of(&path));
+            }
+        }
+    }
+
+    /// Where a module lies, and whether in the folder that is searched first; `None` for one of the standard library, or that is
+    /// nowhere.
+    fn locate(&self, name: &str) -> Option<(PathBuf, bool)> {
+        if let Some(path) = module(&self.near.0, name) {
+            return Some((path, true));
+        }
+        let dynamic = self.library.join("lib-dynload");
+        if module(self.library, name)
+            .or_else(|| module(&dynamic, name))
+            .is_some()
+        {
+            return None;
+        }
+        let of_packages = self.packages.iter().find_map(|folder| module(folder, name));
+        if let Some(path) = of_packages {
+            return Some((path, false));
+        }
+        // A folder without a file of its own is a package as well, if there is no other.
+        let bare = |folder: &Path| Some(folder.join(name)).filter(|path| has_code(path));
+        let of_packages = || self.packages.iter().find_map(|folder| bare(folder));
+        let near = bare(&self.near.0).map(|path| (path, true));
+        near.or_else(|| of_packages().map(|path| (path, false)))
+    }
+
+    /// The first part of the name of every module that is imported.
+    pub fn modules(&self) -> &BTreeSet<String> {
+        &self.named
+    }
+
+    /// Names of the packages that come along, sorted.
+    pub fn packages(&self) -> Vec<String> {
+        let names = self.found.iter().map(|found| found.name.clone());
+        names.collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    /// Adds what was found.
+    pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
+        let wants = Wants {
+            is_wanted: &|path| !path.ends_with(".git"),
+            change: &compiled,
+        };
+        for path in &self.adding {
+            take(tree, path)?;
+        }
+        for found in &self.found {
+            let place = self.near.1.as_ref().filter(|_| found.is_near);
+            let name = found.path.file_name().and_then(|name| name.to_str());
+            let place = match (place, name) {
+                (Some(place), Some(name)) => Some(place.join(name)?),
+                _ => None,
+            };
+            // What was given for that place stays.
+            if place
+                .as_ref()
+                .is_some_and(|place| tree.get(place).is_some())
+            {
+                continue;
+            }
+            if found.path.is_dir() {
+                host.library(tree, &found.path, place.as_ref(), &wants)?;
+            } else {
+                let path = found.path.to_str().unwrap_or_default();
+                host.file(tree, path, place.as_ref().map(RootPath::as_str))?;
+            }
+            if let (false, Some(folder)) = (found.is_near, found.path.parent()) {
+                for path in about(folder, &found.name) {
+                    host.library(tree, &path, None, &wants)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The module of this name in a folder: a package with a file of its own, a file, or a library.
+fn module(folder: &Path, name: &str) -> Option<PathBuf> {
+    let package = folder.join(name);
+    if package.join("__init__.py").is_file() {
+        return Some(package);
+    }
+    let file = folder.join(format!("{name}.py"));
+    if file.is_file() {
+        return Some(file);
+    }
+    let is_library = |path: &PathBuf| {
+        let file = path.file_name().and_then(|file| file.to_str());
+        let rest = file.and_then(|file| file.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".so"))
+    };
+    files(folder).into_iter().find(is_library)
+}
+
+/// Whether a folder has code in it, or in a folder of it.
+fn has_code(folder: &Path) -> bool {
+    let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
+    let own = files(folder);
+    own.iter().any(is_code) || own.iter().any(|path| files(path).iter().any(is_code))
+}
+
+/// What a folder of packages says about the one that has this module: its version and entry points, which packages ask for.
+fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
+    let is_about = |path: &PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if !path.is_dir() || !matches!(ending, Some("dist-info" | "egg-info")) {
+            return false;
+        }
+        let listed = text_of(&path.join("top_level.txt"));
+        if !listed.is_empty() {
+            return listed.lines().any(|line| line.trim() == module);
+        }
+        let begins = [format!("{module}/"), format!("{module}.py,")];
+        let record = text_of(&path.join("RECORD"));
+        let mut lines = record.lines();
+        lines.any(|line| begins.iter().any(|begin| line.starts_with(begin)))
+    };
+    files(folder).into_iter().filter(is_about).collect()
+}
+
+/// What a folder holds, in the order of names; nothing where it cannot be read.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,246 @@
+//! Node: what its executable reads from elsewhere, and the files and packages that a script loads by name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Options, text_of};
+use crate::error::{RootError, io};
+use crate::host::{Host, Wants, take, text};
+use crate::path::RootPath;
+use crate::tree::Tree;
+
+/// Options of Node that are followed by a word. Source: `node --help`.
+const OPTIONS: Options<'static> = Options {
+    code: &["-e", "--eval", "-p", "--print"],
+    module: &["-r", "--require", "--import"],
+    other: &["-C", "--conditions"],
+    last: &[],
+};
+
+/// Where Debian keeps modules that are part of Node elsewhere.
+const OUTSIDE: &[u8] = b"/usr/share/nodejs/";
+/// Endings that are tried of a file that is loaded by name.
+const ENDINGS: [&str; 7] = ["", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js"];
+
+/// The files of a script on their way into a tree.
+struct Loading<'a> {
+    host: &'a mut Host,
+    tree: &'a mut Tree,
+    /// The folder here that a relative script lies below, and its place inside.
+    base: Option<(PathBuf, RootPath)>,
+    seen: BTreeSet<PathBuf>,
+    left: Vec<PathBuf>,
+}
+
+impl Host {
+    /// Adds what a Node needs whose executable this is, with these words.
+    pub(super) fn node(
+        &mut self,
+        tree: &mut Tree,
+        program: &Path,
+        words: &[String],
+    ) -> Result<(), RootError> {
+        for path in outside(program)? {
+            take(tree, &path)?;
+        }
+        let task = OPTIONS.read(words);
+        let (here, folder) = (self.here.clone(), self.folder.clone());
+        let mut base = Some((here.clone(), RootPath::new(&folder, "")?));
+        let mut named: Vec<(PathBuf, String)> = Vec::new();
+        for code in &task.code {
+            named.extend(loaded(code).into_iter().map(|name| (here.clone(), name)));
+        }
+        named.extend(task.modules.into_iter().map(|name| (here.clone(), name)));
+        if let Some(word) = &task.script {
+            let Some(script) = self.script(tree, word)? else {
+                return Ok(());
+            };
+            if word.starts_with('/') {
+                base = None;
+            }
+            let folder = script.here.parent().unwrap_or(&here).to_owned();
+            named.extend(
+                loaded(&script.text)
+                    .into_iter()
+                    .map(|name| (folder.clone(), name)),
+            );
+            named.push((folder, "./package.json".to_owned()));
+        }
+        let mut loading = Loading {
+            host: self,
+            tree,
+            base,
+            seen: BTreeSet::new(),
+            left: Vec::new(),
+        };
+        for (folder, name) in named {
+            loading.name(&folder, &name)?;
+        }
+        while let Some(file) = loading.left.pop() {
+            let folder = file.parent().unwrap_or(&file).to_owned();
+            for name in loaded(&text_of(&file)) {
+                loading.name(&folder, &name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Loading<'_> {
+    /// Adds what code in this folder loads by a name.
+    fn name(&mut self, folder: &Path, name: &str) -> Result<(), RootError> {
+        if name.starts_with('.') || name.starts_with('/') {
+            let tried = ENDINGS
+                .iter()
+                .map(|ending| folder.join(format!("{name}{ending}")));
+            let found = tried.into_iter().find(|path| path.is_file());
+            let found = found.and_then(|path| fs::canonicalize(path).ok());
+            if let Some(path) = found.filter(|path| self.seen.insert(path.clone())) {
+                let inside = self.inside(&path)?;
+                if self.tree.get(&inside).is_none() {
+                    self.host
+                        .file(self.tree, text(&path)?, Some(inside.as_str()))?;
+                }
+                self.left.push(path);
+            }
+            return Ok(());
+        }
+        // `package/part` and `@scope/package/part`.
+        let parts = if name.starts_with('@') { 2 } else { 1 };
+        let package: Vec<&str> = name.split('/').take(parts).collect();
+        self.package(folder, &package.join("/"))
+    }
+
+    /// Adds a package, and those that it depends on, from the nearest folder of packages that has it.
+    fn package(&mut self, folder: &Path, package: &str) -> Result<(), RootError> {
+        let mut left = vec![(folder.to_owned(), package.to_owned())];
+        while let Some((folder, package)) = left.pop() {
+            let mut folders = folder
+                .ancestors()
+                .map(|above| above.join("node_modules").join(&package));
+            let Some(path) = folders.find(|path| path.is_dir()) else {
+                continue;
+            };
+            let Ok(real) = fs::canonicalize(&path) else {
+                continue;
+            };
+            if path != real && self.seen.insert(path.clone()) {
+                let target = relative(&path, &real);
+                let inside = self.inside(&path)?;
+                self.tree.link(&inside, &target)?;
+            }
+            if !self.seen.insert(real.clone()) {
+                continue;
+            }
+            let inside = self.inside(&real)?;
+            self.host
+                .library(self.tree, &real, Some(&inside), &Wants::ALL)?;
+            let about: Value =
+                serde_json::from_str(&text_of(&real.join("package.json"))).unwrap_or_default();
+            for kind in ["dependencies", "optionalDependencies", "peerDependencies"] {
+                let names = about[kind].as_object().into_iter().flatten();
+                left.extend(names.map(|(name, _)| (real.clone(), name.clone())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a path is inside.
+    fn inside(&self, path: &Path) -> Result<RootPath, RootError> {
+        if let Some((here, place)) = &self.base
+            && let Ok(rest) = path.strip_prefix(here)
+        {
+            return place.join(text(rest)?);
+        }
+        RootPath::new(text(path)?, "")
+    }
+}
+
+/// The way from a link to what it leads to, from its folder.
+fn relative(link: &Path, real: &Path) -> String {
+    let from: Vec<_> = link.parent().unwrap_or(link).components().collect();
+    let to: Vec<_> = real.components().collect();
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..".to_owned(), from.len() - same);
+    let down = to[same..]
+        .iter()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<String>>().join("/")
+}
+
+/// Names that code loads. What looks so and is text is found nowhere, or comes along for nothing.
+fn loaded(code: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for call in [
+        "require(", "import(", "from ", "from\"", "from'", "import ", "import\"", "import'",
+    ] {
+        for (at, _) in code.match_indices(call) {
+            let rest = code[at..].trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            let rest = rest.trim_start_matches(['(', ' ']);
+            let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+                continue;
+            };
+            let name = rest[1..].split(quote).next().unwrap_or_default();
+            if !name.is_empty()
+                && name.len() < 256
+                && !name.contains(['\n', ' '])
+                && !name.starts_with("node:")
+            {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// Files of Node that its executable, or its library, reads from elsewhere.
+fn outside(program: &Path) -> Result<Vec<PathBuf>, RootError> {
+    let mut files = BTreeSet::new();
+    let mut bytes = fs::read(program).map_err(io("reading", program))?;
+    let library = crate::elf::read(program, &bytes)
+        .map(|elf| elf.needed)
+        .unwrap_or_default();
+    if let Some(library) = library.iter().find(|name| name.starts_with("libnode.")) {
+        let path = Path::new("/usr/lib/x86_64-linux-gnu").join(library);
+        bytes.extend(fs::read(path).unwrap_or_default());
+    }
+    let mut rest = bytes.as_slice();
+    while let Some(at) = rest
+        .windows(OUTSIDE.len())
+        .position(|window| window == OUTSIDE)
+    {
+        rest = &rest[at..];
+        let is_of_path = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'');
+        let length = rest
+            .iter()
+            .take(1024)
+            .take_while(|byte| is_of_path(byte))
+            .count();
+        let path = PathBuf::from(String::from_utf8_lossy(&rest[..length]).into_owned());
+        if path.is_file() {
+            files.insert(path);
+        }
+        rest = &rest[OUTSIDE.len()..];
+    }
+    Ok(files.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_code_loads_are_found_in_all_their_forms() {
+        let code = "const a = require('a'); import b from \"./b.js\";\nimport 'c'; const d = await import( '@s/d/e' );\n\
+                    require(name); import fs from 'node:fs'; export * from './f'";
+        assert_eq!(loaded(code), ["a", "@s/d/e", "./b.js", "./f", "c"]);
+        let way = relative(
+            Path::new("/p/node_modules/x"),
+            Path::new("/p/node_modules/.s/x/node_modules/x"),
+        );
+        assert_eq!(way, ".s/x/node_modules/x");
+    }
+}

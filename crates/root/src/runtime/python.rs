@@ -1,0 +1,288 @@
+//! Python: its standard library, a virtual environment, and the packages that a script imports.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::Options;
+use super::imports::Imports;
+use crate::error::RootError;
+use crate::host::{Change, Host, Wants, take};
+use crate::inodes::EPOCH_SECONDS;
+use crate::path::RootPath;
+use crate::tree::Tree;
+
+/// Options of Python that are followed by a word. Source: `python3 --help`.
+const OPTIONS: Options<'static> = Options {
+    code: &["-c"],
+    module: &["-m"],
+    other: &["-W", "-X", "--check-hash-based-pycs"],
+    last: &["-c", "-m"],
+};
+
+/// Parts of the standard library that only those use who import them, with the module that says so.
+const PARTS: [(&str, &str); 9] = [
+    ("test", "test"),
+    ("idlelib", "idlelib"),
+    ("tkinter", "tkinter"),
+    ("turtledemo", "turtledemo"),
+    ("ensurepip", "ensurepip"),
+    ("lib2to3", "lib2to3"),
+    ("pydoc_data", "pydoc"),
+    ("site-packages", ""),
+    ("dist-packages", ""),
+];
+
+/// An installed Python.
+struct Python {
+    /// Its standard library.
+    library: PathBuf,
+    /// Its version, two numbers: the name of `library` without `python`.
+    version: String,
+    /// Folders of packages, in the order in which they are searched.
+    packages: Vec<PathBuf>,
+    /// The file that makes a folder a virtual environment.
+    environment: Option<(PathBuf, PathBuf)>,
+}
+
+impl Host {
+    /// Adds what a Python needs that is started as `program` with these words.
+    pub(super) fn python(
+        &mut self,
+        tree: &mut Tree,
+        program: &Path,
+        words: &[String],
+    ) -> Result<(), RootError> {
+        let Some(python) = Python::of(program) else {
+            self.notes.push(format!(
+                "{} is a Python whose library is not found: give its folder with --dir",
+                program.display()
+            ));
+            return Ok(());
+        };
+        if let Some((file, home)) = &python.environment {
+            take(tree, file)?;
+            if home.is_dir() {
+                take(tree, home)?;
+            }
+        }
+        let task = OPTIONS.read(words);
+        let script = match &task.script {
+            Some(word) => self.script(tree, word)?,
+            None => None,
+        };
+        // A script's own folder comes first, or else the working folder.
+        let (near, near_inside) = match &script {
+            Some(script) if script.here.is_dir() => {
+                (script.here.clone(), Some(script.inside.clone()))
+            }
+            Some(script) => (
+                script.here.parent().unwrap_or(&self.here).to_owned(),
+                script.inside.parent(),
+            ),
+            None => (self.here.clone(), Some(RootPath::new(&self.folder, "")?)),
+        };
+        let mut imports = Imports::new(&python.library, &python.packages, (near, near_inside));
+        for text in task
+            .code
+            .iter()
+            .chain(script.iter().map(|script| &script.text))
+        {
+            imports.scan(text);
+        }
+        for module in &task.modules {
+            imports.name(module);
+        }
+        imports.follow();
+        self.standard_library(tree, &python, imports.modules())?;
+        let before = tree.size();
+        imports.install(self, tree)?;
+        let packages = imports.packages();
+        let version = &python.version;
+        let library = python.library.display();
+        let more = match packages.len() {
+            0 => String::new(),
+            _ => format!(
+                ", and {} of packages that it imports: {}",
+                pagetide_quantity::Bytes(tree.size().0 - before.0),
+                packages.join(", ")
+            ),
+        };
+        self.notes.push(format!(
+            "python{version} brings {library} without its tests and tools{more}; what is imported by other means is given with --dir"
+        ));
+        Ok(())
+    }
+
+    /// Adds the standard library, with what of it is imported by name.
+    fn standard_library(
+        &mut self,
+        tree: &mut Tree,
+        python: &Python,
+        imported: &BTreeSet<String>,
+    ) -> Result<(), RootError> {
+        let own = |path: &Path| {
+            path.parent() == Some(&python.library)
+                || path
+                    .parent()
+                    .is_some_and(|parent| parent.ends_with("lib-dynload"))
+        };
+        let is_wanted = |path: &Path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some(name) = name else { return false };
+            if matches!(name, "tests" | "idle_test") || name == "test" && !own(path) {
+                return imported.contains("test");
+            }
+            if !own(path) {
+                return true;
+            }
+            let part = PARTS.iter().find(|(part, _)| *part == name);
+            if let Some((_, module)) = part {
+                return imported.contains(*module);
+            }
+            if name.starts_with("_test")
+                || name.starts_with("_ctypes_test")
+                || name.starts_with("xx")
+            {
+                return imported.contains("test");
+            }
+            if name.starts_with("_tkinter.") {
+                return imported.contains("tkinter");
+            }
+            // What extensions of Python are built with.
+            !name.starts_with("config-")
+        };
+        let wants = Wants {
+            is_wanted: &is_wanted,
+            change: &compiled,
+        };
+        self.library(tree, &python.library, None, &wants)
+    }
+}
+
+impl Python {
+    /// The Python that is started by this path. Source: CPython, `Modules/getpath.py`.
+    fn of(program: &Path) -> Option<Self> {
+        let real = fs::canonicalize(program).ok()?;
+        let folder = program.parent()?;
+        // The link may be a chain: an environment's file lies beside the first of its links that has one.
+        let environment = [folder, folder.parent()?]
+            .into_iter()
+            .map(|folder| folder.join("pyvenv.cfg"))
+            .find(|path| path.is_file());
+        let setting = |name: &str| {
+            let text = fs::read_to_string(environment.as_ref()?).ok()?;
+            text.lines().find_map(|line| {
+                let (key, value) = line.split_once('=')?;
+                (key.trim() == name).then(|| value.trim().to_owned())
+            })
+        };
+        let home = setting("home").map(PathBuf::from);
+        let begin = home.clone().or_else(|| real.parent().map(Path::to_owned))?;
+        let version = version(&real);
+        let mut folders = begin.ancestors().chain(real.ancestors());
+        let library = folders.find_map(|folder| standard(folder, version.as_deref()))?;
+        let name = library.file_name()?.to_str()?.to_owned();
+        let version = name.strip_prefix("python")?.to_owned();
+        let prefix = library.parent()?.parent()?;
+        let mut packages = Vec::new();
+        if let Some(file) = &environment {
+            packages.push(file.with_file_name("lib").join(&name).join("site-packages"));
+        }
+        let is_isolated = environment.is_some()
+            && setting("include-system-site-packages").as_deref() != Some("true");
+        if !is_isolated {
+            let major = version.split('.').next().unwrap_or_default();
+            packages.push(library.join("site-packages"));
+            // Debian's own has others. Source: Debian Python Policy, "Module Path".
+            if prefix == Path::new("/usr") {
+                packages.push(PathBuf::from(format!(
+                    "/usr/local/lib/{name}/dist-packages"
+                )));
+                packages.push(PathBuf::from(format!(
+                    "/usr/lib/python{major}/dist-packages"
+                )));
+            }
+        }
+        packages.retain(|folder| folder.is_dir());
+        Some(Self {
+            library,
+            version,
+            packages,
+            environment: environment.zip(home),
+        })
+    }
+}
+
+/// The version in the name of a Python, two numbers.
+fn version(program: &Path) -> Option<String> {
+    let version = program.file_name()?.to_str()?.strip_prefix("python")?;
+    version.contains('.').then(|| version.to_owned())
+}
+
+/// The standard library of this version, or else of the newest, below a folder.
+fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
+    let is_one = |path: &PathBuf| path.join("os.py").is_file();
+    if let Some(version) = version {
+        let path = folder.join(format!("lib/python{version}"));
+        return Some(path).filter(is_one);
+    }
+    let found = fs::read_dir(folder.join("lib")).ok()?.flatten();
+    let found = found.map(|entry| entry.path()).filter(is_one);
+    let numbered = found.filter_map(|path| Some((numbers(&path)?, path)));
+    numbered.max().map(|(_, path)| path)
+}
+
+/// The numbers in the name of a standard library.
+fn numbers(path: &Path) -> Option<(u32, u32)> {
+    let name = path.file_name()?.to_str()?.strip_prefix("python")?;
+    let (major, minor) = name.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// What is done with a file of a library. Of compiled modules those are taken that Python would use here, with the time that their
+/// source has inside. Source: CPython, `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
+pub(super) fn compiled(path: &Path) -> Change {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let Some(stem) = name.strip_suffix(".pyc") else {
+        return Change::None;
+    };
+    let folder = path.parent().unwrap_or(path);
+    if !folder.ends_with("__pycache__") {
+        // A module without a source.
+        return Change::None;
+    }
+    // `json.cpython-311`; others, such as `json.cpython-311.opt-1`, are for options of Python.
+    let mut parts = stem.rsplitn(2, '.');
+    let (tag, module) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let source = folder.with_file_name(format!("{module}.py"));
+    let (Ok(mut bytes), Ok(source)) = (fs::read(path), fs::metadata(source)) else {
+        return Change::Leave;
+    };
+    let field = |at: usize| {
+        let field = bytes
+            .get(at..at + 4)
+            .and_then(|field| field.try_into().ok());
+        field.map(u32::from_le_bytes)
+    };
+    // As in the file: the lower half of either number.
+    let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
+    let is_current =
+        field(8) == low(source.mtime().unsigned_abs()) && field(12) == low(source.len());
+    match field(4) {
+        // The source is known by its hash.
+        Some(1 | 3) if tag.starts_with("cpython-") => Change::None,
+        Some(0) if tag.starts_with("cpython-") && is_current => {
+            bytes[8..12].copy_from_slice(&EPOCH_SECONDS.to_le_bytes());
+            Change::Bytes(bytes)
+        }
+        _ => Change::Leave,
+    }
+}

@@ -1,0 +1,475 @@
+//! Shells: the program that a wrapper starts, and programs that a line names and that are not inside.
+
+use std::collections::BTreeSet;
+
+use super::Options;
+use crate::error::RootError;
+use crate::host::Host;
+use crate::path::RootPath;
+use crate::resident::PATH;
+use crate::tree::Tree;
+
+/// Options of shells that are followed by a word.
+const OPTIONS: Options<'static> = Options {
+    code: &["-c"],
+    module: &[],
+    other: &["-o", "-O", "--rcfile", "--init-file"],
+    last: &[],
+};
+
+/// Words that a shell does itself, or that are of its grammar. Sources: POSIX.1-2017, XCU 2.4, 2.9 and 2.14; bash(1).
+const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd command compgen complete continue coproc declare dirs \
+                   disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if \
+                   in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt \
+                   source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
+/// Words after which another command begins.
+const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
+
+/// A line or a script that a shell runs inside.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellLine {
+    /// What it is, for messages.
+    what: String,
+    /// Names of the programs that it starts.
+    names: Vec<String>,
+}
+
+impl Host {
+    /// Adds what a shell starts with these words in its own place, and takes note of what else it starts.
+    pub(super) fn shell(&mut self, tree: &mut Tree, words: &[String]) -> Result<(), RootError> {
+        let task = OPTIONS.read(words);
+        for line in &task.code {
+            self.lines.push(ShellLine::new("the shell line", line));
+        }
+        let Some(word) = task.script.filter(|_| task.code.is_empty()) else {
+            return Ok(());
+        };
+        let Some(script) = self.script(tree, &word)? else {
+            return Ok(());
+        };
+        let what = format!("the shell script {}", script.inside);
+        self.lines.push(ShellLine::new(&what, &script.text));
+        // The rest of its words, which a wrapper hands on.
+        let own = words
+            .iter()
+            .position(|other| *other == word)
+            .map_or(0, |place| place + 1);
+        self.wrapped += 1;
+        for program in handed_to(&script.text) {
+            let is_there = tree.leads_to_file(&program);
+            if self.wrapped <= MOST_WRAPPERS && !is_there && self.here.join(&program).is_file() {
+                self.started(tree, &program, words.get(own..).unwrap_or_default())?;
+            }
+        }
+        self.wrapped -= 1;
+        Ok(())
+    }
+
+    /// What to say of programs that shells start and that are not inside.
+    pub(crate) fn missing_in_lines(&self, tree: &Tree) -> Vec<String> {
+        let lines = self.lines.iter();
+        lines
+            .flat_map(|line| line.missing(tree, Some(self)))
+            .collect()
+    }
+}
+
+/// How many wrappers may start one another.
+const MOST_WRAPPERS: usize = 5;
+
+impl ShellLine {
+    fn new(what: &str, text: &str) -> Self {
+        let names = started(text);
+        Self {
+            what: what.to_owned(),
+            names,
+        }
+    }
+
+    /// The line that a command runs, where it is a shell with `-c`.
+    pub(crate) fn of(command: &[String]) -> Option<Self> {
+        let (program, words) = command.split_first()?;
+        let is_shell = matches!(
+            super::kind(program.as_ref()),
+            Some("sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh")
+        );
+        let task = is_shell.then(|| OPTIONS.read(words))?;
+        let line = task.code.first()?;
+        Some(Self::new("the shell line", line))
+    }
+
+    /// What to say of programs that it starts and that are not inside; `host` is where they may be taken from.
+    pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
+        const MOST_NOTES: usize = 5;
+        let is_there = |name: &str| {
+            if name.contains('/') {
+                let folder = host.map_or(crate::WORK, |host| &host.folder);
+                return RootPath::new(name, folder)
+                    .is_ok_and(|path| tree.leads_to_file(path.as_str()));
+            }
+            PATH.iter()
+                .any(|folder| tree.leads_to_file(&format!("{folder}/{name}")))
+        };
+        let missing = self.names.iter().filter(|name| !is_there(name));
+        let say = |name: &String| {
+            let remedy = match host.map(|host| host.place_of(name)) {
+                Some(Some(path)) => format!("add --file {path}"),
+                Some(None) => "it is not on this machine either".to_owned(),
+                None => "add it there, or give it with --file".to_owned(),
+            };
+            format!(
+                "{} starts `{name}`, which is not in its file system: {remedy}",
+                self.what
+            )
+        };
+        missing.take(MOST_NOTES).map(say).collect()
+    }
+}
+
+impl Host {
+    /// Where a program lies that a shell starts by this name; a wrapper's own program.
+    fn place_of(&self, name: &str) -> Option<String> {
+        let path = if name.contains('/') {
+            Some(self.here.join(name)).filter(|path| path.is_file())
+        } else {
+            self.on_path(name).ok()
+        };
+        let path = path?;
+        let real = self.behind(&path).ok().flatten();
+        let is_relative = real.is_none() && name.contains('/') && !name.starts_with('/');
+        if is_relative {
+            return Some(name.to_owned());
+        }
+        let path = real.unwrap_or(path);
+        let is_found = path
+            .parent()
+            .and_then(|folder| folder.to_str())
+            .is_some_and(|folder| PATH.contains(&folder));
+        let path = path.display().to_string();
+        // From elsewhere, it is put where it is looked for.
+        Some(if is_found || name.contains('/') {
+            path
+        } else {
+            format!("{path}:/usr/local/bin/{name}")
+        })
+    }
+}
+
+/// Programs that a script gives its own place to, by their absolute paths: what a wrapper wraps.
+fn handed_to(text: &str) -> Vec<String> {
+    let program = |line: &str| {
+        let mut words = line.trim().strip_prefix("exec ")?.split_whitespace();
+        let mut word = words.next()?;
+        while word.starts_with('-') {
+            // `-a NAME` is what it is called.
+            if word == "-a" {
+                words.next();
+            }
+            word = words.next()?;
+        }
+        let word = word.trim_matches(['"', '\'']);
+        (word.starts_with('/') && !word.contains('$')).then(|| word.to_owned())
+    };
+    text.lines().filter_map(program).collect()
+}
+
+/// A piece of a shell's text.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Word(String),
+    /// A word of which a part is known only as it runs.
+    Unknown,
+    /// What ends a command.
+    End,
+    /// What leads to or from a file.
+    Redirection,
+    Open,
+    Close,
+}
+
+/// Names of the programs that a text starts, as far as they stand there; each once.
+fn started(text: &str) -> Vec<String> {
+    let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
+    let mut names = Vec::new();
+    let mut functions = BTreeSet::new();
+    let (mut is_command, mut in_patterns, mut last) = (true, false, None::<String>);
+    // Whether a command was to come where each parenthesis opened.
+    let mut outer = Vec::new();
+    let mut pieces = pieces(text).into_iter().peekable();
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::End => is_command = true,
+            Piece::Open => {
+                // `name()` is a function.
+                if pieces.peek() == Some(&Piece::Close) {
+                    functions.extend(last.take());
+                    pieces.next();
+                } else {
+                    outer.push(is_command);
+                }
+                is_command = true;
+            }
+            Piece::Close if in_patterns => (is_command, in_patterns) = (true, false),
+            Piece::Close => is_command = outer.pop().unwrap_or(true),
+            Piece::Redirection => {
+                pieces.next();
+            }
+            Piece::Unknown => is_command = false,
+            Piece::Word(word) if in_patterns => {
+                in_patterns = word != "esac";
+                is_command = false;
+                last = Some(word);
+            }
+            Piece::Word(word) if is_command => {
+                last = Some(word.clone());
+                match word.as_str() {
+                    "case" | "for" | "select" => {
+                        // The subject, up to `in`; the words of a loop are no commands, and the patterns of a case neither.
+                        let is_case = word == "case";
+                        while let Some(piece) = pieces.peek() {
+                            let is_end = *piece == Piece::End && !is_case;
+                            let is_in = *piece == Piece::Word("in".to_owned());
+                            if is_end {
+                                break;
+                            }
+                            pieces.next();
+                            if is_in && is_case {
+                                in_patterns = true;
+                                break;
+                            }
+                        }
+                    }
+                    "function" => is_command = false,
+                    word if is_assignment(word) => {}
+                    word if BEFORE.split_whitespace().any(|before| before == word) => {}
+                    word if own(word) => is_command = false,
+                    word => {
+                        names.push(word.to_owned());
+                        is_command = false;
+                    }
+                }
+            }
+            Piece::Word(word) => last = Some(word),
+        }
+    }
+    let mut seen = BTreeSet::new();
+    // A name with more in it is no name that somebody typed.
+    let is_name = |name: &String| {
+        name.chars()
+            .all(|c| c.is_alphanumeric() || "/._+-[".contains(c))
+            && !name.starts_with('-')
+    };
+    names.retain(|name| is_name(name) && !functions.contains(name) && seen.insert(name.clone()));
+    names
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word
+        .split_once('=')
+        .map(|(name, _)| name.trim_end_matches('+'));
+    name.is_some_and(|name| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Cuts a text into pieces. Commands within `$( )` and backticks are pieces like any other; here-documents are left out.
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_unknown = false;
+    let mut documents: Vec<String> = Vec::new();
+    let mut letters = text.char_indices().peekable();
+    let mut skip_to = 0;
+    let mut in_ticks = false;
+    macro_rules! end_word {
+        () => {
+            if let Some(word) = word.take() {
+                pieces.push(if std::mem::take(&mut is_unknown) {
+                    Piece::Unknown
+                } else {
+                    Piece::Word(word)
+                });
+            }
+        };
+    }
+    while let Some((at, c)) = letters.next() {
+        if at < skip_to {
+            continue;
+        }
+        let next = letters.peek().map(|(_, next)| *next);
+        match c {
+            '\\' => {
+                if let Some((_, next)) = letters.next().filter(|(_, next)| *next != '\n') {
+                    word.get_or_insert_default().push(next);
+                }
+            }
+            '\'' => {
+                let quoted: String = letters
+                    .by_ref()
+                    .map(|(_, c)| c)
+                    .take_while(|c| *c != '\'')
+                    .collect();
+                word.get_or_insert_default().push_str(&quoted);
+            }
+            '"' => {
+                let text = word.get_or_insert_default();
+                while let Some((_, c)) = letters.next() {
+                    match c {
+                        '"' => break,
+                        '\\' => text.extend(letters.next().map(|(_, c)| c)),
+                        '$' | '`' => is_unknown = true,
+                        c => text.push(c),
+                    }
+                }
+            }
+            '#' if word.is_none() => while letters.next_if(|(_, c)| *c != '\n').is_some() {},
+            '$' if next == Some('(') => {
+                letters.next();
+                is_unknown = false;
+                word = None;
+                pieces.push(Piece::Open);
+                // Arithmetic has no commands.
+                if letters.next_if(|(_, c)| *c == '(').is_some() {
+                    let rest = letters.peek().map_or("", |(at, _)| &text[*at..]);
+                    let end = rest
+                        .find("))")
+                        .map_or(text.len(), |end| text.len() - rest.len() + end + 2);
+                    skip_to = end;
+                    pieces.pop();
+                    word = Some(String::new());
+                    is_unknown = true;
+                }
+            }
+            '$' | '*' | '?' | '~' => {
+                word.get_or_insert_default();
+                is_unknown = true;
+                if next == Some('{') && c == '$' {
+                    for (_, c) in letters.by_ref() {
+                        if c == '}' {
+                            break;
+                        }
+                    }
+                }
+            }
+            '`' => {
+                end_word!();
+                in_ticks = !in_ticks;
+                pieces.push(if in_ticks { Piece::Open } else { Piece::Close });
+            }
+            '(' => {
+                end_word!();
+                pieces.push(Piece::Open);
+            }
+            ')' => {
+                end_word!();
+                pieces.push(Piece::Close);
+            }
+            '<' | '>' => {
+                let is_number = word
+                    .as_ref()
+                    .is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()));
+                if is_number {
+                    word = None;
+                }
+                end_word!();
+                let mut operator = c.to_string();
+                while let Some((_, c)) =
+                    letters.next_if(|(_, c)| matches!(c, '<' | '>' | '&' | '|' | '-'))
+                {
+                    operator.push(c);
+                }
+                if matches!(operator.as_str(), "<<" | "<<-") {
+                    let rest = letters.peek().map_or("", |(at, _)| &text[*at..]);
+                    let mark = rest.split_whitespace().next().unwrap_or_default();
+                    documents.push(mark.trim_matches(['"', '\'', '\\', ';']).to_owned());
+                }
+                // `2>&1` has its file in it, as `>&-` has none.
+                pieces.push(Piece::Redirection);
+                if operator.ends_with('-') && operator != "<<-" {
+                    pieces.push(Piece::Unknown);
+                }
+            }
+            '\n' | ';' | '&' | '|' => {
+                end_word!();
+                pieces.push(Piece::End);
+                if c == '\n' {
+                    // What follows up to their marks is text.
+                    let mut from = at + 1;
+                    for mark in documents.drain(..) {
+                        for line in text[from..].split_inclusive('\n') {
+                            from += line.len();
+                            if line.trim() == mark {
+                                break;
+                            }
+                        }
+                    }
+                    skip_to = skip_to.max(from);
+                }
+                // `;;` leads to the next pattern of a case.
+                if c == ';' && letters.next_if(|(_, c)| *c == ';').is_some() {
+                    pieces.push(Piece::Word("case".to_owned()));
+                    pieces.push(Piece::Word("in".to_owned()));
+                }
+            }
+            c if c.is_whitespace() => end_word!(),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    end_word!();
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_that_a_line_starts_are_told_from_what_it_says_and_does_itself() {
+        for (line, names) in [
+            ("sort numbers | head -n 3 > out", &["sort", "head"][..]),
+            ("x=1; echo $x; A=b awk '{ print; ls }' f 2>&1", &["awk"]),
+            ("for f in a b c; do wc -l $f; done && ls", &["wc", "ls"]),
+            (
+                "case $1 in a|b) cat x;; *) exit 1;; esac; od y",
+                &["cat", "od"],
+            ),
+            (
+                "if grep -q a b; then :; else sleep 1; fi",
+                &["grep", "sleep"],
+            ),
+            ("f() { tail x; }; f; (cd /; du)", &["tail", "du"]),
+            ("x=$(seq 3) y=`nproc`; echo $((1 + ls))", &["seq", "nproc"]),
+            (
+                "cat <<EOF\nrm -rf\nEOF\nstat x # not this\n",
+                &["cat", "stat"],
+            ),
+            (
+                "echo \"a; ls\" 'b | ls'; $prog x; ./own -v; ! cmp a b",
+                &["./own", "cmp"],
+            ),
+            (
+                "while read a; do [ -d $a ] || echo $a; done < /dev/null",
+                &[],
+            ),
+            (
+                "printf \"\\033[31mseed 1\\n\"; pwd; export -p; echo /*; echo > /work/x && echo written; echo > /x || true",
+                &[],
+            ),
+            (
+                "while read name value; do case $name in Sig[BI]*) echo \"$name\";; esac; done < /proc/self/status;\n[ -n \"$a\" ] && echo random",
+                &[],
+            ),
+            ("exec 3<>/dev/null; exec >&-; exec sort x", &["sort"]),
+            ("kill -SEGV $$; (while :; do :; done) & exit 0", &[]),
+            ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", &[]),
+        ] {
+            assert_eq!(started(line), names, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_a_wrapper_hands_its_place_to_is_found() {
+        let text = "#! /nix/store/x/bin/bash -e\nexport A=b\nexec -a \"$0\" \"/nix/store/y/bin/.p-wrapped\"  \"$@\"\nexec $B\n";
+        assert_eq!(handed_to(text), ["/nix/store/y/bin/.p-wrapped"]);
+    }
+}
