@@ -1,23 +1,23 @@
-//! Commands that the program tells its user to run, built in one place: quoted for a shell, and with the options that say
-//! where the program works and how it writes, which the user gave once and would have to give again.
+//! Command lines that messages tell the user to run. They are quoted for a shell and repeat the options that the user
+//! gave for the store, the cache and the output.
 
 use std::sync::OnceLock;
 
-/// Options of every command, set once.
+/// Options that every command line contains; set once.
 static CARRIED: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Sets the options that every command carries from now on, such as `--store DIR`. The program says so once, before it says
-/// anything else; later calls change nothing.
+/// Sets the options that every command line contains from now on, such as `--store DIR`. Must be called before the
+/// first message; later calls have no effect.
 pub fn carry(options: Vec<String>) {
     let _ = CARRIED.set(options);
 }
 
-/// A command of this program with these words, for a shell.
+/// The command line `pagetide WORDS…`, quoted for a shell.
 pub fn command<T: AsRef<str>>(words: &[T]) -> String {
     built(CARRIED.get().map_or(&[], Vec::as_slice), words)
 }
 
-/// The same with words that are separated by spaces and need no quotes, in the marks of a command within a sentence.
+/// The same for words separated by spaces that need no quotes, between backticks for use in a sentence.
 pub fn told(words: &str) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     format!("`{}`", command(&words))
@@ -30,7 +30,7 @@ fn built<T: AsRef<str>>(carried: &[String], words: &[T]) -> String {
     shell(&all)
 }
 
-/// Words as one line for a shell: quoted where it would split or obey them.
+/// Joins words to one line for a shell. Words that the shell would split or interpret are quoted.
 pub fn shell<T: AsRef<str>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
         .iter()

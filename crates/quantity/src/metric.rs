@@ -111,20 +111,20 @@ impl MetricDef {
     }
 }
 
-/// Metrics that are a fixed multiple of another of the same trial, with that other: what one is divided by to give the other is
-/// the same in every trial of a workload. Both have one effect, so a comparison judges it once.
+/// Metrics that are a multiple of another metric of the same trial, with that metric. The factor is the same in all
+/// trials of a workload, so both metrics have the same effect and a comparison judges it once.
 const MULTIPLES: [(&str, &str); 2] = [
     ("access-mean", "access-time"),
     ("throughput-mean", "throughput"),
 ];
 
-/// The metric of the same trial of which the one with this name is a fixed multiple; `None` where it is a measure of its own.
+/// The metric that the metric `name` is a fixed multiple of; `None` if it is independent.
 pub fn multiple_of(name: &str) -> Option<&'static str> {
     let found = MULTIPLES.iter().find(|(multiple, _)| *multiple == name);
     found.map(|(_, of)| *of)
 }
 
-/// Names of all metrics that are a fixed multiple of another, each with that other's.
+/// All metrics that are a fixed multiple of another metric, as (multiple, other metric).
 pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
     MULTIPLES.into_iter()
 }

@@ -1,4 +1,4 @@
-//! A scenario's definition: the one source of help, man page, `docs/scenarios.md`, campaign checker and record.
+//! Definition of a scenario: the single source for help, man page, `docs/scenarios.md`, campaign checker and record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

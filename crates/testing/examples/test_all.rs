@@ -1,8 +1,10 @@
-//! Runs every test and prints the time of each: `make test-all`. Words as arguments select tests whose name contains one of them.
+//! Runs every test and prints the time of each: `make test-all`. Arguments select the tests whose names contain one of
+//! them.
 //!
-//! Tests without a guest run a program at a time, as `cargo test` runs them. Tests of the `guests` program run one a process,
-//! as many side by side as there are processors, so that each has a time of its own. A test marked `#[ignore = "test-all"]` is
-//! run here; tests ignored for another reason are started by other tests, or write golden files.
+//! Programs whose tests need no guest run one process for all their tests, as with `cargo test`. Each test of the
+//! program `guests` runs in a separate process, so that its time is measured; as many run in parallel as there are
+//! processors. Tests marked `#[ignore = "test-all"]` run here. Tests ignored for another reason are started by other
+//! tests or write golden files.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
@@ -12,27 +14,27 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Reason of the attribute `ignore` that marks a test of this tier alone.
+/// The attribute that marks tests which only this program runs.
 const MARK: &str = "#[ignore = \"test-all";
-/// Program whose tests boot guests.
+/// The program whose tests boot guests.
 const GUESTS: &str = "guests";
 
 /// A process to start: a test program with arguments.
 struct Job {
-    /// What is printed: the program, and the test if it is one alone.
+    /// Name for output: the program, and the test if the job runs only one.
     name: String,
     program: PathBuf,
-    /// Folder of the program's crate, in which cargo runs tests.
+    /// Folder of the program's crate; cargo runs tests in this folder.
     folder: PathBuf,
     arguments: Vec<String>,
 }
 
-/// What the test programs said, added up.
+/// Sums over the output of all test programs.
 #[derive(Default)]
 struct Sum {
     passed: usize,
     failed: usize,
-    /// Jobs of which a test failed.
+    /// Names of the jobs in which a test failed.
     faults: Vec<String>,
 }
 
@@ -92,7 +94,7 @@ fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
     queue.lock().ok()?.pop_front()
 }
 
-/// Builds all test programs and returns the path of each with the folder of its crate.
+/// Builds all test programs. Returns the path of each, and the folder of its crate.
 fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -129,7 +131,7 @@ fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     Ok(programs)
 }
 
-/// Names of the functions below [`MARK`] in all sources of a folder.
+/// Names of the functions after [`MARK`] in all sources of a folder.
 fn marked(folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -146,7 +148,7 @@ fn marked(folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// What is to be started of one test program.
+/// The jobs for one test program.
 fn jobs(
     program: &Path,
     folder: &Path,
@@ -205,7 +207,7 @@ fn jobs(
     Ok(jobs)
 }
 
-/// Runs a job, prints its time and, if it failed, what it said.
+/// Runs a job and prints its time. If it failed, its output is printed too.
 fn run(job: &Job, skips: &Path, sum: &Mutex<Sum>) {
     let start = Instant::now();
     let output = Command::new(&job.program)

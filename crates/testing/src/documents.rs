@@ -1,10 +1,10 @@
-//! The documents that a person reads, for tests: which there are, and the commands, links and headings in them.
+//! The project's documents, for tests: their paths, and the commands, links and headings in them.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The documents of a repository: README.md, then all Markdown files below `docs`, as relative paths in order.
+/// Paths of the documents relative to the repository: README.md, then all Markdown files below `docs` in sorted order.
 pub fn all(repository: &Path) -> io::Result<Vec<String>> {
     let mut found = vec![PathBuf::from("README.md")];
     let mut folders = vec![PathBuf::from("docs")];
@@ -23,8 +23,8 @@ pub fn all(repository: &Path) -> io::Result<Vec<String>> {
     Ok(names.map(|path| path.display().to_string()).collect())
 }
 
-/// The lines of a document's `sh` blocks, each with its line number from one on. A line that ends with a backslash is joined with
-/// the next.
+/// The lines of a document's `sh` blocks, each with its line number, counted from one. A line that ends with a
+/// backslash is joined with the next.
 pub fn shell_lines(document: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut is_shell, mut continues) = (false, false);
@@ -46,7 +46,7 @@ pub fn shell_lines(document: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What stands between backticks in a document's prose, each with its line number.
+/// The texts between backticks in a document's prose, each with its line number.
 pub fn code_spans(document: &str) -> Vec<(usize, String)> {
     let lines = prose(document);
     let spans = lines.into_iter().flat_map(|(nth, line)| {
@@ -56,7 +56,7 @@ pub fn code_spans(document: &str) -> Vec<(usize, String)> {
     spans.collect()
 }
 
-/// The words of a shell's command line up to a pipe, a redirection, the next command or a comment. Quotes are taken off.
+/// The words of a shell command, without quotes. They end at a pipe, a redirection, the next command or a comment.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -90,8 +90,8 @@ pub fn links(document: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a document's headings, as GitHub makes them: small letters, digits, underscores and hyphens; spaces become
-/// hyphens, all else is left out.
+/// The anchors of a document's headings, as GitHub forms them: lower-case letters, digits, underscores and hyphens.
+/// Spaces become hyphens; other characters are left out.
 pub fn anchors(document: &str) -> Vec<String> {
     let lines = prose(document).into_iter();
     let headings = lines.filter_map(|(_, line)| {
@@ -110,7 +110,7 @@ pub fn anchors(document: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
-/// The lines of a document outside of its blocks of code, each with its number.
+/// The lines of a document outside code blocks, each with its line number.
 fn prose(document: &str) -> Vec<(usize, &str)> {
     let mut is_code = false;
     let lines = document.lines().enumerate();

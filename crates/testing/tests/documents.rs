@@ -1,4 +1,4 @@
-//! The documents lead nowhere that is not there: links, anchors and targets of make; and they stay short.
+//! All links, anchors and make targets in the documents exist, and the documents stay short.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use pagetide_testing::documents::{all, anchors, code_spans, links, shell_lines, words};
 
-/// The most lines that README may have.
+/// Most lines of README.
 const README_LINES: usize = 100;
-/// The most lines that a page about a task may have.
+/// Most lines of a page about a task.
 const PAGE_LINES: usize = 200;
-/// Pages that are made from code and are as long as that says.
+/// Generated pages, whose length is not limited.
 const MADE: [&str; 2] = ["docs/campaigns.md", "docs/scenarios.md"];
 
 fn repository() -> PathBuf {

@@ -10,8 +10,9 @@
 //!
 //! - a main effect is aliased with interactions of three or more factors, but not with an interaction of two. So two
 //!   factors that have an effect only in combination cause no false main effect;
-//! - interactions of two factors are aliased with each other: an [`Interaction`] lists all pairs with the same contrast. Where
-//!   one of several pairs is claimed, all combinations of the [`active`] factors run, which tells the pairs apart.
+//! - interactions of two factors are aliased with each other: an [`Interaction`] lists all pairs with the same
+//!   contrast. If an interaction with several pairs is claimed, all combinations of the [`active`] factors run, which
+//!   separates the pairs.
 //!
 //! # The effects
 //!
@@ -34,7 +35,7 @@ use crate::student;
 
 /// Largest number of factors of a design.
 pub const MOST_FACTORS: usize = 8;
-/// Most factors of which all combinations run.
+/// Largest number of factors of which all combinations run.
 pub const MOST_ACTIVE: usize = 4;
 
 /// For designs with more than three factors: the number of base factors, whose combinations all run, and for each other
@@ -93,7 +94,7 @@ impl Fraction {
         self.resolution
     }
 
-    /// All combinations of so many factors; `None` where there are none, or more than [`MOST_ACTIVE`].
+    /// The design with all combinations of this number of factors; `None` for 0 or more than [`MOST_ACTIVE`].
     pub fn whole(factors: usize) -> Option<Self> {
         let run = |number: usize| (0..factors).map(|bit| number >> bit & 1 == 1).collect();
         (1..=MOST_ACTIVE).contains(&factors).then(|| Self {
@@ -109,7 +110,7 @@ impl Fraction {
         self.of_contrasts(contrasts.collect(), values)
     }
 
-    /// The interactions of two factors: each contrast once, with all pairs that share it.
+    /// The interactions of two factors: one per contrast, with all pairs that have it.
     pub fn interactions(&self, values: &[Vec<Option<f64>>]) -> Vec<Interaction> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let mut all: Vec<(Vec<bool>, Vec<[usize; 2]>)> = Vec::new();
@@ -130,13 +131,13 @@ impl Fraction {
             .collect()
     }
 
-    /// The sign of a product of factors in each run: true where an even number of them is at the first level.
+    /// The sign of a product of factors in each run: true if an even number of them is at the first level.
     fn contrast(&self, factors: &[usize]) -> Vec<bool> {
         let low = |run: &Vec<bool>| factors.iter().filter(|factor| !run[**factor]).count();
         self.runs.iter().map(|run| low(run) % 2 == 0).collect()
     }
 
-    /// The effect of each contrast: the mean of the runs where it is true less the mean of the others.
+    /// The effect of each contrast: the mean over the runs where it is true minus the mean over the others.
     fn of_contrasts(&self, contrasts: Vec<Vec<bool>>, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let seeds = values.iter().map(Vec::len).max().unwrap_or(0);
         let whole = |seed: usize| -> Option<Vec<f64>> {
@@ -158,18 +159,18 @@ impl Fraction {
     }
 }
 
-/// What two factors do together: the cost of runs in which both are at their first or both at their second level, against the runs
-/// in which one is at its first and the other at its second.
+/// An interaction of two factors: the cost of the runs in which both have the same level, against the cost of the runs
+/// in which their levels differ.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interaction {
-    /// The pair of factors, as places in the design; several where the design cannot tell them apart.
+    /// Pairs of factors, as indices in the design; several if the design cannot separate them.
     pub pairs: Vec<[usize; 2]>,
-    /// The effect, as that of a factor.
+    /// The effect, in the same form as that of a factor.
     pub effect: Effect,
 }
 
-/// The factors that a claimed effect or a claimed interaction names, in the order of the design: at most [`MOST_ACTIVE`], those
-/// whose claims have the largest sum.
+/// Factors named by a claimed effect or interaction, in the order of the design. If there are more than
+/// [`MOST_ACTIVE`], those with the largest sums of claimed effects.
 pub fn active(
     effects: &[Effect],
     interactions: &[Interaction],
@@ -200,9 +201,10 @@ pub fn active(
     factors
 }
 
-/// Sets of levels worth choosing, from the mean cost of each run of all combinations (a logarithm; `None` where a run died). For
-/// each number of changes from `default`: the cheapest run with so many, where it costs less by more than `same` than all with
-/// fewer. And each single change that costs less than `default` by more than `same`.
+/// Sets of levels worth choosing, computed from runs of all combinations and the mean cost of each (a logarithm; `None`
+/// if a run failed). The result has, for each number of changes from `default`, the cheapest run if it is cheaper by
+/// more than `same` than all runs with fewer changes. It also has each single change that is cheaper than `default` by
+/// more than `same`.
 pub fn worth_choosing(
     runs: &[Vec<bool>],
     costs: &[Option<f64>],

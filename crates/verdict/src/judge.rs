@@ -297,8 +297,9 @@ fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
         .unwrap_or(4_000)
 }
 
-/// How many pairs that all point the same way would decide, where all of these do and only the adjustment for the `peers` that
-/// are judged with it keeps them from a claim. That the others stand as they do is assumed.
+/// Number of pairs pointing the same way that would give a verdict. `None` unless all pairs point the same way and only
+/// the adjustment for `peers` metrics judged together prevents a claim. The p-values of the other metrics are assumed
+/// not to change.
 fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> Option<u64> {
     let slack = 1.0 + 1e-9;
     let p = evidence.test.p;
@@ -308,7 +309,7 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
     if !is_clearest || evidence.no_difference || alone > limit || p_adjusted <= limit {
         return None;
     }
-    // What was cut to 1 may have been any number of times as much, at most as many as are judged together.
+    // An adjusted p-value cut to 1 hides the factor, which is at most the number of metrics judged together.
     let factor = if p_adjusted < 1.0 {
         p_adjusted / alone
     } else {

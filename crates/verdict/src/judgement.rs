@@ -139,14 +139,14 @@ pub enum Note {
         /// Fewest pairs, or trials of each variant, that can reach it.
         least: u64,
     },
-    /// All pairs point the same way, and only the adjustment for the other metrics keeps them from a claim.
+    /// All pairs point the same way, but the adjustment for the other metrics prevents a claim.
     AllAgree {
-        /// The pairs.
+        /// Number of pairs.
         n: u64,
-        /// How many that point the same way would be enough, if the other metrics stand as they do.
+        /// Number of pairs pointing the same way that would be enough if the other metrics do not change.
         least: u64,
     },
-    /// Judged as another metric of the same trials, of which this one is a fixed multiple.
+    /// Not judged: the metric is a fixed multiple of another metric of the same trials, which is judged.
     MultipleOf {
         /// The name of that metric.
         metric: String,

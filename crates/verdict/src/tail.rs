@@ -17,8 +17,8 @@
 //! assumed to be independent of each other; serial correlation is only tested for single-value metrics
 //! ([`mod@crate::serial`]).
 //!
-//! The p-value comes from swapping the labels of whole trials. How often all of this is right: `docs/notes/error-rates.md`, from
-//! `examples/false_alarms.rs`.
+//! The p-value comes from swapping the labels of whole trials. `docs/notes/error-rates.md` states the error rates of
+//! all of this, measured by `examples/false_alarms.rs`.
 
 mod pool;
 mod ways;

@@ -249,8 +249,8 @@ fn every_pair_of_factors_stands_in_one_interaction_and_designs_of_resolution_fiv
     }
 }
 
-/// What a search finds that goes as `matrix` does: the design, all combinations of what is active, and what is worth choosing. Returns
-/// the interactions that are claimed and the cheapest of the choices, as levels of all factors.
+/// Searches as `matrix` does: the fractional design, then all combinations of the active factors, then the sets worth
+/// choosing. Returns the claimed interactions, and the cheapest set as levels of all factors.
 fn searched(
     factors: usize,
     noise: f64,
@@ -292,7 +292,7 @@ fn searched(
     let choices = worth_choosing(whole.runs(), &costs, &vec![false; found.len()], 0.01);
     let choices = choices.iter().map(|row| wide(row));
     let all = choices.chain(std::iter::once(vec![false; factors]));
-    // As a confirmation with other seeds would rank them; of equal ones the one with the fewest changes.
+    // Ranked as a confirmation with other seeds would; of equal sets the one with the fewest changes.
     let changes = |levels: &[bool]| levels.iter().filter(|level| **level).count();
     let best = all.min_by(|a, b| {
         let rounded = |levels: &[bool]| (cost(levels) * 100.0).round();
@@ -306,7 +306,8 @@ fn searched(
 #[test]
 fn planted_interactions_are_named_and_what_is_chosen_is_the_true_best() {
     type Cost = fn(&[bool]) -> f64;
-    // Each burns time unless the levels are right; the best is what has the fewest changes of those that burn nothing.
+    // Each case costs time unless its levels are right. The best set has the fewest changes among those without extra
+    // cost.
     let planted: [(&str, Cost); 6] = [
         ("equal", |x| if x[0] == x[1] { 0.35 } else { 0.0 }),
         ("unequal", |x| if x[0] == x[1] { 0.0 } else { 0.35 }),

@@ -505,7 +505,7 @@ fn where_the_adjustment_alone_keeps_a_row_from_a_claim_it_says_how_many_agree_an
         }
         judge(&Family::new(1, metrics)).unwrap().remove(0)
     };
-    // Alone it is decided; among eight, 2/128 is no longer little enough, and 2/512 would be.
+    // Judged alone it is significant. Among eight metrics 2/128 is too large, but 2/512 would be small enough.
     assert_eq!(family(0, &clear).verdict, Verdict::Regressed);
     let open = family(7, &clear);
     assert!(
@@ -516,10 +516,10 @@ fn where_the_adjustment_alone_keeps_a_row_from_a_claim_it_says_how_many_agree_an
         panic!("{open:?}");
     };
     assert!(n >= 9);
-    // So it is: nine that agree are decided among the same others.
+    // Nine agreeing pairs are significant among the same other metrics.
     let nine: Vec<f64> = SLOWER.iter().copied().chain([1.047]).collect();
     assert_eq!(family(7, &ratios(&nine)).verdict, Verdict::Regressed);
-    // One that points the other way is no agreement.
+    // Pairs of which one points the other way do not agree.
     let mut mixed = SLOWER[..7].to_vec();
     mixed[3] = 0.999;
     let mixed = family(7, &ratios(&mixed));
