@@ -257,7 +257,8 @@ impl TriedSize {
     }
 }
 
-/// What is in memory, beyond what was there before the workload began.
+/// What is in the memory of the whole machine, beyond what was there before the workload began: with the program's, that of the
+/// processes that watch it, which no limit of the program counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Anonymous memory.
@@ -268,12 +269,19 @@ pub struct Resident {
     pub kernel: Bytes,
     /// What else is taken, such as the content of zram.
     pub rest: Bytes,
+    /// Most that the program's memory group held, files included; nothing without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Bytes>,
 }
 
 impl Resident {
     /// Of an observed record. `None` where it has too few samples.
     pub fn of(reader: &RecordReader) -> Option<Self> {
-        Self::at_peak(&reader.series("meminfo").ok()?)
+        let mut resident = Self::at_peak(&reader.series("meminfo").ok()?)?;
+        let mut metrics = reader.record().results.metrics.iter();
+        let peak = metrics.find(|metric| metric.name == "group-peak");
+        resident.group = peak.and_then(|peak| peak.value.number()).map(bytes);
+        Some(resident)
     }
 
     /// Of the samples with most memory in use, the one in which most of it is known to be of processes, files or the kernel.
@@ -302,6 +310,7 @@ impl Resident {
             file: bytes(file),
             kernel: bytes(kernel),
             rest: bytes(used - anon - file - kernel),
+            group: None,
         })
     }
 }
@@ -388,7 +397,8 @@ mod tests {
                 anon: mib(17),
                 file: mib(1),
                 kernel: mib(0),
-                rest: mib(0)
+                rest: mib(0),
+                group: None,
             }
         );
         assert_eq!(Resident::at_peak(&Series::new("meminfo")), None);

@@ -255,6 +255,15 @@ impl Exact {
         Ok((handover, file))
     }
 
+    /// Size of the files of a program that a boot of its guest hands over; zero for other scenarios.
+    fn handed_over(&self, prepared: &PreparedTrial) -> Bytes {
+        let ready = prepared.own::<Preparation>().ok();
+        let digest = ready.and_then(|ready| ready.needs.root.as_deref());
+        let root = digest.and_then(|digest| Roots::of(&self.options.cache).get(digest).ok());
+        let size = root.and_then(|root| root.in_memory().ok());
+        size.unwrap_or_default()
+    }
+
     /// What the guest finds when it boots, beside the program: `files`, and what its file system is made of.
     fn contents(
         &self,
@@ -647,7 +656,7 @@ impl Arena for Exact {
         let boot = if self.snapshots.has(&key) {
             Nanos(0)
         } else {
-            estimate::of_boot()?
+            estimate::of_boot(self.handed_over(prepared))?
         };
         Some(Guest { key, boot })
     }

@@ -12,7 +12,8 @@ use crate::exit::Usage;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
-    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
+    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed. A script brings its interpreter along, with
+    /// what it loads by name (Python, Perl, Node, Ruby, Java)
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
     /// Server, quoted as for a shell, that is started first; COMMAND is then its load, on loopback, and the result is the load's

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{KERNEL, Lab, metric, one_sentence};
@@ -198,6 +199,41 @@ fn a_program_that_does_not_end_as_it_should_makes_the_trial_invalid_for_one_clea
     let record = shell(&lab, 0, &["--limit", "8M"], "echo small");
     let peak = metric(&record, "group-peak");
     assert!((1e5..=8.0 * 1048576.0).contains(&peak), "{peak}");
+}
+
+#[test]
+fn a_script_alone_brings_its_interpreter_and_what_it_loads() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let folder = lab.folder();
+    fs::write(folder.join("beside.py"), "NUMBER = 40\n").unwrap();
+    let own = "#!/usr/bin/env python3\nimport beside, json, sqlite3\n\
+               print(json.dumps({'sum': beside.NUMBER + sqlite3.connect(':memory:').execute('select 2').fetchone()[0]}))\n";
+    fs::write(folder.join("job.py"), own).unwrap();
+    fs::set_permissions(folder.join("job.py"), fs::Permissions::from_mode(0o755)).unwrap();
+    let perl = "use strict; use List::Util qw(sum); use POSIX; print '{\"sum\": ', sum(40, floor(2.5)), \"}\\n\";";
+    fs::write(folder.join("job.pl"), perl).unwrap();
+    let is_here = |name: &str| Command::new(name).arg("--version").output().is_ok();
+    // Whatever python3 is on this machine: a program, or a wrapper that chooses one.
+    for (name, command) in [
+        ("python3", &["python3", "job.py"][..]),
+        ("python3", &["./job.py"]),
+        ("perl", &["env", "A=b", "perl", "job.pl"]),
+    ] {
+        if is_here(name) {
+            lab.ends(0, program(&["--memory", "64M", "--swap", "none"], command));
+            let record = lab.newest(1).remove(0);
+            let out = record["results"]["texts"]["stdout"].as_str().unwrap();
+            assert_eq!(out, "{\"sum\": 42}\n", "{command:?}");
+        }
+    }
+    let line = ["sh", "-c", "no-such-program < job.pl | sort"];
+    let (_, err) = lab.ends(3, program(&["--memory", "64M", "--swap", "none"], &line));
+    let before = err.split("trials to run").next().unwrap();
+    assert!(
+        before.contains("`sort`") && before.contains("--file"),
+        "{err}"
+    );
+    assert!(before.contains("`no-such-program`"), "{err}");
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pagetide_quantity::Bytes;
 use pagetide_root::{Entry, Host, ImageKind, RootError, RootPath, Roots, Tree};
@@ -205,6 +207,21 @@ fn a_root_is_made_once_and_a_damaged_one_is_thrown_away() {
         roots.get(&root.digest),
         Err(RootError::Unknown { .. })
     ));
+}
+
+#[test]
+fn an_image_that_is_not_wanted_any_more_is_not_made_and_leaves_nothing() {
+    let cache = tempfile::tempdir().unwrap();
+    let stop = Arc::new(AtomicBool::new(true));
+    let roots = Roots::of(cache.path()).stopping_by(Arc::clone(&stop));
+    let mut tree = Tree::default();
+    tree.bytes(&inside("a"), b"1").unwrap();
+    let said = roots.make(&tree, SPACE, |_| ()).unwrap_err();
+    assert!(matches!(said, RootError::Stopped), "{said}");
+    let left = fs::read_dir(cache.path().join("roots")).unwrap();
+    assert_eq!(left.count(), 0);
+    stop.store(false, Ordering::Relaxed);
+    roots.make(&tree, SPACE, |_| ()).unwrap();
 }
 
 #[test]

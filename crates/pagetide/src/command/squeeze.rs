@@ -32,7 +32,7 @@ use crate::session::Session;
 #[command(after_long_help = "\
 Examples:
   pagetide squeeze --memory 128M --file numbers -- sort numbers
-  pagetide squeeze --memory 256M --within 10% --dir /usr/lib/python3.11 --file job.py -- /usr/bin/python3 job.py
+  pagetide squeeze --memory 256M --within 10% -- python3 job.py
   pagetide squeeze --memory 64M --by memory --swap none --file numbers -- sort numbers
   pagetide squeeze --memory 256M --vary heap=32m,64m,128m --root deb:openjdk-17-jre-headless,bsh -- java -Xmx{heap} -jar /usr/share/java/bsh.jar
   pagetide squeeze --memory 64M --kernel debian:bookworm --kernel debian:sid --file numbers -- sort numbers

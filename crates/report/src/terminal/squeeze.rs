@@ -280,21 +280,34 @@ fn number(value: f64) -> String {
 
 /// What is in memory at the smallest size that is enough.
 fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> String {
-    let size = |bytes: Bytes| size(bytes.0, ascii);
     let at = match &squeezed.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
-            size(Bytes(enough.size))
+            size(enough.size, ascii)
         }
         Answer::PlentyDied { .. } | Answer::NothingTried => String::new(),
     };
-    format!(
+    let group = resident.group.filter(|_| squeezed.knob == Knob::Limit);
+    in_memory_at(&at, resident, group, ascii)
+}
+
+/// What is in the memory of the machine at a size, and in that of the group which the size is the limit of.
+fn in_memory_at(at: &str, resident: &Resident, group: Option<Bytes>, ascii: bool) -> String {
+    let size = |bytes: Bytes| size(bytes.0, ascii);
+    let machine = format!(
         "At {at}, when most is in use: {} anonymous, {} of files, {} of the kernel's for them, {} other (zram, processors' own \
          lists); of the whole machine, seed 1.",
         size(resident.anon),
         size(resident.file),
         size(resident.kernel),
         size(resident.rest)
-    )
+    );
+    match group {
+        Some(group) => format!(
+            "{machine} The limit counts the program's own group, which held at most {}; the rest is of processes outside it.",
+            size(group)
+        ),
+        None => machine,
+    }
 }
 
 fn percent(value: f64, ascii: bool) -> String {
@@ -344,5 +357,35 @@ impl Row for TriedSize {
             share(means.psi_full),
             said,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_in_the_machine_than_the_limit_is_told_apart_from_what_the_limit_counts() {
+        let kib = |count: u64| Bytes(count << 10);
+        let resident = Resident {
+            anon: kib(21_289),
+            file: kib(300),
+            kernel: kib(100),
+            rest: kib(0),
+            group: Some(kib(20_736)),
+        };
+        let text = in_memory_at("20.25 MiB", &resident, resident.group, true);
+        let (machine, group) = text.split_once(" The limit counts ").unwrap();
+        assert!(
+            machine.contains("20.79 MiB anonymous") && machine.contains("whole machine"),
+            "{machine}"
+        );
+        assert!(
+            group.contains("held at most 20.25 MiB") && group.contains("outside it"),
+            "{group}"
+        );
+        // Where the machine's memory is searched, there is no group.
+        let text = in_memory_at("20.25 MiB", &resident, None, true);
+        assert_eq!(text, machine);
     }
 }

@@ -95,6 +95,9 @@ impl Host {
             imports.name(module);
         }
         imports.follow();
+        // A folder that was given has more than is needed.
+        let landmark = python.library.join("os.py");
+        let is_given = tree.leads_to_file(landmark.to_str().unwrap_or_default());
         self.standard_library(tree, &python, imports.modules())?;
         let before = tree.size();
         imports.install(self, tree)?;
@@ -109,9 +112,13 @@ impl Host {
                 packages.join(", ")
             ),
         };
-        self.notes.push(format!(
-            "python{version} brings {library} without its tests and tools{more}; what is imported by other means is given with --dir"
-        ));
+        self.notes.push(if is_given {
+            format!("python{version} brings what it needs of {library} itself: without --dir the guest is smaller")
+        } else {
+            format!(
+                "python{version} brings {library} without its tests and tools{more}; what is imported by other means is given with --dir"
+            )
+        });
         Ok(())
     }
 
