@@ -6,10 +6,15 @@ const NEAR: f64 = 0.6;
 const FEW: usize = 6;
 /// Number of similar names that a hint prints from a longer list.
 const NEAREST: usize = 3;
+/// Most bytes of a name that is compared: the time grows with the product of both lengths, and a longer one is no slip.
+const LONGEST: usize = 200;
 
 /// Similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces and
 /// underscores count as hyphens.
 fn likeness(a: &str, b: &str) -> f64 {
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return if a == b { 1.0 } else { 0.0 };
+    }
     let plain = |name: &str| name.to_lowercase().replace([' ', '_'], "-");
     strsim::normalized_damerau_levenshtein(&plain(a), &plain(b))
 }
@@ -72,6 +77,20 @@ mod tests {
         );
         assert_eq!(nearest("Smooth_sin", WORDS), Some("smooth-sin".into()));
         assert_eq!(nearest("xyz", WORDS), None);
+    }
+
+    #[test]
+    fn a_name_of_ten_megabytes_is_like_none_and_is_not_measured() {
+        // Measured letter by letter it would take more memory than there is.
+        let long = "x".repeat(10 << 20);
+        let all = [long.as_str(), "debian:sid"];
+        assert_eq!(nearest(&long, WORDS), None);
+        assert_eq!(slip(&"y".repeat(10 << 20), all), None);
+        assert_eq!(nearest(&long, all).map(|name| name.len()), Some(long.len()));
+        assert_eq!(
+            choices(&long, WORDS, "all"),
+            "use one of debian:bookworm, smooth-sin"
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pagetide_outside::{Place, open, remedy};
 use sha2::{Digest, Sha256};
 
 use crate::record::{Record, SCHEMA, SectionInfo};
@@ -26,6 +27,15 @@ const HEAD_BYTES: usize = 32;
 /// Level 1, because a record is written between two trials and its bulk is already delta-coded.
 const ZSTD_LEVEL: i32 = 1;
 
+/// Most sections of a record.
+pub const MOST_SECTIONS: usize = 4_096;
+/// Most bytes of a record itself, its bulk sections aside.
+pub const MOST_RECORD_BYTES: u64 = 256 << 20;
+/// Most bytes of a series. A blob is never in memory as a whole.
+pub const MOST_SERIES_BYTES: u64 = 1 << 30;
+/// Largest value of a metric, in its unit: sums of squares of such values are finite, and no quantity comes near.
+pub const MOST_VALUE: f64 = 1e30;
+
 /// Kinds of sections, with their numbers in the file.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
 
@@ -33,7 +43,7 @@ const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file operation failed.
-    #[error("{what} {path}: {source}")]
+    #[error("{what} {path}: {source}; {}", remedy(.source, None))]
     Io {
         /// What was attempted, such as "reading record".
         what: &'static str,
@@ -51,6 +61,16 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
+        why: &'static str,
+    },
+    /// The record is one that no reader would take.
+    #[error(
+        "a record of {scenario} cannot be stored ({why}): its file could not be read again, so none is written"
+    )]
+    Unreadable {
+        /// The scenario.
+        scenario: String,
+        /// What a reader would refuse.
         why: &'static str,
     },
     /// The record was written by a newer version.
@@ -154,6 +174,12 @@ impl RecordWriter {
         source: impl Read,
     ) -> Result<(), FileError> {
         let part = self.part.clone();
+        if self.sections.len() >= MOST_SECTIONS {
+            return Err(FileError::Unreadable {
+                scenario: name.to_owned(),
+                why: TOO_MANY,
+            });
+        }
         let mut source = Hashing {
             inner: source.take(size),
             hash: Sha256::new(),
@@ -232,6 +258,10 @@ impl RecordWriter {
         record.sections = std::mem::take(&mut self.sections);
         record.digest = Record::digest_of(&record.results, &record.sections);
         let json = serde_json::to_vec(record).unwrap_or_default();
+        if let Err(Unfit::Wrong(why)) = parsed(&json) {
+            let scenario = record.subject.scenario.clone();
+            return Err(FileError::Unreadable { scenario, why });
+        }
         let part = self.part.clone();
         (|| {
             self.put("record", "", json.len() as u64, &json[..])?;
@@ -273,10 +303,30 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 /// Computes the checksum of the data written.
 struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
+}
+
+impl<R: Read> Read for Checksummer<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.crc.update(&buffer[..n]);
+        Ok(n)
+    }
 }
 
 impl<W: Write> Write for Checksummer<W> {
@@ -297,9 +347,43 @@ struct Version {
     schema: u32,
 }
 
+/// Why the text of a record is none.
+enum Unfit {
+    /// It is of a later schema.
+    Newer(u32),
+    /// What is wrong with it.
+    Wrong(&'static str),
+}
+
+const TOO_MANY: &str = "it has too many sections";
+
+/// Reads the record itself. What is refused here is not written either.
+fn parsed(json: &[u8]) -> Result<Record, Unfit> {
+    if json.len() as u64 > MOST_RECORD_BYTES {
+        return Err(Unfit::Wrong("its record is larger than 256 MiB"));
+    }
+    // The schema is looked at before the rest, which may have changed shape.
+    let version: Version =
+        serde_json::from_slice(json).map_err(|_| Unfit::Wrong("its record is no JSON"))?;
+    if version.schema > SCHEMA {
+        return Err(Unfit::Newer(version.schema));
+    }
+    let record: Record = serde_json::from_slice(json)
+        .map_err(|_| Unfit::Wrong("its record does not fit the schema"))?;
+    if record.sections.len() > MOST_SECTIONS {
+        return Err(Unfit::Wrong(TOO_MANY));
+    }
+    let metrics = &record.results.metrics;
+    let mut values = metrics.iter().filter_map(|metric| metric.value.number());
+    if values.any(|value| value.abs() > MOST_VALUE) {
+        return Err(Unfit::Wrong("the value of a metric is above 1e30"));
+    }
+    Ok(record)
+}
+
 /// Position of a section.
 #[derive(Clone, Debug)]
-struct Place {
+struct Section {
     kind: &'static str,
     name: String,
     offset: u64,
@@ -311,14 +395,14 @@ struct Place {
 /// An open record file. The record is read at once, bulk sections on demand.
 pub struct RecordReader {
     path: PathBuf,
-    places: Vec<Place>,
+    places: Vec<Section>,
     record: Record,
 }
 
 impl RecordReader {
     /// Opens a record file and reads the record itself. Fails if it is damaged or was written by a newer version.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let mut file = File::open(path).map_err(io_at("reading record", path))?;
+        let mut file = open(path, Place::Own).map_err(io_at("reading record", path))?;
         let damaged = |why| FileError::Damaged {
             path: path.to_owned(),
             why,
@@ -344,18 +428,14 @@ impl RecordReader {
             places,
             record: Record::default(),
         };
-        let json = reader.bytes("record", "")?;
-        // The schema is checked before the rest, which may have another structure.
-        let version: Version =
-            serde_json::from_slice(&json).map_err(|_| damaged("its record is no JSON"))?;
-        if version.schema > SCHEMA {
-            return Err(FileError::Newer {
+        let json = reader.bytes("record", "", MOST_RECORD_BYTES)?;
+        reader.record = parsed(&json).map_err(|unfit| match unfit {
+            Unfit::Newer(found) => FileError::Newer {
                 path: path.to_owned(),
-                found: version.schema,
-            });
-        }
-        reader.record = serde_json::from_slice(&json)
-            .map_err(|_| damaged("its record does not fit the schema"))?;
+                found,
+            },
+            Unfit::Wrong(why) => damaged(why),
+        })?;
         Ok(reader)
     }
 
@@ -376,7 +456,8 @@ impl RecordReader {
 
     /// Reads the series with this name.
     pub fn series(&self, name: &str) -> Result<Series, FileError> {
-        Ok(Series::decode(name, &self.bytes("series", name)?)?)
+        let bytes = self.bytes("series", name, MOST_SERIES_BYTES)?;
+        Ok(Series::decode(name, &bytes)?)
     }
 
     /// Names of the series.
@@ -394,12 +475,10 @@ impl RecordReader {
         if place.size == 0 {
             return Ok(Box::new(io::empty()));
         }
-        let mut file = File::open(&self.path).map_err(io_at("reading record", &self.path))?;
-        file.seek(SeekFrom::Start(place.offset))
+        let decoder = zstd::stream::Decoder::new(self.stored(place)?)
             .map_err(io_at("reading record", &self.path))?;
-        let decoder = zstd::stream::Decoder::new(file.take(place.stored))
-            .map_err(io_at("reading record", &self.path))?;
-        Ok(Box::new(decoder))
+        // What the head announces is a limit: a frame may unfold to anything.
+        Ok(Box::new(decoder.take(place.size)))
     }
 
     /// Reads every section and fails if a checksum or digest differs.
@@ -414,8 +493,7 @@ impl RecordReader {
             } else {
                 "blob"
             };
-            let bytes = self.bytes(kind, &info.name)?;
-            if hex(&Sha256::digest(&bytes)) != info.digest {
+            if self.digest(self.place(kind, &info.name)?)? != info.digest {
                 return Err(damaged("a section's digest differs"));
             }
         }
@@ -425,7 +503,7 @@ impl RecordReader {
         Ok(())
     }
 
-    fn place(&self, kind: &'static str, name: &str) -> Result<&Place, FileError> {
+    fn place(&self, kind: &'static str, name: &str) -> Result<&Section, FileError> {
         self.places
             .iter()
             .find(|p| p.kind == kind && p.name == name)
@@ -436,42 +514,69 @@ impl RecordReader {
             })
     }
 
-    fn bytes(&self, kind: &'static str, name: &str) -> Result<Vec<u8>, FileError> {
-        let place = self.place(kind, name)?;
-        let damaged = |why| FileError::Damaged {
-            path: self.path.clone(),
-            why,
-        };
-        let mut file = File::open(&self.path).map_err(io_at("reading record", &self.path))?;
+    /// The stored bytes of a section.
+    fn stored(&self, place: &Section) -> Result<io::Take<File>, FileError> {
+        let mut file = open(&self.path, Place::Own).map_err(io_at("reading record", &self.path))?;
         file.seek(SeekFrom::Start(place.offset))
             .map_err(io_at("reading record", &self.path))?;
-        let mut stored = Vec::new();
-        file.take(place.stored)
-            .read_to_end(&mut stored)
-            .map_err(io_at("reading record", &self.path))?;
-        if crc32fast::hash(&stored) != place.crc {
-            return Err(damaged("a section's checksum differs"));
-        }
-        if stored.is_empty() && place.size == 0 {
-            return Ok(stored);
+        Ok(file.take(place.stored))
+    }
+
+    /// The content of a section of at most `limit` bytes.
+    fn bytes(&self, kind: &'static str, name: &str, limit: u64) -> Result<Vec<u8>, FileError> {
+        let place = self.place(kind, name)?;
+        if place.size > limit {
+            return Err(self.damaged("a section is larger than any of its kind"));
         }
         let mut bytes = Vec::new();
-        zstd::stream::Decoder::new(&stored[..])
-            .and_then(|decoder| {
-                decoder
-                    .take(place.size.saturating_add(1))
-                    .read_to_end(&mut bytes)
-            })
-            .map_err(|_| damaged("a section cannot be decompressed"))?;
-        if bytes.len() as u64 != place.size {
-            return Err(damaged("a section's length differs"));
-        }
+        self.unfold(place, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Digest of a section's content, in bounded memory.
+    fn digest(&self, place: &Section) -> Result<String, FileError> {
+        let mut sink = Hashing {
+            inner: io::sink(),
+            hash: Sha256::new(),
+        };
+        self.unfold(place, &mut sink)?;
+        Ok(hex(&sink.hash.finalize()))
+    }
+
+    /// Writes the content of a section to `out`, and compares its checksum and length with what the head announces.
+    fn unfold(&self, place: &Section, out: &mut impl Write) -> Result<(), FileError> {
+        let stored = BufReader::with_capacity(1 << 16, self.stored(place)?);
+        let mut source = Checksummer {
+            inner: stored,
+            crc: crc32fast::Hasher::new(),
+        };
+        let mut unfolded = Ok(0);
+        if place.size > 0 {
+            unfolded = zstd::stream::Decoder::new(&mut source)
+                .and_then(|decoder| io::copy(&mut decoder.take(place.size.saturating_add(1)), out));
+        }
+        // The checksum is of all that is stored, also of what was not decompressed.
+        io::copy(&mut source, &mut io::sink()).map_err(io_at("reading record", &self.path))?;
+        if source.crc.finalize() != place.crc {
+            return Err(self.damaged("a section's checksum differs"));
+        }
+        match unfolded {
+            Ok(length) if length == place.size => Ok(()),
+            Ok(_) => Err(self.damaged("a section's length differs")),
+            Err(_) => Err(self.damaged("a section cannot be decompressed")),
+        }
+    }
+
+    fn damaged(&self, why: &'static str) -> FileError {
+        FileError::Damaged {
+            path: self.path.clone(),
+            why,
+        }
     }
 }
 
-/// Reads the section heads of a file of `length` bytes.
-fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
+/// Walks the section heads of a file of `length` bytes.
+fn places(file: &mut File, length: u64) -> Result<Vec<Section>, &'static str> {
     let mut places = Vec::new();
     let mut at = FILE_MAGIC.len() as u64;
     let mut file = BufReader::with_capacity(512, file);
@@ -504,7 +609,11 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
         if kind == "end" {
             return Ok(places);
         }
-        places.push(Place {
+        // The record itself is one more.
+        if places.len() > MOST_SECTIONS {
+            return Err(TOO_MANY);
+        }
+        places.push(Section {
             kind,
             name,
             offset,
@@ -518,7 +627,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_quantity::Unit;
+    use pagetide_quantity::{Direction, Metric, Unit, Value};
 
     fn written() -> (tempfile::TempDir, PathBuf, Record) {
         let dir = tempfile::tempdir().unwrap();
@@ -564,6 +673,61 @@ mod tests {
             std::fs::write(&other, &bytes).unwrap();
             let result = RecordReader::open(&other).and_then(|r| r.verify());
             assert!(result.is_err(), "flipped byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_no_reader_takes_is_not_written() {
+        for value in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e31, -1e308] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut record = Record::default();
+            record.results.metrics.push(Metric {
+                name: "run".into(),
+                unit: Unit::Nanos,
+                direction: Direction::Lower,
+                primary: true,
+                value: Value::Number(value),
+            });
+            let writer = RecordWriter::create(dir.path()).unwrap();
+            let said = writer.finish(&mut record).unwrap_err().to_string();
+            assert!(said.contains("cannot be stored"), "{said}");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_section_that_unfolds_to_more_than_it_announces_is_refused_in_bounded_memory() {
+        let (_dir, path, record) = written();
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The log's head comes to say 10 of its 100,000 bytes, and 16 EiB.
+        let name = bytes.windows(3).position(|three| three == b"log").unwrap();
+        let head = name - HEAD_BYTES;
+        for size in [10_u64, u64::MAX] {
+            bytes[head + 16..head + 24].copy_from_slice(&size.to_le_bytes());
+            let check = crc32fast::hash(&bytes[head..head + 28]);
+            bytes[head + 28..head + 32].copy_from_slice(&check.to_le_bytes());
+            std::fs::write(&path, &bytes).unwrap();
+            let reader = RecordReader::open(&path).unwrap();
+            assert_eq!(reader.record(), &record);
+            assert!(reader.verify().is_err());
+        }
+        let reader = RecordReader::open(&path).unwrap();
+        let mut log = Vec::new();
+        reader.blob("log").unwrap().read_to_end(&mut log).unwrap();
+        assert_eq!(log.len(), 100_000);
+        assert!(reader.bytes("blob", "log", MOST_SERIES_BYTES).is_err());
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_record_is_refused_and_not_waited_for() {
+        let (dir, path, _) = written();
+        let (pipe, link) = (dir.path().join("a.record"), dir.path().join("b.record"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for (file, word) in [(pipe, "a named pipe"), (link, "a symbolic link")] {
+            let said = RecordReader::open(&file).err().unwrap().to_string();
+            assert!(said.contains(word), "{said}");
         }
     }
 

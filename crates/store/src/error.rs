@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pagetide_outside::{Refusal, remedy};
 use pagetide_quantity::command::told;
 use pagetide_record::FileError;
 
@@ -18,9 +19,7 @@ pub enum StoreError {
     )]
     NoHome,
     /// A file or folder cannot be read or written: it is read-only, full, or not a folder.
-    #[error(
-        "{what} {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
-    )]
+    #[error("{what} {path}: {source}; {}", remedy(.source, Some("PAGETIDE_STORE")))]
     Folder {
         /// The attempted operation, such as "creating".
         what: &'static str,
@@ -40,9 +39,7 @@ pub enum StoreError {
         found: String,
     },
     /// The index cannot be written.
-    #[error(
-        "writing the index {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
-    )]
+    #[error("writing the index {path}: {source}; {}", index_remedy(.source))]
     IndexFull {
         /// The index.
         path: PathBuf,
@@ -87,10 +84,22 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The store is read-only.
-    #[error("the store {path} can be read but not written: free space there, or make it writable")]
+    #[error("the store {path} can be read but not written ({why}): {}", remedy(&(*.why).into(), Some("PAGETIDE_STORE")))]
     ReadOnly {
         /// The store's folder.
         path: PathBuf,
+        /// The system's reason when it was opened.
+        why: io::ErrorKind,
+    },
+    /// What should be remembered could not be read again.
+    #[error(
+        "{path} is not written, for it could not be read again ({why}): give names and values that a store can keep"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What a reader would refuse.
+        why: String,
     },
     /// The file `format`, which states the version of the store, is empty or not text.
     #[error("{path} is {what}: remove it, the store's records are kept and it is made anew")]
@@ -164,6 +173,16 @@ impl StoreError {
         matches!(self, Self::Neither { .. })
     }
 
+    /// Why a store that holds records can only be read; `None` where it cannot be read either.
+    pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
+        match self {
+            // What is refused here would not be written, but neither would it be read.
+            Self::Folder { source, .. } if Refusal::of(source).is_none() => Some(source.kind()),
+            Self::IndexFull { source, .. } => Some(kind_of(source)),
+            _ => None,
+        }
+    }
+
     /// Turns an error of writing a record into one of the store whose message names a remedy.
     pub fn writing(error: FileError) -> Self {
         match error {
@@ -171,6 +190,22 @@ impl StoreError {
             other => Self::Record(other),
         }
     }
+}
+
+/// The system's reason for which SQLite could not write.
+fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
+    use rusqlite::ErrorCode as Code;
+    match source.sqlite_error_code() {
+        Some(Code::DiskFull) => io::ErrorKind::StorageFull,
+        Some(Code::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
+        Some(Code::PermissionDenied) => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    }
+}
+
+/// What a user can do where SQLite cannot write.
+fn index_remedy(source: &rusqlite::Error) -> String {
+    remedy(&kind_of(source).into(), Some("PAGETIDE_STORE"))
 }
 
 /// An error inside a transaction.

@@ -44,6 +44,21 @@ pub(crate) fn write(
     Ok(written)
 }
 
+/// The records of these identities, in their order, each as `read` gives it.
+pub(crate) fn records(
+    ids: &[String],
+    read: impl Fn(&str) -> Result<Record, StoreError> + Sync,
+) -> Vec<Result<Record, StoreError>> {
+    let read = &read;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = ids
+            .chunks(share_of(ids.len()))
+            .map(|some| scope.spawn(move || some.iter().map(|id| read(id)).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(joined).collect()
+    })
+}
+
 /// Moves the files to their final paths.
 pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), StoreError> {
     let one = |(path, row): &WrittenRecord| store::settle(root, path, &row.id).map(drop);

@@ -4,17 +4,25 @@
 //! lists the trials of the campaign. It is written before the trials run, and again when sampling adds trials.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use pagetide_outside::{Place, lock_file, readable_json};
 use pagetide_quantity::Nanos;
 use pagetide_record::ArenaKind;
 use pagetide_record::subject::hex;
 use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, at};
+
+/// Most bytes of a note: a trial takes about 100.
+pub const MOST_NOTE_BYTES: u64 = 512 << 20;
+/// Most bytes of a lock that are read: a process's number.
+const MOST_LOCK_BYTES: u64 = 32;
 
 /// The description of a campaign in the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,20 +129,27 @@ pub fn is_campaign_name(name: &str) -> bool {
 #[derive(Debug)]
 pub struct CampaignLock {
     path: PathBuf,
-    _file: std::fs::File,
+    _file: fs::File,
 }
 
 impl Drop for CampaignLock {
     fn drop(&mut self) {
-        // Removed while still locked. A process that has opened the file in the meantime notices the removal and
-        // creates a new one.
-        let _ = std::fs::remove_file(&self.path);
+        // Removed while still held: whoever opened it meanwhile sees that it is gone and makes a new one.
+        let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes lock files whose holders were killed.
+/// What a lock says of its holder.
+pub(crate) fn said(lock: &fs::File) -> String {
+    let mut text = String::new();
+    // Nothing, where it says nothing that can be read.
+    let _ = lock.take(MOST_LOCK_BYTES).read_to_string(&mut text);
+    text.trim().to_owned()
+}
+
+/// Removes locks that nobody holds any more: their holders were killed.
 pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
-    for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
+    for entry in fs::read_dir(folder).map_err(at("reading", folder))? {
         let path = entry.map_err(at("reading", folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str());
         if let (Some(name), Some("lock")) = (name, path.extension().and_then(|e| e.to_str())) {
@@ -152,13 +167,7 @@ pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError
     // Another process may hold it for a moment, to check whether its holder has died.
     let mut patience = 5;
     loop {
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(at("creating", &path))?;
+        let mut file = lock_file(&path).map_err(at("creating", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) if patience > 0 => {
@@ -169,15 +178,20 @@ pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(StoreError::Running {
                     name: name.to_owned(),
-                    process: std::fs::read_to_string(&path).unwrap_or_default(),
+                    process: said(&file),
                 });
             }
             Err(error) => return Err(at("locking", &path)(error.into())),
         }
-        let number = |data: std::io::Result<std::fs::Metadata>| data.map(|d| d.ino()).ok();
-        if number(file.metadata()) == number(std::fs::metadata(&path)) {
-            // For the error message of another process. The lock itself is the `flock`, not this text.
-            std::fs::write(&path, std::process::id().to_string()).map_err(at("writing", &path))?;
+        let number = |data: std::io::Result<fs::Metadata>| data.map(|d| d.ino()).ok();
+        if number(file.metadata()) == number(fs::symlink_metadata(&path)) {
+            // For the message of whoever comes second; the lock itself is the kernel's.
+            let mut tell = || {
+                file.rewind()?;
+                file.set_len(0)?;
+                file.write_all(std::process::id().to_string().as_bytes())
+            };
+            tell().map_err(at("writing", &path))?;
             return Ok(CampaignLock { path, _file: file });
         }
     }
@@ -195,11 +209,18 @@ pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
 /// Writes a campaign's file atomically: a reader sees the old or the new contents.
 pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());
-    let mut json = serde_json::to_vec(note).unwrap_or_default();
+    let unreadable = |why: String| StoreError::Unreadable {
+        path: path.clone(),
+        why,
+    };
+    let mut json = readable_json(note).map_err(|why| unreadable(why.to_string()))?;
     let check = check(&json);
     // The last member is a checksum of all preceding ones, so that damage is detected.
     json.pop();
     json.extend_from_slice(check.as_bytes());
+    if json.len() as u64 > MOST_NOTE_BYTES {
+        return Err(unreadable("it is larger than 512 MiB".to_owned()));
+    }
     crate::store::replace(&path, &json)
 }
 
@@ -224,7 +245,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 /// Reads a campaign's file; `None` if it does not exist.
 pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
-    let bytes = match std::fs::read(&path) {
+    let bytes = match pagetide_outside::read(&path, Place::Own, MOST_NOTE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("reading", &path)(error)),
@@ -250,7 +271,7 @@ pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
 /// Identities of all campaigns, the most recently written first.
 pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
-    let entries = match std::fs::read_dir(folder) {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(at("reading", folder)(error)),

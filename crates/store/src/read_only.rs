@@ -2,6 +2,8 @@
 //!
 //! The index file is opened as immutable. If it is missing or not up to date, an index is built in memory.
 
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
@@ -31,11 +33,14 @@ fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, Troubl
         // Changes in the write-ahead log would be missed.
         return Ok(None);
     }
-    let path = database.to_string_lossy();
-    let path = path
-        .replace('%', "%25")
-        .replace('?', "%3f")
-        .replace('#', "%23");
+    let mut path = String::new();
+    for byte in database.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.".contains(byte) {
+            path.push(char::from(*byte));
+        } else {
+            let _ = write!(path, "%{byte:02x}");
+        }
+    }
     let kept = Connection::open_with_flags(
         format!("file:{path}?immutable=1"),
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,

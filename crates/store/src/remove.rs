@@ -108,9 +108,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Running`] for a running campaign, [`StoreError::ReadOnly`], and errors of removing files.
     pub fn remove(&mut self, removal: &Removal) -> Result<(), StoreError> {
-        if self.is_read_only() {
+        if let Some(why) = self.why_read_only() {
             let path = self.folder().to_owned();
-            return Err(StoreError::ReadOnly { path });
+            return Err(StoreError::ReadOnly { path, why });
         }
         let mut runs = Vec::new();
         for id in &removal.campaigns {

@@ -1,5 +1,6 @@
 //! A row of the index: enough to list, pair and resume trials without opening record files.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -160,18 +161,19 @@ impl Row {
     }
 }
 
+/// What tells two metrics of a record apart.
+pub(crate) type MetricKey<'a> = (&'a str, Unit, Direction, bool);
+
+pub(crate) fn key(metric: &Metric) -> MetricKey<'_> {
+    (&metric.name, metric.unit, metric.direction, metric.primary)
+}
+
 /// The metrics of a record that the index stores. If a name occurs twice with the same head, only the first is stored;
 /// the record has both.
 pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
-    let mut kept: Vec<&Metric> = Vec::new();
-    let head = |metric: &Metric| (metric.unit, metric.direction, metric.primary);
-    for metric in &record.results.metrics {
-        let same = |known: &&Metric| known.name == metric.name && head(known) == head(metric);
-        if !kept.iter().any(same) {
-            kept.push(metric);
-        }
-    }
-    kept
+    let mut seen = HashSet::new();
+    let metrics = record.results.metrics.iter();
+    metrics.filter(|metric| seen.insert(key(metric))).collect()
 }
 
 /// Id of the cell's row, which is inserted if it does not exist, and the checksum of its texts.

@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use pagetide_outside::{Place, open, readable_json};
 use pagetide_quantity::Nanos;
 
 use crate::error::{StoreError, at};
+use crate::note::said;
+
+/// Most bytes of what is known of a run.
+const MOST_RUN_BYTES: u64 = 16 << 20;
 
 /// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,8 +91,14 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 
 /// Writes the progress of a run atomically.
 pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
-    let json = serde_json::to_vec(state).unwrap_or_default();
-    crate::store::replace(&file(folder, &state.name), &json)
+    let path = file(folder, &state.name);
+    match readable_json(state) {
+        Ok(json) => crate::store::replace(&path, &json),
+        Err(why) => Err(StoreError::Unreadable {
+            path,
+            why: why.to_string(),
+        }),
+    }
 }
 
 /// Removes the progress file of a run; no error if it does not exist.
@@ -97,7 +108,7 @@ pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
 
 /// The progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
-    let bytes = std::fs::read(file(folder, name)).ok()?;
+    let bytes = pagetide_outside::read(&file(folder, name), Place::Own, MOST_RUN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -105,7 +116,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
-    let lock = match std::fs::File::open(&path) {
+    let lock = match open(&path, Place::Own) {
         Ok(lock) => lock,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("opening", &path)(error)),
@@ -113,10 +124,7 @@ pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreErro
     // A shared lock, so that two processes that check do not take each other for the holder.
     match flock(&lock, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(None),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            Ok(text.trim().parse().ok())
-        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(said(&lock).parse().ok()),
         Err(error) => Err(at("locking", &path)(error.into())),
     }
 }

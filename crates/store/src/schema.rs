@@ -10,7 +10,7 @@
 use rusqlite::Connection;
 
 /// Version of the tables. An index of another version is rebuilt from the record files.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -66,7 +66,7 @@ CREATE TABLE metric (
     proof INTEGER NOT NULL,
     PRIMARY KEY (definition, record)
 ) WITHOUT ROWID;
-CREATE TABLE damaged (path TEXT PRIMARY KEY, why TEXT NOT NULL);
+CREATE TABLE damaged (path BLOB PRIMARY KEY, why TEXT NOT NULL);
 CREATE TABLE folder (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 ";
 

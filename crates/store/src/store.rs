@@ -1,10 +1,14 @@
 //! An open store: writing, adding, finding and loading records.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pagetide_outside::{Place, Refusal};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use pagetide_quantity::Metric;
@@ -14,17 +18,21 @@ use pagetide_record::{FileError, RecordReader, RecordWriter};
 
 use crate::error::{StoreError, Trouble, at, index};
 use crate::note::{CampaignLock, CampaignNote};
-use crate::row::Row;
+use crate::row::{MetricKey, Row};
 use crate::running::RunState;
 use crate::select::{Filter, Point};
 use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
 /// Version of the layout; a store of a later version is refused.
 pub const FORMAT: u32 = 1;
+/// Most bytes of the file that says which format a store has.
+const MOST_FORMAT_BYTES: u64 = 4096;
 /// How long a process waits for another one that writes the index.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Number of records that are added together, so that the disk is flushed once for all of them.
 const AT_ONCE: usize = 16_384;
+/// Records that are read together to verify them.
+const READ_AT_ONCE: usize = 1024;
 /// Number of records listed in a message if a prefix matches several.
 const SOME: u32 = 4;
 
@@ -33,18 +41,26 @@ pub struct Store {
     root: PathBuf,
     database: PathBuf,
     index: Connection,
-    is_read_only: bool,
+    /// Why it can only be read; `None` for one that can be written.
+    why_read_only: Option<io::ErrorKind>,
 }
 
 /// A record file or index entry that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedFile {
+    /// The file.
+    #[serde(serialize_with = "shown")]
     /// The damaged file.
     pub path: PathBuf,
     /// The damage, in one sentence.
     pub why: String,
     /// Whether the index is damaged, which `rebuild` repairs; the record itself is then undamaged.
     pub index: bool,
+}
+
+/// A path as it is shown: JSON has no other.
+fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// The result of rebuilding or verifying a store.
@@ -72,12 +88,7 @@ impl StoreReport {
 
 /// Replaces the contents of a file atomically: a reader sees the old or the new contents.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let part = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&part, bytes).map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        at("writing", path)(error)
-    })?;
-    std::fs::rename(&part, path).map_err(at("writing", path))
+    pagetide_outside::replace(path, bytes).map_err(at("writing", path))
 }
 
 /// Removes a file; no error if it does not exist.
@@ -107,19 +118,21 @@ impl Store {
     /// the index to the files in the folders. If the store cannot be written, it is opened for reading.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
-        match Self::open_to_write(root) {
-            Err(StoreError::Folder { .. } | StoreError::IndexFull { .. })
-                if root.join("records").is_dir() =>
-            {
+        let error = match Self::open_to_write(root) {
+            Err(error) => error,
+            opened => return opened,
+        };
+        match error.why_read_only() {
+            Some(why) if root.join("records").is_dir() => {
                 let database = root.join("index.sqlite");
                 Ok(Self {
                     index: read_only::connect(root, &database)?,
                     root: root.to_owned(),
                     database,
-                    is_read_only: true,
+                    why_read_only: Some(why),
                 })
             }
-            other => other,
+            _ => Err(error),
         }
     }
 
@@ -137,7 +150,7 @@ impl Store {
             root: root.to_owned(),
             index: connection,
             database: database.clone(),
-            is_read_only: false,
+            why_read_only: None,
         };
         let mut store = match connect(&database) {
             Ok(connection) => open(connection),
@@ -169,7 +182,7 @@ impl Store {
             Trouble::Store(error) => error,
         };
         let folders = catch_up::folders(&self.index, &self.root).map_err(sorted)?;
-        if folders.is_empty() || self.is_read_only {
+        if folders.is_empty() || self.why_read_only.is_some() {
             return Ok(());
         }
         let bring = || -> Result<(), Trouble> {
@@ -232,9 +245,10 @@ impl Store {
     /// Rebuilds the index from the record files. All sections of all records are read. Damaged files are listed and
     /// left out.
     pub fn rebuild(&mut self) -> Result<StoreReport, StoreError> {
-        if self.is_read_only {
+        if let Some(why) = self.why_read_only {
             return Err(StoreError::ReadOnly {
                 path: self.root.clone(),
+                why,
             });
         }
         let root = self.root.clone();
@@ -253,47 +267,110 @@ impl Store {
             records: 0,
             damaged: self.damaged()?,
         };
+        let known: HashSet<PathBuf> = found.damaged.iter().map(|file| file.path.clone()).collect();
         let ids = select::all_ids(&self.index).map_err(index(&self.database))?;
-        for id in ids {
-            let path = self.path(&id);
-            match self.verify_one(&id) {
-                Ok(()) => found.records += 1,
-                Err(_) if found.damaged.iter().any(|known| known.path == path) => {}
-                Err(why) => {
-                    let index = matches!(why, StoreError::Disagrees { .. });
-                    found.damaged.push(DamagedFile {
-                        path: if index { self.database.clone() } else { path },
-                        why: why.to_string(),
-                        index,
-                    });
+        for some in ids.chunks(READ_AT_ONCE) {
+            let root = self.root.as_path();
+            let records = many::records(some, |id| {
+                let reader = RecordReader::open(&path(root, id))?;
+                reader.verify()?;
+                Ok(reader.into_record())
+            });
+            let disagrees = self.disagreements(some, &records)?;
+            for (id, record) in some.iter().zip(records) {
+                let why = match record {
+                    Err(why) => why,
+                    Ok(_) if disagrees.contains(id.as_str()) => StoreError::Disagrees {
+                        path: self.database.clone(),
+                        id: id.clone(),
+                    },
+                    Ok(_) => {
+                        found.records += 1;
+                        continue;
+                    }
+                };
+                let file = self.path(id);
+                if known.contains(&file) {
+                    continue;
                 }
+                let index = matches!(why, StoreError::Disagrees { .. });
+                found.damaged.push(DamagedFile {
+                    path: if index { self.database.clone() } else { file },
+                    why: why.to_string(),
+                    index,
+                });
             }
         }
         Ok(found)
     }
 
-    fn verify_one(&self, id: &str) -> Result<(), StoreError> {
-        let reader = RecordReader::open(&self.path(id))?;
-        reader.verify()?;
-        let disagrees = || StoreError::Disagrees {
-            path: self.database.clone(),
-            id: id.to_owned(),
+    /// Of these identities those of whose records the index says something else.
+    fn disagreements<'a>(
+        &self,
+        ids: &'a [String],
+        records: &[Result<Record, StoreError>],
+    ) -> Result<HashSet<&'a str>, StoreError> {
+        let mut wrong = HashSet::new();
+        let mut rows: BTreeMap<&str, Vec<(&'a str, i64, &Record)>> = BTreeMap::new();
+        for (id, record) in ids.iter().zip(records) {
+            let Ok(record) = record else {
+                continue;
+            };
+            let found = select::by_prefix(&self.index, id, 1).map_err(index(&self.database));
+            let row = match found {
+                Ok(mut found) => found.pop(),
+                Err(StoreError::Disagrees { .. } | StoreError::Index { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            let of_record = |row: i64| Row {
+                row,
+                ..Row::of(record)
+            };
+            match row {
+                Some(row) if row == of_record(row.row) => {
+                    let of_scenario = rows.entry(&record.subject.scenario).or_default();
+                    of_scenario.push((id, row.row, record));
+                }
+                _ => {
+                    wrong.insert(id.as_str());
+                }
+            }
+        }
+        for (scenario, rows) in rows {
+            // All together; one by one only to tell which is wrong.
+            if self.has_metrics_of(scenario, &rows) {
+                continue;
+            }
+            for row in rows {
+                if !self.has_metrics_of(scenario, &[row]) {
+                    wrong.insert(row.0);
+                }
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Whether the index has in these rows the metrics of these records, and no others.
+    fn has_metrics_of(&self, scenario: &str, rows: &[(&str, i64, &Record)]) -> bool {
+        let numbers: Vec<i64> = rows.iter().map(|(_, row, _)| *row).collect();
+        let Ok(kept) = self.metrics(scenario, &numbers) else {
+            return false;
         };
-        let record = reader.record();
-        let mut found = select::by_prefix(&self.index, id, 1).map_err(index(&self.database))?;
-        let row = found.pop().ok_or_else(disagrees)?;
-        let metrics = self.metrics(&record.subject.scenario, &[row.row])?;
-        let same_metrics = metrics.len() == row::kept_metrics(record).len()
-            && row::kept_metrics(record)
-                .into_iter()
-                .all(|metric| metrics.iter().any(|(_, kept)| same(kept, metric)));
-        let of_record = Row {
-            row: row.row,
-            ..Row::of(record)
-        };
-        (row == of_record && same_metrics)
-            .then_some(())
-            .ok_or_else(disagrees)
+        let kept: HashMap<(i64, MetricKey<'_>), &Metric> = kept
+            .iter()
+            .map(|(row, metric)| ((*row, row::key(metric)), metric))
+            .collect();
+        let mut count = 0;
+        for (_, row, record) in rows {
+            for metric in row::kept_metrics(record) {
+                count += 1;
+                let found = kept.get(&(*row, row::key(metric)));
+                if !found.is_some_and(|kept| same(kept, metric)) {
+                    return false;
+                }
+            }
+        }
+        count == kept.len()
     }
 
     /// Damaged files that still exist.
@@ -302,8 +379,9 @@ impl Store {
             self.index
                 .prepare_cached("SELECT path, why FROM damaged ORDER BY path")?
                 .query_map([], |row| {
+                    let within: Vec<u8> = row.get(0)?;
                     Ok(DamagedFile {
-                        path: PathBuf::from(row.get::<_, String>(0)?),
+                        path: self.root.join(OsStr::from_bytes(&within)),
                         why: row.get(1)?,
                         index: false,
                     })
@@ -397,18 +475,12 @@ impl Store {
 
     /// The path of a record's file.
     pub fn path(&self, id: &str) -> PathBuf {
-        let place = self.place(id);
-        if place.exists() {
-            return place;
-        }
-        // After a record is added to the index and before its file is moved, the file is still in `incoming`.
-        let waiting = self.root.join("incoming").join(format!("{id}.record"));
-        if waiting.exists() { waiting } else { place }
+        path(&self.root, id)
     }
 
-    /// Whether the store is open for reading only.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.is_read_only
+    /// Why it can only be read; `None` for one that can be written.
+    pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
+        self.why_read_only
     }
 
     /// Opens the file of a record; [`StoreError::Gone`] if it was deleted.
@@ -479,10 +551,6 @@ impl Store {
             }
         }
         Ok(latest)
-    }
-
-    fn place(&self, id: &str) -> PathBuf {
-        place(&self.root, id)
     }
 
     fn transaction<T>(
@@ -557,8 +625,7 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
 /// Whether two metrics are equal; NaN equals NaN and an absent value.
 fn same(kept: &Metric, metric: &Metric) -> bool {
     let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
-    let head = |m: &Metric| (m.name.clone(), m.unit, m.direction, m.primary);
-    kept == metric || (head(kept) == head(metric) && is_no_number(kept) && is_no_number(metric))
+    kept == metric || (is_no_number(kept) && is_no_number(metric))
 }
 
 /// Adds a file to the index, or to the list of damaged files; with `whole` all its sections are read. The caller must
@@ -580,11 +647,14 @@ pub(crate) fn enter(
         }
         Ok(reader)
     };
+    // The folder may be called anything, and may be moved.
+    let within = path.strip_prefix(root).unwrap_or(path);
+    let within = within.as_os_str().as_bytes();
     match read() {
         Ok(reader) => {
             index
                 .prepare_cached("DELETE FROM damaged WHERE path = ?1")?
-                .execute([path.to_string_lossy()])?;
+                .execute([within])?;
             row::insert(index, reader.record())
         }
         // The file was moved to its final path, where it is found too.
@@ -592,7 +662,7 @@ pub(crate) fn enter(
         Err(why) => {
             index
                 .prepare_cached("INSERT OR REPLACE INTO damaged (path, why) VALUES (?1, ?2)")?
-                .execute(params![path.to_string_lossy(), why])?;
+                .execute(params![within, why])?;
             Ok(())
         }
     }
@@ -615,6 +685,17 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
         Err(_) if place.exists() => Ok(place),
         Err(error) => Err(at("moving a record to", &place)(error)),
     }
+}
+
+/// Where the file of a record lies.
+fn path(root: &Path, id: &str) -> PathBuf {
+    let place = place(root, id);
+    if place.exists() {
+        return place;
+    }
+    // In the moment between index and place the record is still where it was written.
+    let waiting = root.join("incoming").join(format!("{id}.record"));
+    if waiting.exists() { waiting } else { place }
 }
 
 /// The final path of a record's file.
@@ -666,7 +747,7 @@ fn has_writer(file: &Path) -> bool {
 /// Fails for a store of a later format.
 fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
-    match std::fs::read_to_string(&path) {
+    match pagetide_outside::read_text(&path, Place::Own, MOST_FORMAT_BYTES) {
         Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
         Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
             path,
@@ -687,6 +768,13 @@ fn check_format(root: &Path) -> Result<(), StoreError> {
 
 /// Opens the index in write-ahead mode, in which others can read while one process writes.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
+    for file in files_of_index(path) {
+        // What is there must be a file: SQLite would follow a link, and wait for a pipe.
+        match pagetide_outside::open(&file, Place::Own) {
+            Err(why) if Refusal::of(&why).is_some() => return Err(at("opening", &file)(why)),
+            _ => {}
+        }
+    }
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
@@ -720,12 +808,18 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(index(path))
 }
 
-/// Removes a damaged index and SQLite's files next to it.
-fn remove_index(path: &Path) -> Result<(), StoreError> {
-    for suffix in ["", "-wal", "-shm"] {
+/// The index with what SQLite keeps beside it.
+fn files_of_index(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        let file = PathBuf::from(name);
+        PathBuf::from(name)
+    })
+}
+
+/// Removes a damaged index.
+fn remove_index(path: &Path) -> Result<(), StoreError> {
+    for file in files_of_index(path) {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(at("removing", &file)(error));

@@ -340,3 +340,124 @@ fn opening_a_large_store_again_looks_only_at_what_changed() {
     drop(Store::open(dir.path()).unwrap());
     assert!(began.elapsed() < std::time::Duration::from_millis(300));
 }
+
+/// Makes a named pipe.
+fn pipe(at: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(at).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn a_pipe_or_link_in_the_place_of_a_record_is_damaged_and_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = filled(dir.path(), 3);
+    let folder = dir.path().join("records/aa");
+    std::fs::create_dir_all(&folder).unwrap();
+    pipe(&folder.join("aa11.record"));
+    pipe(&dir.path().join("incoming/bb22.record"));
+    let real = Store::open(dir.path()).unwrap().path(&all[0].id());
+    std::os::unix::fs::symlink(&real, folder.join("aa33.record")).unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    for found in [store.verify().unwrap(), store.rebuild().unwrap()] {
+        assert_eq!((found.records, found.damaged.len()), (3, 3), "{found:?}");
+        let text = found.text("whole");
+        assert!(text.contains("a named pipe") && text.contains("a symbolic link"));
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_lock_note_or_index_is_refused_and_what_it_points_to_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let victim = dir.path().join("victim");
+    std::fs::write(&victim, "kept").unwrap();
+    let at = dir.path().join("store");
+    let store = Store::open(&at).unwrap();
+    let link = |name: &str| std::os::unix::fs::symlink(&victim, at.join(name)).unwrap();
+    link("campaigns/quick.lock");
+    let said = store.lock_campaign("quick").unwrap_err().to_string();
+    assert!(
+        said.contains("a symbolic link") && said.contains("remove the link"),
+        "{said}"
+    );
+    assert!(store.runner("quick").is_err());
+    link("campaigns/quick.json");
+    let said = store.campaign("quick").unwrap_err().to_string();
+    assert!(said.contains("a symbolic link"), "{said}");
+    link("runs/quick.json");
+    assert_eq!(store.run_of("quick"), None);
+    // What is written takes the place of a link.
+    let note = CampaignNote {
+        name: "quick".into(),
+        ..CampaignNote::default()
+    };
+    store.note(&note).unwrap();
+    assert_eq!(store.campaign("quick").unwrap(), Some(note));
+    drop(store);
+    for name in [
+        "index.sqlite",
+        "index.sqlite-wal",
+        "index.sqlite-shm",
+        "format",
+    ] {
+        let _ = std::fs::remove_file(at.join(name));
+        for is_link in [true, false] {
+            if is_link {
+                link(name);
+            } else {
+                pipe(&at.join(name));
+            }
+            let said = Store::open(&at).err().unwrap().to_string();
+            let word = if is_link {
+                "a symbolic link"
+            } else {
+                "a named pipe"
+            };
+            assert!(said.contains(word) && said.contains(name), "{said}");
+            std::fs::remove_file(at.join(name)).unwrap();
+        }
+    }
+    assert_eq!(std::fs::read(&victim).unwrap(), b"kept");
+}
+
+#[test]
+fn a_store_whose_name_is_no_text_is_a_store_like_any_other() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join(std::ffi::OsStr::from_bytes(b"st\xffre"));
+    let all = filled(&at, 3);
+    let store = Store::open(&at).unwrap();
+    assert_eq!(store.verify().unwrap().records, 3);
+    // Damage is seen, too, and can be told as JSON.
+    std::fs::write(store.path(&all[0].id()), "x").unwrap();
+    drop(store);
+    let found = Store::open(&at).unwrap().rebuild().unwrap();
+    assert_eq!((found.records, found.damaged.len()), (2, 1), "{found:?}");
+    assert!(serde_json::to_string(&found).unwrap().contains(".record"));
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut note = CampaignNote {
+        name: "quick".into(),
+        cells: vec![pagetide_store::CellNote::default()],
+        ..CampaignNote::default()
+    };
+    store.note(&note).unwrap();
+    let kept = store.campaign("quick").unwrap();
+    note.cells[0].margins.insert("run".into(), f64::INFINITY);
+    assert!(matches!(
+        store.note(&note),
+        Err(StoreError::Unreadable { .. })
+    ));
+    assert_eq!(store.campaign("quick").unwrap(), kept);
+    let state = pagetide_store::RunState {
+        name: "quick".into(),
+        folder: std::ffi::OsStr::from_bytes(b"\xff").into(),
+        ..pagetide_store::RunState::default()
+    };
+    assert!(store.note_run(&state).is_err());
+    assert_eq!(store.run_of("quick"), None);
+}

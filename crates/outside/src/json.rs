@@ -1,0 +1,28 @@
+//! JSON that its own reader takes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A value as JSON, read back before it is given out: a number that is not finite becomes `null`, and a path that is no UTF-8
+/// becomes nothing, which the next reader would refuse.
+///
+/// # Errors
+/// What cannot be written, or was written and cannot be read.
+pub fn readable_json<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<Vec<u8>> {
+    let json = serde_json::to_vec(value)?;
+    serde_json::from_slice::<T>(&json)?;
+    Ok(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_not_be_read_back_is_not_written() {
+        assert_eq!(readable_json(&1.5_f64).unwrap(), b"1.5");
+        for number in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert!(readable_json(&number).is_err(), "{number}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Words of others in a message.
+
+use std::borrow::Cow;
+
+/// Most characters of one word: paths have at most 4,096, and those that are typed have fewer than this.
+const WORD_CHARS: usize = 300;
+/// Most characters of a whole message.
+const TEXT_CHARS: usize = 4_000;
+/// What stands in the place of what was left out.
+const GAP: &str = "[…]";
+
+/// A message whose quotations are cut in their middles where they are longer than anybody reads: each word of more than 300
+/// characters, then the whole of more than 4,000. Beginning and end stay, where a message says what was attempted and what to do.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    // No text of so few bytes has a word that is too long.
+    if text.len() <= WORD_CHARS {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    for word in text.split_inclusive(char::is_whitespace) {
+        out.push_str(&cut(word, WORD_CHARS));
+        // Of a long text the middle goes in any case; the last of it is kept from here on.
+        if out.len() > 16 * TEXT_CHARS {
+            out = cut(&out, TEXT_CHARS).into_owned();
+        }
+    }
+    Cow::Owned(cut(&out, TEXT_CHARS).into_owned())
+}
+
+/// At most so many characters of a text, from both of its ends.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most || text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let half = most / 2;
+    let after = text.char_indices().nth(half).map_or(0, |(at, _)| at);
+    let before = text.char_indices().nth_back(half - 1);
+    let before = before.map_or(text.len(), |(at, _)| at);
+    Cow::Owned(format!("{}{GAP}{}", &text[..after], &text[before..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_megabyte_of_garbage_is_cut_and_what_stands_around_it_is_kept() {
+        let garbage = "x".repeat(1 << 20);
+        let said = format!("unknown key `{garbage}` in the file: known are a, b");
+        let cut = shortened(&said);
+        assert!(cut.chars().count() < 400, "{}", cut.len());
+        assert!(cut.starts_with("unknown key `xxx"), "{cut}");
+        assert!(cut.ends_with("xxx` in the file: known are a, b"), "{cut}");
+    }
+
+    #[test]
+    fn many_short_words_are_cut_as_a_whole() {
+        let said = format!("start {} end", "ä b\n".repeat(1 << 18));
+        let cut = shortened(&said);
+        assert!(cut.chars().count() <= TEXT_CHARS + 10, "{}", cut.len());
+        assert!(cut.starts_with("start ä b") && cut.ends_with(" end"));
+    }
+
+    #[test]
+    fn a_message_of_usual_length_is_left_as_it_is() {
+        let path = format!("reading /{}/x stopped", "folder/".repeat(40));
+        for said in ["", "reading x stopped", &path] {
+            assert_eq!(shortened(said), said);
+        }
+    }
+}
