@@ -34,15 +34,18 @@ mod table;
 mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use pagetide_outside::Place;
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec, TraceRing};
-use pagetide_store::is_campaign_name;
+use pagetide_store::{MOST_VARIANTS, is_campaign_name};
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
+use crate::plan::MOST_MACHINES;
 use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
@@ -60,6 +63,10 @@ use table::{Item, Source, Table};
 /// Where metrics are listed.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
+/// Most bytes of a campaign file.
+pub const MOST_BYTES: u64 = 1 << 20;
+/// Most memories or swaps of a list.
+const MOST_VALUES: usize = MOST_MACHINES;
 /// More blocks than anybody runs; a slip of the finger should not plan years.
 const MOST_BLOCKS: u32 = 100_000;
 
@@ -75,7 +82,7 @@ pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> 
         if path.is_dir() {
             all.extend(find(&path, vocabulary));
         } else if path.extension().is_some_and(|ending| ending == "toml")
-            && let Ok(campaign) = read(&path, vocabulary)
+            && let Ok(campaign) = read_from(&path, Place::Listed, None, vocabulary)
         {
             all.push((path, campaign));
         }
@@ -94,11 +101,25 @@ pub fn read_at(
     scale: Option<f64>,
     vocabulary: &Vocabulary,
 ) -> Result<Campaign, FileError> {
-    let bytes = std::fs::read(path).map_err(|source| FileError::Unreadable {
+    read_from(path, Place::Named, scale, vocabulary)
+}
+
+fn read_from(
+    path: &Path,
+    place: Place,
+    scale: Option<f64>,
+    vocabulary: &Vocabulary,
+) -> Result<Campaign, FileError> {
+    let unreadable = |source| FileError::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
-    let file = path.display().to_string();
+    };
+    // Patches and files beside it are named by texts.
+    let Some(file) = path.to_str() else {
+        return Err(unreadable(io::Error::other("its name is no UTF-8")));
+    };
+    let file = file.to_owned();
+    let bytes = pagetide_outside::read(path, place, MOST_BYTES).map_err(unreadable)?;
     match String::from_utf8(bytes) {
         Ok(text) => {
             let mut campaign = parse_at(&file, &text, scale, vocabulary)?;
@@ -392,11 +413,23 @@ where
             return Err(item.value(&"it stands here for the second time; remove one"));
         }
         values.push(value);
+        within(&item, values.len())?;
     }
     if values.is_empty() {
         return Err(item.value(&format!("give {wanted}")));
     }
     Ok(values)
+}
+
+/// Refuses a list that has too many values.
+fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
+    if count <= MOST_VALUES {
+        return Ok(());
+    }
+    Err(item.wrong(Problem::TooMany {
+        what: format!("values of `{}`", item.key),
+        most: MOST_VALUES,
+    }))
 }
 
 /// One of some words.
@@ -462,6 +495,12 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
             return Err(item.wrong(Problem::Twice {
                 what: "variant",
                 name,
+            }));
+        }
+        if variants.len() == MOST_VARIANTS {
+            return Err(item.wrong(Problem::TooMany {
+                what: "variants".to_owned(),
+                most: MOST_VARIANTS,
             }));
         }
         variants.push(VariantSpec {

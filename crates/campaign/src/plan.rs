@@ -13,10 +13,16 @@ use std::sync::Arc;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
+use pagetide_store::MOST_VARIANTS;
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::{Campaign, ScenarioSpec};
 use pagetide_arena::Trial;
+
+/// Most machines of a campaign: each memory and swap of a scenario is a guest that must be booted.
+pub const MOST_MACHINES: usize = 1_000;
+/// Most cells of a campaign. Each is prepared before the first trial runs.
+pub const MOST_CELLS: usize = 1_000_000;
 
 /// What a comparison holds fixed: one scenario with one value of each parameter, memory and swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -103,6 +109,12 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
+    /// How many machines it runs on: one for each memory and swap.
+    fn machine_count(&self) -> usize {
+        let machines = [self.memory.len().max(1), self.swap.len().max(1)];
+        machines.into_iter().fold(1, usize::saturating_mul)
+    }
+
     /// The cells this scenario stands for, each made when it is asked for: all combinations of its lists, the last
     /// parameter changing fastest.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
@@ -162,6 +174,23 @@ impl Campaign {
     pub fn cell_count(&self) -> usize {
         let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
         cells.fold(0, usize::saturating_add)
+    }
+
+    /// What there is more of than is planned, with its number and the most that is.
+    pub(crate) fn excess(&self) -> Option<(&'static str, usize, usize)> {
+        let machines = self.scenarios.iter().map(ScenarioSpec::machine_count);
+        let machines = machines.fold(0, usize::saturating_add);
+        [
+            ("variants", self.variants.len(), MOST_VARIANTS),
+            (
+                "machines of different memory or swap",
+                machines,
+                MOST_MACHINES,
+            ),
+            ("cells", self.cell_count(), MOST_CELLS),
+        ]
+        .into_iter()
+        .find(|(_, count, most)| count > most)
     }
 
     /// Number of trials up to the last block it may come to, observed passes included.

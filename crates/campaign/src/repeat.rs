@@ -1,14 +1,16 @@
 //! The trial of a record once more.
 
 use std::fmt::{self, Display};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
+use pagetide_outside::remedy;
 use pagetide_quantity::command::told;
-use pagetide_record::{ArenaKind, Maker, Record, Subject};
+use pagetide_record::{ArenaKind, Maker, Record, RecordWriter, Subject};
 use pagetide_store::{Store, StoreError};
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::command::maker;
 
@@ -54,6 +56,15 @@ pub enum RepeatError {
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no folder for the repetition's file.
+    #[error(
+        "the store can only be read, and making a folder for temporary files stopped ({source}): {}",
+        remedy(.source, Some("TMPDIR"))
+    )]
+    Elsewhere {
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The repetition's file stays behind.
     #[error("removing {path}")]
     Remove {
@@ -139,8 +150,13 @@ pub fn repeat(
         first_difference: None,
         largest: None,
     };
+    // Nothing stays, so that a store which can only be read is as good as another.
+    let elsewhere = store.is_read_only().then(tempfile::tempdir).transpose();
+    let elsewhere = elsewhere.map_err(|source| RepeatError::Elsewhere { source })?;
+    let incoming = store.folder().join("incoming");
+    let folder = elsewhere.as_ref().map_or(&*incoming, TempDir::path);
     for _ in 0..times {
-        let again = run_again(store, arena, &prepared, maker(prepared.trial()), progress)?;
+        let again = run_again(folder, arena, &prepared, maker(prepared.trial()), progress)?;
         if again.digest == record.digest {
             all.identical += 1;
         } else if all.first_difference.is_none() {
@@ -198,15 +214,15 @@ fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, 
     })
 }
 
-/// Runs the trial once and returns its record. Nothing of it stays in the store.
+/// Runs the trial once and returns its record. Nothing of it stays in this folder.
 fn run_again(
-    store: &Store,
+    folder: &Path,
     arena: &dyn Arena,
     prepared: &PreparedTrial,
     maker: Maker,
     progress: &dyn Progress,
 ) -> Result<Record, RepeatError> {
-    let mut sink = store.writer()?;
+    let mut sink = RecordWriter::create(folder).map_err(StoreError::writing)?;
     let finding = match arena.run(prepared, &mut sink, progress) {
         Err(ArenaError::Stopped) => return Err(RepeatError::Stopped),
         other => other.map_err(RepeatError::Arena)?,

@@ -96,7 +96,21 @@ pub enum RunError {
         /// Label of the cell.
         cell: String,
     },
-    /// Nothing is to be run.
+    /// There is more of something than is planned.
+    #[error(
+        "campaign {name} has {count} {what}, and more than {most} are not planned: leave some out, or split it"
+    )]
+    TooMany {
+        /// Its name.
+        name: String,
+        /// How many there are.
+        count: usize,
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        most: usize,
+    },
+    /// There is nothing to run.
     #[error("campaign {name} has no {what}: give at least one")]
     Empty {
         /// Name of the campaign.
@@ -110,7 +124,10 @@ impl RunError {
     /// Whether a user's words were wrong, rather than that the machine could not.
     pub fn is_by_words(&self) -> bool {
         match self {
-            Self::Empty { .. } | Self::OtherArena { .. } | Self::SameCell { .. } => true,
+            Self::TooMany { .. }
+            | Self::Empty { .. }
+            | Self::OtherArena { .. }
+            | Self::SameCell { .. } => true,
             Self::Refused { source, .. } => source.is_by_words(),
             Self::Arena(_) | Self::Store(_) | Self::Compare(_) => false,
         }
@@ -247,6 +264,14 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
             name: campaign.name.clone(),
             asked: campaign.arena,
             here: arena.kind(),
+        });
+    }
+    if let Some((what, count, most)) = campaign.excess() {
+        return Err(RunError::TooMany {
+            name: campaign.name.clone(),
+            count,
+            what,
+            most,
         });
     }
     let missing = if campaign.variants.is_empty() {

@@ -1,5 +1,6 @@
 //! Writes the state of a run into the store, where `pagetide serve` reads it, and passes every event on.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -17,6 +18,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Messages that are kept, the newest.
 const MOST_MESSAGES: usize = 8;
 
+/// The words and the folder of this process's command line; `None` where one of them is no UTF-8, and could not be given again.
+fn command_line() -> Option<(Vec<String>, PathBuf)> {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(OsString::into_string).collect::<Result<_, _>>();
+    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    folder.to_str()?;
+    Some((words.ok()?, folder))
+}
+
 /// A watcher that writes the state of a run into the store and passes events on to another watcher.
 pub struct StateWriter<'a, W> {
     inner: &'a W,
@@ -28,11 +38,12 @@ pub struct StateWriter<'a, W> {
 impl<'a, W: Watch> StateWriter<'a, W> {
     /// Watches a run of the campaign `name`. Nothing is written before its first event.
     pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
+        let (arguments, folder) = command_line().unwrap_or_default();
         let state = RunState {
             name: name.to_owned(),
             process: std::process::id(),
-            arguments: std::env::args().skip(1).collect(),
-            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            arguments,
+            folder,
             started: Nanos::wall_clock(),
             ..RunState::default()
         };

@@ -642,3 +642,47 @@ fn mistakes_in_a_program_are_told_with_their_line_and_where_a_key_belongs() {
         );
     }
 }
+
+#[test]
+fn a_file_of_ten_megabytes_and_a_list_of_thousands_are_refused_with_their_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.toml");
+    std::fs::write(&path, format!("{} = 1\n", "k".repeat(10 << 20))).unwrap();
+    let said = read(&path, &vocabulary()).unwrap_err().to_string();
+    assert!(said.contains("larger than 1 MiB"), "{said}");
+    assert!(said.contains("give a smaller one"), "{said}");
+
+    let sizes: Vec<String> = (1..=1_001).map(|size| format!("\"{size}M\"")).collect();
+    let variants = "[[variant]]\nname = \"a\"\n";
+    let scenario = "[[scenario]]\nname = \"zipf\"\n";
+    let text = format!(
+        "name = \"x\"\nmemory = [{}]\n{variants}{scenario}",
+        sizes.join(", ")
+    );
+    let said = parse("x", &text, &vocabulary()).unwrap_err().to_string();
+    assert!(said.contains("more than 1000 values of `memory`"), "{said}");
+
+    let variants: String = (0..=1_000)
+        .map(|number| format!("[[variant]]\nname = \"v{number}\"\n"))
+        .collect();
+    let text = format!("name = \"x\"\n{variants}{scenario}");
+    let said = parse("x", &text, &vocabulary()).unwrap_err().to_string();
+    assert!(said.contains("more than 1000 variants"), "{said}");
+}
+
+#[test]
+fn a_file_may_come_through_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    // One that lies in a folder is passed over, and nobody waits for it.
+    assert!(pagetide_campaign::file::find(folder.path(), &vocabulary()).is_empty());
+    let text = "name = \"x\"\n[[variant]]\nname = \"a\"\n[[scenario]]\nname = \"zipf\"\n";
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, text)
+    });
+    assert_eq!(read(&pipe, &vocabulary()).unwrap().name, "x");
+    writer.join().unwrap().unwrap();
+}

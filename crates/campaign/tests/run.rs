@@ -8,9 +8,10 @@ use std::time::Duration;
 use pagetide_compare::{Overall, compare_campaign};
 
 use crate::common::{Act, Diary, ScriptedArena, campaign, go};
-use pagetide_arena::Trial;
+use pagetide_arena::{NoProgress, Trial, VariantSpec};
 use pagetide_campaign::{
-    Basis, Campaign, KernelForecast, Nobody, Observe, Options, RunError, Until, forecast, run,
+    Basis, Campaign, KernelForecast, Nobody, Observe, Options, RunError, Until, forecast, repeat,
+    run,
 };
 use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Invalid, Maker};
@@ -815,4 +816,55 @@ fn a_campaign_killed_thirty_times_ends_with_the_same_records_and_verdicts() {
     assert_eq!(last.tally.found, grew);
     assert_eq!(contents(killed.path()), contents(whole.path()));
     assert_eq!(verdicts(killed.path()), verdicts(whole.path()));
+}
+
+#[test]
+fn more_variants_machines_or_cells_than_anybody_runs_are_refused_with_the_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let arena = ScriptedArena::default();
+    let said = |campaign: &Campaign| {
+        let told = forecast(campaign, &arena, &store, None, false, &[], &mut |_| ());
+        told.unwrap_err().to_string()
+    };
+    let mut machines = campaign(1);
+    machines.scenarios[0].memory = (1..=1_001)
+        .map(|mib| format!("{mib}M").parse().unwrap())
+        .collect();
+    assert!(said(&machines).contains("more than 1000 are not planned"));
+    let mut cells = campaign(1);
+    for name in ["pages", "refs"] {
+        let values = (1..=1_001).map(|value| value.to_string()).collect();
+        cells.scenarios[0].params.insert(name.to_owned(), values);
+    }
+    let text = said(&cells);
+    assert!(text.contains("more than 1000000 are not planned"), "{text}");
+    let mut variants = campaign(1);
+    variants.variants = (0..=1_000)
+        .map(|number| VariantSpec {
+            name: number.to_string(),
+            ..VariantSpec::default()
+        })
+        .collect();
+    assert!(said(&variants).contains("1001 variants"));
+    assert_eq!(arena.prepared.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_trial_is_repeated_from_a_store_that_can_only_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = ScriptedArena::default();
+    go(&campaign(1), &arena, dir.path(), 1, false, &Nobody).unwrap();
+    // A file in its place keeps anything from being written there, whoever asks.
+    let incoming = dir.path().join("incoming");
+    std::fs::remove_dir(&incoming).unwrap();
+    std::fs::write(&incoming, "in the way").unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert!(store.is_read_only());
+    let said = store.writer().err().unwrap().to_string();
+    assert!(said.contains("move away what is in its place"), "{said}");
+    let row = store.select(&Filter::default()).unwrap().remove(0);
+    let record = store.load(&row.id).unwrap().into_record();
+    let found = repeat(&store, &arena, &record, 2, &NoProgress).unwrap();
+    assert_eq!(found.times, 2, "{found}");
 }

@@ -4,7 +4,7 @@ mod also;
 mod deaths;
 mod inert;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pagetide_record::{ArenaKind, Record};
 use pagetide_store::Store;
@@ -107,6 +107,8 @@ pub(crate) fn look(
             beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
             all.push(beside);
         }
+        // No other cell has these records.
+        records.read.clear();
     }
     deaths::decide(&mut all, comparison.alpha);
     all.retain(|beside| {
@@ -167,15 +169,12 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
 /// All that decides in one word. Where a side dies and the other does not, that decides in the place of metrics that
 /// have no pairs for it.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
-    let deaths = |cell: usize, column: usize| {
-        let beside = comparison.beside.iter();
-        beside
-            .filter(move |b| (b.cell, b.column) == (cell, column))
-            .find_map(|b| b.deaths.as_ref())
+    let decides = |beside: &&ColumnNotes| {
+        let deaths = beside.deaths.as_ref();
+        deaths.is_some_and(|deaths| deaths.verdict.is_difference())
     };
-    let replaced = |cell: usize, column: usize| {
-        deaths(cell, column).is_some_and(|deaths| deaths.verdict.is_difference())
-    };
+    let decided = comparison.beside.iter().filter(decides);
+    let replaced: HashSet<(usize, usize)> = decided.map(|b| (b.cell, b.column)).collect();
     let any_primary = comparison
         .cells
         .iter()
@@ -193,7 +192,7 @@ pub(crate) fn overall(comparison: &Comparison) -> Overall {
                     judgement.verdict,
                     Verdict::Invalid { .. } | Verdict::Inconclusive { .. }
                 );
-                if !(open && replaced(place, column)) {
+                if !(open && replaced.contains(&(place, column))) {
                     verdicts.push(&judgement.verdict);
                 }
             }

@@ -1,8 +1,8 @@
 //! What a campaign of a variant against harmless ones says about an arena's noise, kept with the store.
 
-use std::fs;
 use std::path::PathBuf;
 
+use pagetide_outside::{Place, read, readable_json, replace};
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::told;
 use pagetide_record::ArenaKind;
@@ -17,6 +17,9 @@ use crate::pairs::pairs;
 
 /// Seed of whatever the statistics draw.
 const STATISTICS_SEED: u64 = 1;
+
+/// Most bytes of a calibration.
+const MOST_CALIBRATION_BYTES: u64 = 64 << 20;
 
 /// The last calibration of an arena.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,7 +68,7 @@ impl CalibrationNote {
     /// The last calibration of an arena; `None` where there was none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
-        let parsed = match fs::read(&path) {
+        let parsed = match read(&path, Place::Own, MOST_CALIBRATION_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
         };
@@ -79,13 +82,7 @@ impl CalibrationNote {
     /// Replaces the arena's last calibration.
     pub fn write(&self, store: &Store) -> Result<(), CalibrationError> {
         let path = path(store, self.arena);
-        let new = path.with_extension(format!("{}.new", std::process::id()));
-        let write = || {
-            let mut json = serde_json::to_vec_pretty(self)?;
-            json.push(b'\n');
-            fs::write(&new, json)?;
-            fs::rename(&new, &path)
-        };
+        let write = || replace(&path, &readable_json(self)?);
         write().map_err(|source| CalibrationError {
             attempt: "writing",
             path,

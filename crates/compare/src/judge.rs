@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagetide_quantity::{Metric, Unit, Value};
+use pagetide_quantity::{Unit, Value};
 use pagetide_record::ArenaKind;
 use pagetide_store::{Pairing, Store};
 use pagetide_verdict::sample::UnitPair;
@@ -60,18 +60,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         })
         .collect();
     let mut cells = Vec::with_capacity(input.cells.len());
-    for (place, note) in input.cells.iter().enumerate() {
-        let of_cell = |column: &crate::input::InputColumn| -> Vec<TrialRow> {
-            let mut trials: Vec<TrialRow> = column
-                .trials
-                .iter()
-                .filter(|t| t.cell == place && u64::from(t.unit) < until)
-                .cloned()
-                .collect();
-            trials.sort_by_key(|t| (t.row.seed, t.unit, t.repetition, t.row.started));
-            trials
-        };
-        let trials: Vec<Vec<TrialRow>> = input.columns.iter().map(of_cell).collect();
+    for (note, trials) in input.cells.iter().zip(by_cell(input, until)) {
         let first = trials.iter().flatten().next();
         let mut metrics = rows(store, &trials)?;
         for metric in &mut metrics {
@@ -110,6 +99,22 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     beside::look(store, input, &mut comparison)?;
     comparison.overall = beside::overall(&comparison);
     Ok(comparison)
+}
+
+/// The trials of each cell before this unit, column by column, in the order of their seeds.
+fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
+    let mut cells = vec![vec![Vec::new(); input.columns.len()]; input.cells.len()];
+    for (place, column) in input.columns.iter().enumerate() {
+        for trial in column.trials.iter().filter(|t| u64::from(t.unit) < until) {
+            if let Some(cell) = cells.get_mut(trial.cell) {
+                cell[place].push(trial.clone());
+            }
+        }
+    }
+    for trials in cells.iter_mut().flatten() {
+        trials.sort_by_key(|t| (t.row.seed, t.unit, t.repetition, t.row.started));
+    }
+    cells
 }
 
 /// The last look whose trials are all planned, or the first.
@@ -222,13 +227,26 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
         }
     }
     let mut metrics: Vec<MetricRow> = Vec::new();
+    // Another unit is another metric, whatever its name.
+    let mut known: HashMap<(String, Unit), usize> = HashMap::new();
     for (scenario, records) in wanted {
         for (record, metric) in store.metrics(scenario, &records)? {
             let Some(&(column, place)) = places.get(&record) else {
                 continue;
             };
-            let row = row_of(&mut metrics, &metric, trials.len());
-            let values = &mut row.values[column];
+            let key = (metric.name, metric.unit);
+            let number = *known.entry(key).or_insert_with_key(|(name, unit)| {
+                metrics.push(MetricRow {
+                    name: name.clone(),
+                    unit: *unit,
+                    direction: metric.direction,
+                    primary: metric.primary,
+                    values: vec![Values::default(); trials.len()],
+                    judgements: Vec::new(),
+                });
+                metrics.len() - 1
+            });
+            let values = &mut metrics[number].values[column];
             match metric.value {
                 Value::Number(number) => values.values.push((place, number)),
                 Value::Absent(why) => {
@@ -241,26 +259,6 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
         values.values.sort_by_key(|(place, _)| *place);
     }
     Ok(metrics)
-}
-
-/// The row of this metric, begun where it is new.
-fn row_of<'a>(rows: &'a mut Vec<MetricRow>, metric: &Metric, columns: usize) -> &'a mut MetricRow {
-    // Another unit is another metric, whatever its name.
-    let known = rows
-        .iter()
-        .position(|row| row.name == metric.name && row.unit == metric.unit);
-    let place = known.unwrap_or_else(|| {
-        rows.push(MetricRow {
-            name: metric.name.clone(),
-            unit: metric.unit,
-            direction: metric.direction,
-            primary: metric.primary,
-            values: vec![Values::default(); columns],
-            judgements: Vec::new(),
-        });
-        rows.len() - 1
-    });
-    &mut rows[place]
 }
 
 /// A unit's name as the statistics know it.

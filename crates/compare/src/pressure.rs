@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 
+use pagetide_outside::{Place, read, readable_json, replace};
 use pagetide_store::Store;
-use pagetide_store::whole_file::{self, WriteError};
+use pagetide_store::whole_file::WriteError;
 use pagetide_verdict::waiting::{Incomparable, RateRatio, WaitingRun, compare};
 use serde::{Deserialize, Serialize};
 
 use crate::squeezed::{Means, SqueezeResult, TriedSize};
 
+/// Most bytes of what is kept of a search.
+const MOST_SEARCH_BYTES: u64 = 64 << 20;
 /// Pressure at which a slowdown is told, the first that was met between two sizes.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
 /// Pressures at which several variants are put side by side.
@@ -217,12 +220,10 @@ impl ComparedSqueezes {
                 source,
             };
             fs::create_dir_all(folder).map_err(wrong)?;
-            whole_file::write(&path, |out| {
-                let wrong = |source: serde_json::Error| WriteError {
-                    path: path.clone(),
-                    source: source.into(),
-                };
-                serde_json::to_writer(out, self).map_err(wrong)
+            let write = || replace(&path, &readable_json(self)?);
+            write().map_err(|source| WriteError {
+                path: path.clone(),
+                source,
             })?;
         }
         Ok(())
@@ -230,7 +231,8 @@ impl ComparedSqueezes {
 
     /// What was kept of the searches that a campaign belongs to; nothing where it belongs to none, or what is there cannot be read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
-        serde_json::from_slice(&fs::read(kept(store, campaign)).ok()?).ok()
+        let bytes = read(&kept(store, campaign), Place::Own, MOST_SEARCH_BYTES).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Compares searches.

@@ -1,6 +1,6 @@
 //! Did imported variants take turns? What was recorded one after the other carries whatever drifted in between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pagetide_quantity::Nanos;
 use pagetide_store::Pairing;
@@ -61,14 +61,16 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     {
         return Order::Unknown;
     }
-    let cells: BTreeSet<usize> = sides[0].iter().map(|trial| trial.cell).collect();
+    let mut cells: BTreeMap<usize, [Vec<&TrialRow>; 2]> = BTreeMap::new();
+    for (side, trials) in sides.into_iter().enumerate() {
+        for trial in trials {
+            cells.entry(trial.cell).or_default()[side].push(trial);
+        }
+    }
     let mut first = Vec::new();
     let mut changes = Changes::default();
-    for cell in cells {
-        let of_cell = sides.map(|side| -> Vec<&TrialRow> {
-            side.iter().filter(|trial| trial.cell == cell).collect()
-        });
-        if of_cell[1].is_empty() {
+    for of_cell in cells.into_values() {
+        if of_cell.iter().any(Vec::is_empty) {
             continue;
         }
         if imported.paired_by.is_some() {

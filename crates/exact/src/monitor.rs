@@ -1,7 +1,7 @@
 //! The emulator's monitor, used only while a snapshot is made or restored.
 //! Protocol: QEMU `docs/interop/qmp-spec.rst`.
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -12,6 +12,11 @@ use crate::error::{ExactError, io};
 
 /// How often is asked whether to go on waiting.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Most bytes of a message; an emulator that says more is given up.
+const MOST_MESSAGE_BYTES: u64 = 16 << 20;
+/// Most events that wait for somebody to ask for them, likewise.
+const MOST_EVENTS: usize = 100_000;
 
 /// Whether to go on waiting for the emulator; asked several times a second.
 pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
@@ -64,7 +69,9 @@ impl Monitor {
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // What came before a pause stays in `line`.
-            match self.reader.read_until(b'\n', &mut self.line) {
+            let room = MOST_MESSAGE_BYTES.saturating_sub(self.line.len() as u64);
+            let mut reader = self.reader.by_ref().take(room);
+            match reader.read_until(b'\n', &mut self.line) {
                 Ok(_) if self.line.ends_with(b"\n") => {
                     let message = serde_json::from_slice(&self.line).ok();
                     self.line.clear();
@@ -102,6 +109,9 @@ impl Monitor {
                     .and_then(Value::as_str)
                     .unwrap_or("no reason given");
                 return Err(format!("{name}: {why}"));
+            }
+            if self.events.len() == MOST_EVENTS {
+                return Err(format!("{name}: the emulator says too much"));
             }
             if message.get("event").is_some() {
                 self.events.push(message);
@@ -189,5 +199,30 @@ mod tests {
         assert_eq!(asked, 3);
         drop(theirs);
         assert_eq!(monitor.event(&["STOP"], &mut || true), None, "closed");
+    }
+
+    #[test]
+    fn an_emulator_that_floods_is_given_up_in_bounded_memory() {
+        let (mut monitor, mut theirs) = Monitor::pair().unwrap();
+        // It ends when nobody reads any more.
+        let flood = std::thread::spawn(move || {
+            let piece = vec![b'x'; 1 << 20];
+            while theirs.write_all(&piece).is_ok() {}
+        });
+        assert_eq!(monitor.event(&["STOP"], &mut || true), None);
+        assert_eq!(monitor.line.len() as u64, MOST_MESSAGE_BYTES);
+        drop(monitor);
+        flood.join().unwrap();
+        let (mut monitor, mut theirs) = Monitor::pair().unwrap();
+        let flood =
+            std::thread::spawn(
+                move || {
+                    while theirs.write_all(b"{\"event\": \"STOP\"}\n").is_ok() {}
+                },
+            );
+        let said = monitor.command("stop", &json!({}), &mut || true);
+        assert!(said.unwrap_err().contains("too much"));
+        drop(monitor);
+        flood.join().unwrap();
     }
 }

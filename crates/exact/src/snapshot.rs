@@ -118,11 +118,7 @@ pub struct Snapshots {
 
 /// Opens (and makes) a lock file and locks it; `None` where somebody else holds it.
 pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
+    let file = pagetide_outside::lock_file(path)
         .map_err(io("opening lock", path.display().to_string()))?;
     loop {
         match rustix::fs::flock(&file, how) {

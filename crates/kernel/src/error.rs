@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pagetide_outside::remedy;
 use pagetide_quantity::command::{command, told};
-use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::need::MissingOptions;
@@ -40,7 +40,7 @@ pub enum KernelError {
         candidates: String,
     },
     /// A file could not be read.
-    #[error("reading {} stopped ({cause}): check that it is there and readable", path.display())]
+    #[error("reading {} stopped ({cause}): {}", path.display(), remedy(cause, None))]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -166,8 +166,8 @@ pub enum KernelError {
     /// The kernel lacks options that are needed.
     #[error(transparent)]
     Missing(#[from] MissingOptions),
-    /// Reading or writing the cache failed.
-    #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause))]
+    /// The cache could not be used.
+    #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {
         /// The attempted operation.
         attempt: &'static str,
@@ -270,30 +270,6 @@ fn parts_beside(names: &[String]) -> String {
     }
 }
 
-/// The remedy for an error of reading or writing the cache.
-pub fn remedy(source: &io::Error) -> &'static str {
-    if [Errno::MFILE, Errno::NFILE].contains(&Errno::from_io_error(source).unwrap_or(Errno::IO)) {
-        return "raise the limit of open files (`ulimit -n`)";
-    }
-    match source.kind() {
-        io::ErrorKind::FileTooLarge => {
-            "raise the limit of file sizes (`ulimit -f`), or set PAGETIDE_CACHE to a folder on another file system"
-        }
-        io::ErrorKind::OutOfMemory => "free memory, or raise its limit (`ulimit -v`)",
-        io::ErrorKind::WouldBlock => "raise the limit of processes (`ulimit -u`)",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space, remove kernels no longer needed, or set PAGETIDE_CACHE to a folder on another disk"
-        }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            "make it writable, or set PAGETIDE_CACHE to a folder that is"
-        }
-        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-            "a file stands where a folder is needed; move it away, or set PAGETIDE_CACHE to another folder"
-        }
-        _ => "set PAGETIDE_CACHE to a folder that works",
-    }
-}
-
 impl KernelError {
     /// Whether the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_by_words(&self) -> bool {
@@ -338,32 +314,6 @@ impl KernelError {
                 path: path.to_owned(),
                 cause: source,
             },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_to_do_about_a_cache_fits_what_the_system_said() {
-        for (errno, word) in [
-            (Errno::MFILE, "ulimit -n"),
-            (Errno::NFILE, "ulimit -n"),
-            (Errno::FBIG, "ulimit -f"),
-            (Errno::NOMEM, "ulimit -v"),
-            (Errno::AGAIN, "ulimit -u"),
-            (Errno::NOSPC, "free some space"),
-            (Errno::DQUOT, "free some space"),
-            (Errno::ROFS, "writable"),
-            (Errno::NOTDIR, "a file stands"),
-            (Errno::IO, "a folder that works"),
-        ] {
-            let said = remedy(&errno.into());
-            assert!(said.contains(word), "{errno}: {said}");
-            let is_space = matches!(errno, Errno::NOSPC | Errno::DQUOT);
-            assert_eq!(said.contains("space"), is_space, "{errno}: {said}");
         }
     }
 }

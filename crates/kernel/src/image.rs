@@ -2,10 +2,10 @@
 //!
 //! Layout: the kernel's Documentation/arch/x86/boot.rst. The payload is a compressed `vmlinux`, an ELF file.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use pagetide_outside::{Place, open};
 use serde::{Deserialize, Serialize};
 
 use crate::compress::Compression;
@@ -50,7 +50,7 @@ const SETUP_BYTES: usize = 0x8200;
 impl Image {
     /// Reads the header of the image at `path`. Fails if it is not an x86-64 Linux kernel or the file is truncated.
     pub fn open(path: &Path) -> Result<Self, KernelError> {
-        let mut file = File::open(path).map_err(KernelError::read(path))?;
+        let mut file = open(path, Place::Listed).map_err(KernelError::read(path))?;
         let length = file.metadata().map_err(KernelError::read(path))?.len();
         let mut start = Vec::new();
         file.by_ref()
@@ -86,7 +86,7 @@ impl Image {
 
     /// A reader of the decompressed `vmlinux`.
     fn vmlinux(&self) -> io::Result<Box<dyn Read>> {
-        let mut file = File::open(&self.path)?;
+        let mut file = open(&self.path, Place::Listed)?;
         file.seek(SeekFrom::Start(self.payload_at))?;
         let mut magic = [0; 8];
         file.read_exact(&mut magic)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use pagetide_outside::{Place, read};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Setting};
@@ -14,6 +15,13 @@ use crate::image::{BuildId, Image};
 use crate::modules::{Module, Modules, files_under};
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 use crate::stage::names;
+
+/// Most bytes of what is known of a kernel.
+const MOST_FACTS_BYTES: u64 = 1 << 20;
+/// Most bytes of a configuration; Debian's has 300 KB.
+pub(crate) const MOST_CONFIG_BYTES: u64 = 16 << 20;
+/// Most bytes of an image or a module.
+pub(crate) const MOST_FILE_BYTES: u64 = 1 << 30;
 
 /// The origin of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +85,8 @@ impl Kernel {
     /// other files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
-        let text = fs::read(&facts).map_err(KernelError::cache("reading", &facts))?;
+        let text = read(&facts, Place::Own, MOST_FACTS_BYTES);
+        let text = text.map_err(KernelError::cache("reading", &facts))?;
         let damaged = |what: String| KernelError::CacheDamaged {
             path: folder.to_owned(),
             what,
@@ -137,7 +146,8 @@ impl Kernel {
     /// The build configuration; fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
-        let bytes = fs::read(&path).map_err(KernelError::cache("reading", &path))?;
+        let bytes = read(&path, Place::Own, MOST_CONFIG_BYTES);
+        let bytes = bytes.map_err(KernelError::cache("reading", &path))?;
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
 
@@ -278,7 +288,8 @@ impl Kernel {
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), KernelError> {
             while let Some((name, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let bytes = fs::read(path).map_err(|why| damaged(format!("{name}: {why}")))?;
+                let bytes = read(path, Place::Own, MOST_FILE_BYTES);
+                let bytes = bytes.map_err(|why| damaged(format!("{name}: {why}")))?;
                 let sum = (name.as_str(), Digest::of(&bytes));
                 sums.lock()
                     .unwrap_or_else(PoisonError::into_inner)

@@ -57,7 +57,7 @@ mod version;
 pub use cache::{Cache, cache_root};
 pub use config::{Config, Setting};
 pub use digest::Digest;
-pub use error::{KernelError, remedy};
+pub use error::KernelError;
 pub use image::{BuildId, Image};
 pub use kernel::{Kernel, Origin};
 pub use kernel_ref::{FORMS, KernelRef, Suite, forms};

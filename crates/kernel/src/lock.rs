@@ -1,9 +1,10 @@
 //! Locks on files and folders (`flock`). The kernel releases a lock when its holder dies.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use pagetide_outside::lock_file;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -16,12 +17,7 @@ pub struct Lock {
 impl Lock {
     /// Waits for the lock on the file at `path`, creating the file if needed.
     pub fn wait(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path)?;
+        let file = lock_file(path)?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
                 Ok(()) => return Ok(Self { file }),
@@ -57,6 +53,16 @@ impl Drop for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_lock_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, link) = (folder.path().join("there"), folder.path().join("lock"));
+        std::os::unix::fs::symlink(&there, &link).unwrap();
+        let said = Lock::wait(&link).unwrap_err().to_string();
+        assert!(said.contains("a symbolic link"), "{said}");
+        assert!(!there.exists());
+    }
 
     #[test]
     fn a_held_lock_is_refused_and_a_dropped_one_is_free() {

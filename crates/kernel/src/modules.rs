@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pagetide_outside::{Place, read_text};
+
 use crate::compress;
 use crate::error::KernelError;
 use crate::modinfo::Modinfo;
@@ -28,6 +30,8 @@ pub struct Modules {
 
 /// Most bytes of a decompressed module: more than the largest one with debug information.
 const MOST_BYTES: u64 = 512 << 20;
+/// Most bytes of a list of modules.
+pub(crate) const MOST_LIST_BYTES: u64 = 16 << 20;
 
 impl Modules {
     /// Reads a folder with the layout of `/lib/modules/RELEASE`; a folder that does not exist holds no modules.
@@ -55,7 +59,7 @@ impl Modules {
             }
         }
         let list = folder.join("modules.builtin");
-        match fs::read_to_string(&list) {
+        match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
             Ok(text) => modules
                 .built_in
                 .extend(text.lines().filter_map(|line| module_name(file_name(line)))),
@@ -153,7 +157,8 @@ impl Order<'_> {
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
-    let packed = fs::read(path).map_err(KernelError::read(path))?;
+    let packed = pagetide_outside::read(path, Place::Listed, MOST_BYTES);
+    let packed = packed.map_err(KernelError::read(path))?;
     let bytes = compress::unpack(&packed, MOST_BYTES)
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
     let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {

@@ -4,10 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pagetide_outside::{Place, read, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::error::KernelError;
+
+/// Most bytes of a pin.
+const MOST_PIN_BYTES: u64 = 1 << 20;
 
 /// A reference and the kernel it was resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,12 @@ pub struct Pins {
     folder: PathBuf,
 }
 
+/// The pin in a file; one that cannot be read is none.
+fn pin(path: &Path) -> Option<Pin> {
+    let bytes = read(path, Place::Own, MOST_PIN_BYTES).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
 impl Pins {
     /// The pins of the cache at `root`.
     pub fn of(root: &Path) -> Self {
@@ -43,7 +53,7 @@ impl Pins {
 
     /// The pin of a reference; `None` if there is none or it cannot be read.
     pub fn get(&self, reference: &str) -> Option<Pin> {
-        let pin: Pin = serde_json::from_slice(&fs::read(self.path(reference)).ok()?).ok()?;
+        let pin = pin(&self.path(reference))?;
         (pin.reference == reference).then_some(pin)
     }
 
@@ -62,10 +72,8 @@ impl Pins {
             at,
         };
         let text = serde_json::to_string_pretty(&pin).unwrap_or_default() + "\n";
-        let fresh = path.with_extension(format!("{}.new", std::process::id()));
         fs::create_dir_all(&self.folder).map_err(KernelError::cache("making", &self.folder))?;
-        fs::write(&fresh, text).map_err(KernelError::cache("writing", &fresh))?;
-        fs::rename(&fresh, &path).map_err(KernelError::cache("writing", &path))
+        replace(&path, text.as_bytes()).map_err(KernelError::cache("writing", &path))
     }
 
     /// All pins, unordered.
@@ -75,7 +83,7 @@ impl Pins {
         };
         entries
             .flatten()
-            .filter_map(|entry| serde_json::from_slice(&fs::read(entry.path()).ok()?).ok())
+            .filter_map(|entry| pin(&entry.path()))
             .collect()
     }
 

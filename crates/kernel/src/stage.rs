@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pagetide_outside::{Place, Refusal, open, read};
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Cache;
@@ -14,7 +15,7 @@ use crate::config::Config;
 use crate::digest::{Digest, hex};
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::kernel::{Kernel, Origin};
+use crate::kernel::{Kernel, MOST_CONFIG_BYTES, MOST_FILE_BYTES, Origin};
 use crate::lock::Lock;
 use crate::modules::Modules;
 use crate::pin::Pins;
@@ -111,8 +112,19 @@ impl Stage {
 
     /// Stores a copy of the file `from` as the file `name`.
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
-        let mut file = File::open(from).map_err(KernelError::read(from))?;
-        self.put(name, &mut file, name)
+        if name == names::CONFIG {
+            // It may come through a pipe, as in `config:<(zcat /proc/config.gz)`.
+            let config = read(from, Place::Named, MOST_CONFIG_BYTES);
+            let config = config.map_err(KernelError::read(from))?;
+            return self.put(name, &mut &config[..], name);
+        }
+        let file = open(from, Place::Listed).map_err(KernelError::read(from))?;
+        let size = file.metadata().map_err(KernelError::read(from))?.len();
+        let limit = MOST_FILE_BYTES;
+        if size > limit {
+            return Err(KernelError::read(from)(Refusal::TooLarge { limit }.into()));
+        }
+        self.put(name, &mut file.take(limit), name)
     }
 
     /// Checks that image, configuration and modules belong together, and moves the folder into the cache.

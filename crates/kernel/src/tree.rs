@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use pagetide_outside::{Place, read_text};
 
 use crate::deb::is_module_file;
 use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::modules::files_under;
+use crate::modules::{MOST_LIST_BYTES, files_under};
 use crate::stage::{Stage, names};
 
 /// Files to be added to the cache: name in the cache, path of the file.
@@ -39,8 +42,8 @@ impl TreeFiles {
         let mut gathered = Self::default();
         // If a tree was reconfigured after its last build, image and configuration do not match.
         let release_path = need("include/config/kernel.release")?;
-        let release =
-            fs::read_to_string(&release_path).map_err(KernelError::read(&release_path))?;
+        let release = read_text(&release_path, Place::Listed, MOST_LIST_BYTES)
+            .map_err(KernelError::read(&release_path))?;
         let built = Image::open(&image)?;
         if release.trim() != built.release() {
             return Err(KernelError::OtherRelease {
@@ -60,7 +63,12 @@ impl TreeFiles {
         }
         let order = tree.join("modules.order");
         // A kernel without modules has no such list.
-        let listed = fs::read_to_string(&order).unwrap_or_default();
+        let listed = match read_text(&order, Place::Listed, MOST_LIST_BYTES) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                return Err(KernelError::read(&order)(why));
+            }
+            read => read.unwrap_or_default(),
+        };
         for line in listed
             .lines()
             .map(str::trim)

@@ -64,10 +64,11 @@ pub fn remedy(error: &io::Error, variable: Option<&str>) -> String {
         _ if is_errno(Errno::LOOP) => ("remove its circle of links", true),
         _ if is_errno(Errno::IO) => ("look for a failing disk with `dmesg`", true),
         (_, ErrorKind::PermissionDenied) => ("give yourself access to it", true),
-        (_, ErrorKind::ReadOnlyFilesystem) => ("mount its file system for writing", true),
+        (_, ErrorKind::ReadOnlyFilesystem) => ("make it writable", true),
         (_, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => ("free some space there", true),
         (_, ErrorKind::FileTooLarge) => ("raise the limit of file sizes (`ulimit -f`)", true),
-        (_, ErrorKind::OutOfMemory) => ("free memory", false),
+        (_, ErrorKind::OutOfMemory) => ("free memory, or raise its limit (`ulimit -v`)", false),
+        (_, ErrorKind::WouldBlock) => ("raise the limit of processes (`ulimit -u`)", false),
         (_, ErrorKind::InvalidFilename) => ("use a shorter path", true),
         (_, ErrorKind::NotADirectory | ErrorKind::AlreadyExists | ErrorKind::IsADirectory) => {
             ("move away what is in its place", true)
@@ -92,10 +93,13 @@ mod tests {
         let other = "or name another folder with PAGETIDE_STORE";
         for (errno, word, moves) in [
             (Errno::ACCESS, "access", true),
-            (Errno::ROFS, "for writing", true),
+            (Errno::ROFS, "writable", true),
             (Errno::NOSPC, "free some space", true),
             (Errno::MFILE, "ulimit -n", false),
+            (Errno::NFILE, "ulimit -n", false),
             (Errno::FBIG, "ulimit -f", true),
+            (Errno::NOMEM, "ulimit -v", false),
+            (Errno::AGAIN, "ulimit -u", false),
             (Errno::NOTDIR, "in its place", true),
             (Errno::NOENT, "is there", true),
         ] {

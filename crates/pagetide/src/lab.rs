@@ -12,6 +12,8 @@ use pagetide_kernel::{Cache, cache_root};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_store::Store;
 
+use crate::exit::Usage;
+
 /// Which store to use.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Places")]
@@ -65,7 +67,16 @@ impl StoreArgs {
             Some(folder) => folder.clone(),
             None => cache_root()?,
         };
-        std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))
+        let folder = std::path::absolute(&folder)
+            .with_context(|| format!("finding {}", folder.display()))?;
+        // The emulator is told of it in JSON.
+        if folder.to_str().is_none() {
+            return Err(Usage::error(format!(
+                "the cache {} has a name that is no UTF-8: name another folder with --cache or PAGETIDE_CACHE",
+                folder.display()
+            )));
+        }
+        Ok(folder)
     }
 
     /// Opens the kernels' cache.

@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use pagetide_outside::shortened;
 use pagetide_report::Look;
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
 use serde::Serialize;
 
-/// Says one thing on standard error: progress, a warning, an error. Whatever it quotes cannot steer the terminal, and
-/// where nobody can read it nothing happens.
+/// Says one thing on standard error: progress, a warning, an error. Whatever it quotes is cut where nobody would read it, and
+/// cannot steer the terminal; where nobody can read it nothing happens.
 pub fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(&shortened(text)));
 }
 
 /// Says what is not on a page; the page says so too.

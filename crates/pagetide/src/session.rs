@@ -1,5 +1,6 @@
 //! A command that runs trials: where they run, how it is stopped, and what it says meanwhile.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -135,7 +136,10 @@ impl<'a> Session<'a> {
 }
 
 /// The command line as it was typed.
-pub fn typed() -> Vec<String> {
-    let words = std::env::args().skip(1);
-    ["pagetide".to_owned()].into_iter().chain(words).collect()
+pub fn typed() -> Vec<OsString> {
+    let words = std::env::args_os().skip(1);
+    [OsString::from("pagetide")]
+        .into_iter()
+        .chain(words)
+        .collect()
 }

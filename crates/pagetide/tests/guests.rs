@@ -21,6 +21,7 @@ mod kernels;
 mod kills;
 mod matrix;
 mod observed;
+mod outside;
 mod own_program;
 mod page;
 mod patch;

@@ -1,6 +1,9 @@
 //! Command lines that messages tell the user to run. They are quoted for a shell and repeat the options that the user
 //! gave for the store, the cache and the output.
 
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 /// Options that every command line contains; set once.
@@ -30,12 +33,15 @@ fn built<T: AsRef<str>>(carried: &[String], words: &[T]) -> String {
     shell(&all)
 }
 
-/// Joins words to one line for a shell. Words that the shell would split or interpret are quoted.
-pub fn shell<T: AsRef<str>>(words: &[T]) -> String {
+/// Joins words to one line for a shell. Words that the shell would split or interpret are quoted. A word that is not UTF-8 is
+/// written as `$'\xff'`, which bash, ksh and zsh understand.
+pub fn shell<T: AsRef<OsStr>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
         .iter()
         .map(|word| {
-            let word = word.as_ref();
+            let Some(word) = word.as_ref().to_str() else {
+                return bytes(word.as_ref().as_bytes());
+            };
             let is_plain = !word.is_empty()
                 && word
                     .chars()
@@ -50,6 +56,24 @@ pub fn shell<T: AsRef<str>>(words: &[T]) -> String {
     quoted.join(" ")
 }
 
+/// Quotes a word that is not UTF-8.
+fn bytes(word: &[u8]) -> String {
+    let mut quoted = String::from("$'");
+    for byte in word {
+        match byte {
+            b'\'' | b'\\' => {
+                let _ = write!(quoted, "\\{}", char::from(*byte));
+            }
+            b' '..=b'~' => quoted.push(char::from(*byte)),
+            _ => {
+                let _ = write!(quoted, "\\x{byte:02x}");
+            }
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +85,8 @@ mod tests {
             shell(&words),
             r"'pages=2 * memory' vm.swappiness=10 'it'\''s'"
         );
+        let no_text = OsStr::from_bytes(b"a'\\ \xff\n");
+        assert_eq!(shell(&[no_text]), r"$'a\'\\ \xff\x0a'");
     }
 
     #[test]

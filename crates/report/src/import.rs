@@ -11,13 +11,16 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
+use pagetide_outside::remedy;
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::command;
 use pagetide_record::subject::IMPORTED;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
-use pagetide_store::{CampaignNote, CellNote, Entry, Pairing, Store, StoreError, is_campaign_name};
+use pagetide_store::{
+    CampaignNote, CellNote, Entry, MOST_VARIANTS, Pairing, Store, StoreError, is_campaign_name,
+};
 use serde::Serialize;
 
 use crate::draw::clean;
@@ -26,7 +29,7 @@ use crate::draw::clean;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file system refused.
-    #[error("reading {path} was refused ({source}): check the path and its permissions")]
+    #[error("reading {path} was refused ({source}): {}", remedy(.source, None))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -50,6 +53,16 @@ pub enum ImportError {
         path: PathBuf,
         /// The limit.
         limit: u64,
+    },
+    /// There is more of something than is compared.
+    #[error(
+        "there are more than {most} {what}: import them in parts, each with a --name of its own"
+    )]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        most: usize,
     },
     /// A column is missing.
     #[error(
@@ -307,6 +320,12 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
         match begun.iter_mut().find(|(known, _)| known == name) {
             Some((_, first)) => *first = started.min(*first),
             None => begun.push((name.clone(), started)),
+        }
+        if begun.len() > MOST_VARIANTS {
+            return Err(ImportError::TooMany {
+                what: "variants",
+                most: MOST_VARIANTS,
+            });
         }
     }
     let mut why = batch.first;

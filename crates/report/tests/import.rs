@@ -207,6 +207,12 @@ fn bad_csv_is_refused_with_line_and_column() {
         ),
         (format!("{head}a,b,x,m,1,ns\n"), "column `seed`"),
         (format!("{head}a,b,1,m,inf,ns\n"), "column `value`"),
+        // Finite in seconds, and not in the nanoseconds in which it would be stored.
+        (
+            format!("{head}a,b,1,m,1e308,s\n"),
+            "`1e308` in column `value`",
+        ),
+        (format!("{head}a,b,1,m,-1e22,s\n"), "column `value`"),
         (format!("{head}a,b,1,m\n"), "not readable as CSV"),
         (head.to_owned(), "no lines of results"),
     ] {
@@ -270,4 +276,36 @@ fn imported_results_are_compared_by_the_same_rules() {
             "host times are real: {shown}"
         );
     }
+}
+
+#[test]
+fn a_table_is_read_in_proportion_to_its_size_and_refused_beyond_its_limits() {
+    let head = "scenario,variant,metric,value,seed\n";
+    let read = |lines: &dyn Fn(usize) -> String, count: usize| {
+        let lines: String = (0..count).map(lines).collect();
+        csv::read(
+            Path::new("x.csv"),
+            format!("{head}{lines}").as_bytes(),
+            None,
+        )
+    };
+    // Were each metric looked for among all of its record, it would take 10,000,000,000 steps.
+    let batch = read(&|n| format!("a,b,m{n},1,1\n"), 100_000).unwrap();
+    assert_eq!(batch.records[0].results.metrics.len(), 100_000);
+    let mut batch = read(&|n| format!("s{n},b,m,1,1\n"), 100_000).unwrap();
+    let note = pagetide_report::import::note("x", 1, &mut batch, Claims::default()).unwrap();
+    assert_eq!(note.cells.len(), 100_000);
+    let mut batch = read(&|n| format!("a,v{n},m,1,1\n"), 100_000).unwrap();
+    let said = pagetide_report::import::note("x", 1, &mut batch, Claims::default());
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("more than 1000 variants"), "{said}");
+    let said = read(&|n| format!("a,b,m,1,{n}\n"), csv::MOST_TRIALS + 1);
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("more than 200000 trials"), "{said}");
+}
+
+#[test]
+fn an_endless_table_is_read_to_its_limit() {
+    let said = csv::import(Path::new("/dev/zero"), None).unwrap_err();
+    assert!(said.to_string().contains("larger than 64 MiB"), "{said}");
 }

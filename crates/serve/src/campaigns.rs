@@ -1,7 +1,6 @@
 //! Campaigns: how far each is, how long it will take, stopping it and going on with it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path as FilePath;
 use std::process::{Command, Stdio};
@@ -13,6 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use pagetide_compare::show_campaign;
+use pagetide_outside::Place;
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::shell;
 use pagetide_report::date;
@@ -28,6 +28,8 @@ use crate::pages::{NAME_CHARS, answer, message, rendered};
 
 /// Longest line of what a run said.
 const LINE_CHARS: usize = 300;
+/// Most bytes of what a run said that ended at once.
+const MOST_LOG_BYTES: u64 = 16 << 20;
 /// How long it is waited for a process to begin or to end, so that the next page shows it.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -340,12 +342,14 @@ pub(crate) async fn resume(
         }
         let state = store
             .run_of(name)
+            .filter(|state| !state.arguments.is_empty())
             .ok_or("With which words it was run is not known: run it from the command line.")?;
         let log = shared.folder.join("runs").join(format!("{name}.log"));
         let ended = start(shared, &state, &log)?;
         wait(|| matches!(store.runner(name), Ok(Some(_))) || ended.is_finished());
         if ended.is_finished() && !matches!(store.runner(name), Ok(Some(_))) {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let text = pagetide_outside::read_text(&log, Place::Own, MOST_LOG_BYTES);
+            let text = text.unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing");
             return Err(format!(
                 "The run ended at once: {}",
@@ -364,7 +368,7 @@ fn start(
     log: &FilePath,
 ) -> Result<std::thread::JoinHandle<()>, String> {
     let cannot = |error: std::io::Error| format!("the run could not be started ({error})");
-    let out = File::create(log).map_err(cannot)?;
+    let out = pagetide_outside::create(log).map_err(cannot)?;
     let err = out.try_clone().map_err(cannot)?;
     let mut child = Command::new(&shared.program)
         .args(&state.arguments)

@@ -4,18 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pagetide_kernel::{Cache, Freshness, KernelError, Lock, Scratch};
+use pagetide_outside::{Place, read_text};
 
 use crate::error::SourceError;
+use crate::options::MOST_CONFIG_BYTES;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
+
+/// Most bytes of a version that is kept.
+const MOST_PIN_BYTES: u64 = 4096;
 
 /// The folder of the source of a series and its version, as far as they are in the cache.
 pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
     let sources = cache.root().join("sources");
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
-    let version = fs::read_to_string(pin).ok()?.trim().to_owned();
+    let version = read_text(&pin, Place::Own, MOST_PIN_BYTES).ok()?;
+    let version = version.trim();
     let folder = sources.join(format!("linux-source-{series}_{version}"));
-    folder.join("tree").is_dir().then_some((folder, version))
+    let is_there = folder.join("tree").is_dir();
+    is_there.then(|| (folder, version.to_owned()))
 }
 
 /// The folder of the source of a series, and its version. It is fetched if it is not here, or if a newer one is asked for.
@@ -72,7 +79,12 @@ pub fn open(
 
 /// Debian's configuration of a series as it lies in the cache.
 pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
-    fs::read_to_string(config_file(cache, suite, series)).ok()
+    read_text(
+        &config_file(cache, suite, series),
+        Place::Own,
+        MOST_CONFIG_BYTES,
+    )
+    .ok()
 }
 
 fn config_file(cache: &Cache, suite: &str, series: &str) -> PathBuf {

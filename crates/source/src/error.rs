@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_kernel::KernelError;
+use pagetide_outside::remedy;
 use thiserror::Error;
 
 /// Why a kernel could not be built from source.
@@ -18,7 +19,7 @@ pub enum SourceError {
         hint: String,
     },
     /// A file could not be read.
-    #[error("reading {} stopped ({cause}): check that it is there and readable", path.display())]
+    #[error("reading {} stopped ({cause}): {}", path.display(), remedy(cause, None))]
     Read {
         /// The file.
         path: PathBuf,
@@ -26,7 +27,7 @@ pub enum SourceError {
         cause: io::Error,
     },
     /// The cache could not be used.
-    #[error("{attempt} {} stopped ({cause}): {}", path.display(), pagetide_kernel::remedy(cause))]
+    #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {
         /// What was being done.
         attempt: &'static str,

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pagetide_outside::{Place, read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
 use crate::recipe::Recipe;
 use crate::step::Watch;
-use crate::tree::write;
+use crate::tree::{MOST_NOTE_BYTES, write};
 use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
 
@@ -118,7 +118,7 @@ struct Times {
 }
 
 fn times(folder: &Path) -> Times {
-    fs::read(folder.join("times.json"))
+    read(&folder.join("times.json"), Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()

@@ -7,11 +7,12 @@ use std::process::Output;
 use std::time::Duration;
 
 use pagetide_kernel::{Digest, Stop};
+use pagetide_outside::{Place, read_text};
 use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
-use crate::tree::{Files, Tree};
+use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
 
 /// Longest run time of git: a checkout of the kernel over a slow network file system.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -97,7 +98,8 @@ impl Revision {
 
     /// Whether the tree in this folder of the cache is at this revision.
     pub fn is_in(&self, place: &Path) -> bool {
-        fs::read_to_string(place.join("commit")).is_ok_and(|commit| commit == self.commit)
+        read_text(&place.join("commit"), Place::Own, MOST_NOTE_BYTES)
+            .is_ok_and(|commit| commit == self.commit)
     }
 
     /// Brings a tree in the cache to this revision. Only files that differ are written.

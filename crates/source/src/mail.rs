@@ -9,9 +9,12 @@ pub struct Message {
     pub body: Vec<u8>,
 }
 
+/// Most bytes of a line that begins a message: an address has at most 254.
+const MOST_SEPARATOR: usize = 1_000;
+
 /// Splits a file into its messages: an mbox into many, anything else into one.
 pub fn messages(text: &[u8]) -> Vec<Message> {
-    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut parts: Vec<Vec<&[u8]>> = Vec::new();
     let mut after_blank = true;
     for line in lines {
@@ -29,6 +32,9 @@ pub fn messages(text: &[u8]) -> Vec<Message> {
 
 /// Whether a line begins a message of an mbox: `From SENDER DATE` (RFC 4155), as git writes it with a commit for the sender.
 fn is_separator(line: &[u8]) -> bool {
+    if !line.starts_with(b"From ") || line.len() > MOST_SEPARATOR {
+        return false;
+    }
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.first() == Some(&"From")

@@ -1,15 +1,18 @@
 //! The options that a recipe asks for, and from what they are completed.
 
-use std::fs;
 use std::time::Duration;
 
 use pagetide_kernel::Cache;
+use pagetide_outside::{Place, read_text};
 
 use crate::config::{self, FRAGMENT, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::recipe::{ConfigRef, Recipe};
 use crate::step::human;
+
+/// Most bytes of a file with options; Debian's has 300 KB.
+pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
 
 /// What becomes of the options that are not asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,8 @@ impl Asked {
                 start: Start::Nothing,
             },
             Some(ConfigRef::File(path)) => {
-                let text = fs::read_to_string(path).map_err(SourceError::read(path))?;
+                let text = read_text(path, Place::Named, MOST_CONFIG_BYTES);
+                let text = text.map_err(SourceError::read(path))?;
                 let user = config::options(&text);
                 Self {
                     all: config::merged(&ours(), &user),

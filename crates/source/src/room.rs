@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use pagetide_kernel::{Cache, Kernel, Lock};
+use pagetide_outside::{Place, read_text, replace};
+
+use crate::tree::MOST_NOTE_BYTES;
 
 /// Something that may be removed.
 #[derive(Debug)]
@@ -98,14 +101,14 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
 /// files are counted once: patches hardly change their size.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
-    if let Some(bytes) = fs::read_to_string(&known)
+    if let Some(bytes) = read_text(&known, Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok())
     {
         return bytes;
     }
     let bytes = walked(folder);
-    let _ = fs::write(known, bytes.to_string());
+    let _ = replace(&known, bytes.to_string().as_bytes());
     bytes
 }
 

@@ -1,9 +1,12 @@
 //! Patches as they are given: files, mailboxes and folders, in the order in which they apply.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_kernel::Digest;
+use pagetide_outside::{Place, Refusal, read, read_text};
 
 use crate::diff::{self, FileChange};
 use crate::error::SourceError;
@@ -36,15 +39,18 @@ pub struct Series {
     pub patches: Vec<Patch>,
 }
 
-/// Most bytes of one file with patches.
-const MOST_BYTES: u64 = 64 << 20;
+/// Most bytes of all files of a series together.
+pub const MOST_BYTES: u64 = 32 << 20;
+/// Most bytes of the list of a folder's patches.
+const MOST_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
-    /// Reads files and folders with patches, one after the other.
+    /// Reads files and folders with patches, one after the other; `-` is standard input.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
+        let mut room = MOST_BYTES;
         for path in paths {
-            let found = of_path(path)?;
+            let found = of_path(path, &mut room)?;
             if found.is_empty() {
                 return Err(SourceError::NoPatch {
                     origin: path.display().to_string(),
@@ -79,14 +85,14 @@ impl Series {
     }
 }
 
-fn of_path(path: &Path) -> Result<Vec<Patch>, SourceError> {
-    let data = fs::metadata(path).map_err(SourceError::read(path))?;
-    if !data.is_dir() {
-        return of_file(path);
+/// The patches of a file or folder, which takes of the room for all.
+fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
+    if !path.is_dir() {
+        return of_file(path, Place::Named, room);
     }
     let mut patches = Vec::new();
     for file in files(path)? {
-        patches.extend(of_file(&file)?);
+        patches.extend(of_file(&file, Place::Listed, room)?);
     }
     Ok(patches)
 }
@@ -94,7 +100,12 @@ fn of_path(path: &Path) -> Result<Vec<Patch>, SourceError> {
 /// The patches in a folder: those its `series` lists, as quilt does, else all by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
-    if let Ok(text) = fs::read_to_string(&list) {
+    let listed = match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
+        Ok(text) => Some(text),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+        Err(why) => return Err(SourceError::read(&list)(why)),
+    };
+    if let Some(text) = listed {
         let names = text
             .lines()
             .filter_map(|line| line.split_whitespace().next())
@@ -128,16 +139,16 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files)
 }
 
-fn of_file(path: &Path) -> Result<Vec<Patch>, SourceError> {
-    let size = fs::metadata(path).map_err(SourceError::read(path))?.len();
-    if size > MOST_BYTES {
-        return Err(SourceError::Malformed {
+fn of_file(path: &Path, place: Place, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
+    let text = read(path, place, *room).map_err(|why| match Refusal::of(&why) {
+        Some(Refusal::TooLarge { .. }) => SourceError::Malformed {
             origin: path.display().to_string(),
-            what: "it is larger than 64 MB: give the patches of a change, not those of a release"
+            what: "patches of more than 32 MiB are not read: give those of a change, not those of a release"
                 .to_owned(),
-        });
-    }
-    let text = fs::read(path).map_err(SourceError::read(path))?;
+        },
+        _ => SourceError::read(path)(why),
+    })?;
+    *room -= text.len() as u64;
     of_text(&text, path)
 }
 
@@ -231,19 +242,19 @@ fn in_order(
                 "it mixes series of different lengths: give one at a time".to_owned(),
             );
         }
-        for place in 1..=of {
-            let count = numbers
-                .iter()
-                .filter(|number| number.place == place)
-                .count();
-            if count > 1 {
-                return incomplete(format!(
-                    "patch {place}/{of} is there {count} times: choose one version, as `b4 am` does"
-                ));
-            }
-            if count == 0 {
-                return incomplete(format!("patch {place}/{of} is missing: fetch all of it"));
-            }
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for number in &numbers {
+            *counts.entry(number.place).or_default() += 1;
+        }
+        if let Some((place, count)) = counts.iter().find(|(_, count)| **count > 1) {
+            return incomplete(format!(
+                "patch {place}/{of} is there {count} times: choose one version, as `b4 am` does"
+            ));
+        }
+        // A cover letter, which is no patch, would be 0.
+        let missing = (1..=of).find(|place| !counts.contains_key(place));
+        if let Some(place) = missing {
+            return incomplete(format!("patch {place}/{of} is missing: fetch all of it"));
         }
         patches.sort_by_key(|(number, _)| number.map(|number| number.place));
     }
@@ -334,6 +345,62 @@ mod tests {
             Series::read(&all),
             Err(SourceError::Unsafe { .. })
         ));
+    }
+
+    #[test]
+    fn a_patch_without_end_is_read_to_a_limit() {
+        let error = Series::read(&["/dev/zero".into()]).unwrap_err().to_string();
+        assert!(
+            error.contains("/dev/zero") && error.contains("32 MiB"),
+            "{error}"
+        );
+        // All files of a series share the limit.
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.patch", "b.patch"] {
+            let file = fs::File::create(folder.path().join(name)).unwrap();
+            file.set_len(MOST_BYTES / 2 + 1).unwrap();
+        }
+        let error = Series::read(&[folder.path().to_owned()]).unwrap_err();
+        assert!(error.to_string().contains("b.patch"), "{error}");
+    }
+
+    #[test]
+    fn a_pipe_among_the_patches_of_a_folder_is_refused_and_one_that_is_named_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("a.patch");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let error = Series::read(&[folder.path().to_owned()]).unwrap_err();
+        assert!(error.to_string().contains("a named pipe"), "{error}");
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, diff("a.c", "a"))
+        });
+        // A plan reads it before the build does.
+        for _ in 0..2 {
+            let series = Series::read(std::slice::from_ref(&pipe)).unwrap();
+            assert_eq!(series.patches.len(), 1);
+        }
+        writer.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_series_of_a_hundred_thousand_patches_is_put_in_order() {
+        // Were each number looked for among all, it would take 10,000,000,000 steps.
+        let count = 100_000;
+        let patch = |place| {
+            let number = Number { place, of: count };
+            let patch = Patch {
+                subject: place.to_string(),
+                origin: PathBuf::new(),
+                id: String::new(),
+                changes: Vec::new(),
+            };
+            (Some(number), patch)
+        };
+        let reversed = (1..=count).rev().map(patch).collect();
+        let patches = in_order("s.mbox", reversed).unwrap();
+        assert_eq!((patches[0].subject.as_str(), patches.len()), ("1", count));
     }
 
     #[test]

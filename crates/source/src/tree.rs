@@ -12,18 +12,24 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagetide_kernel::{Lock, Stop};
+use pagetide_outside::{Place, create, read};
 
 use crate::apply::{Misfit, apply};
 use crate::diff::FileChange;
 use crate::error::SourceError;
 use crate::series::Patch;
 use crate::step::{BuildStep, Watch};
+
+/// Most bytes of what is kept beside a source or a build.
+pub const MOST_NOTE_BYTES: u64 = 16 << 20;
+/// Most bytes of a file of a source; the kernel's largest has 40 MiB.
+pub const MOST_SOURCE_BYTES: u64 = 256 << 20;
 
 /// Content of files by path below the top; `None` for a file that is not there.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
@@ -50,7 +56,7 @@ impl Tree {
     ) -> Result<Self, SourceError> {
         fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
         let path = folder.join("used");
-        File::create(&path).map_err(SourceError::cache("writing", &path))?;
+        create(&path).map_err(SourceError::cache("writing", &path))?;
         let lock = wait(folder, name, stop, watch)?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -81,7 +87,7 @@ impl Tree {
     /// The files that may differ. A list that cannot be read is not passed over: what it hid would stay in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
-        match fs::read(&path) {
+        match read(&path, Place::Own, MOST_NOTE_BYTES) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|why| SourceError::cache("reading", &path)(io::Error::other(why))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ChangedFiles::new()),
@@ -110,7 +116,7 @@ impl Tree {
             Some(false) => return Ok(None),
             None => self.top().join(path),
         };
-        match fs::read(&place) {
+        match read(&place, Place::Own, MOST_SOURCE_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SourceError::cache("reading", &place)(error)),
@@ -139,7 +145,8 @@ impl Tree {
             let place = self.top().join(path);
             match content {
                 Some(Some(bytes)) => {
-                    if fs::read(&place).ok().as_ref() != Some(bytes) {
+                    let there = read(&place, Place::Own, MOST_SOURCE_BYTES).ok();
+                    if there.as_ref() != Some(bytes) {
                         // Scripts must stay executable.
                         let mode = fs::metadata(&place).map(|data| data.permissions());
                         write(&place, bytes)?;
@@ -291,7 +298,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".pagetide-new");
     let fresh = path.with_file_name(name);
-    let mut file = File::create(&fresh).map_err(fault)?;
+    let mut file = create(&fresh).map_err(fault)?;
     file.write_all(bytes).map_err(fault)?;
     drop(file);
     fs::rename(&fresh, path).map_err(fault)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
+use pagetide_outside::{Place, read, read_text};
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
@@ -16,13 +17,13 @@ use crate::fault;
 use crate::foresight::{self, Foreseen, Foresight};
 use crate::git::Revision;
 use crate::make::{Isolation, Make};
-use crate::options::{Asked, Start};
+use crate::options::{Asked, MOST_CONFIG_BYTES, Start};
 use crate::recipe::{ConfigRef, Recipe, SourceRef};
 use crate::room;
 use crate::series::Series;
 use crate::step::{BuildStep, Watch};
 use crate::tools::{self, Compiler};
-use crate::tree::{Files, Tree, wait, write};
+use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
 
 /// A kernel that was built, and what is to be said of it.
 #[derive(Debug, Clone)]
@@ -279,7 +280,7 @@ impl Workshop {
     }
 
     fn remembered(&self, key: &str, what: &str, watch: &mut Watch) -> Option<BuiltKernel> {
-        let text = fs::read(self.memory(key)).ok()?;
+        let text = read(&self.memory(key), Place::Own, MOST_NOTE_BYTES).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
@@ -489,7 +490,9 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     let stamp = Digest::of(format!("{asked}{kconfigs:?}").as_bytes()).to_string();
     let stamp_file = folder.join(CONFIGURED);
     let result = make.out.join(".config");
-    if result.is_file() && fs::read_to_string(&stamp_file).is_ok_and(|known| known == stamp) {
+    if result.is_file()
+        && read_text(&stamp_file, Place::Own, MOST_NOTE_BYTES).is_ok_and(|known| known == stamp)
+    {
         return Ok(());
     }
     let _ = fs::remove_file(&stamp_file);
@@ -514,7 +517,8 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
             log: make.log.clone(),
         });
     }
-    let text = fs::read_to_string(&result).map_err(SourceError::cache("reading", &result))?;
+    let text = read_text(&result, Place::Own, MOST_CONFIG_BYTES);
+    let text = text.map_err(SourceError::cache("reading", &result))?;
     // Of our own options those that a kernel does not have are no mistake of the user's; what is missing to run is found when
     // a trial is prepared.
     let not_taken = config::not_taken(&job.asked.user, &config::options(&text));
@@ -538,7 +542,7 @@ pub(crate) fn compile(
     watch: &mut Watch,
 ) -> Result<usize, SourceError> {
     let known = folder.join("objects");
-    let all: Option<usize> = fs::read_to_string(&known)
+    let all: Option<usize> = read_text(&known, Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
     // A first build compiles all; how many a later one compiles nobody knows before.

@@ -36,7 +36,10 @@ pub mod whole_file;
 
 pub use error::StoreError;
 pub use names::Names;
-pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Pairing, is_campaign_name};
+pub use note::{
+    CampaignLock, CampaignNote, CellNote, Entry, MOST_NOTE_BYTES, MOST_VARIANTS, Pairing,
+    is_campaign_name,
+};
 pub use pagetide_quantity::command::shell;
 pub use remove::Removal;
 pub use row::{CellInfo, Row};

@@ -19,6 +19,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, at};
 
+/// Most variants of a campaign: each is compared with the first in a column of its own.
+pub const MOST_VARIANTS: usize = 1_000;
 /// Most bytes of a note: a trial takes about 100.
 pub const MOST_NOTE_BYTES: u64 = 512 << 20;
 /// Most bytes of a lock that are read: a process's number.

@@ -478,6 +478,11 @@ impl Store {
         path(&self.root, id)
     }
 
+    /// Whether it can only be read.
+    pub fn is_read_only(&self) -> bool {
+        self.why_read_only.is_some()
+    }
+
     /// Why it can only be read; `None` for one that can be written.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         self.why_read_only

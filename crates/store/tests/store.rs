@@ -444,6 +444,63 @@ fn a_campaign_is_run_by_one_process_at_a_time() {
 }
 
 proptest! {
+    #[test]
+    fn whatever_a_store_takes_it_gives_back(
+        bits in any::<u64>(),
+        name in "\\PC{0,12}",
+        text in any::<String>(),
+        path in proptest::collection::vec(any::<u8>(), 0..6),
+    ) {
+        use std::os::unix::ffi::OsStrExt;
+        let number = f64::from_bits(bits);
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path()).unwrap();
+        let mut record = record("linear", &name, 1, 0);
+        record.results.metrics[0].value = pagetide_quantity::Value::Number(number);
+        record.results.kernel_log.clone_from(&text);
+        let writer = store.writer().unwrap();
+        match store.add(writer, &mut record) {
+            Ok(_) => {
+                let loaded = store.load(&record.id()).unwrap();
+                prop_assert_eq!(loaded.record(), &record);
+            }
+            // Only what is no number that can be worked with.
+            Err(error) => prop_assert!(!number.is_finite() || number.abs() > 1e30, "{}", error),
+        }
+        let cell = pagetide_store::CellNote {
+            label: text.clone(),
+            margins: [(name.clone(), number)].into(),
+            ..pagetide_store::CellNote::default()
+        };
+        let note = CampaignNote {
+            name: "quick".into(),
+            command: text.clone(),
+            variants: vec![name],
+            cells: vec![cell],
+            ..CampaignNote::default()
+        };
+        match store.note(&note) {
+            Ok(()) => prop_assert_eq!(store.campaign("quick").unwrap(), Some(note)),
+            Err(error) => prop_assert!(!number.is_finite(), "{}", error),
+        }
+        let state = pagetide_store::RunState {
+            name: "quick".into(),
+            folder: std::ffi::OsStr::from_bytes(&path).into(),
+            said: vec![text],
+            ..pagetide_store::RunState::default()
+        };
+        match store.note_run(&state) {
+            Ok(()) => prop_assert_eq!(store.run_of("quick"), Some(state)),
+            Err(error) => prop_assert!(std::str::from_utf8(&path).is_err(), "{}", error),
+        }
+        // And nothing of it damages the store.
+        drop(store);
+        let store = Store::open(dir.path()).unwrap();
+        prop_assert!(store.verify().unwrap().damaged.is_empty());
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn a_selection_is_what_looking_at_every_record_gives_and_survives_a_rebuild(

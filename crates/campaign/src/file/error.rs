@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use pagetide_quantity::command::told;
+use pagetide_outside::remedy;
 
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
-    #[error(
-        "reading campaign {path}: {source}; {} shows those that are there",
-        told("list campaigns")
-    )]
+    #[error("reading campaign {path}: {source}; {}", unreadable_remedy(.source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -134,6 +131,14 @@ pub enum Problem {
         /// The name.
         name: String,
     },
+    /// More of something than anybody runs.
+    #[error("there are more than {most} {what}: leave some out, or split the campaign")]
+    TooMany {
+        /// What there are too many of.
+        what: String,
+        /// The limit.
+        most: usize,
+    },
     /// Keys that exclude each other.
     #[error("`{key}` has no place beside `{other}`: remove one of them")]
     Conflict {
@@ -142,6 +147,17 @@ pub enum Problem {
         /// The other.
         other: &'static str,
     },
+}
+
+/// What to do about a campaign file that cannot be read.
+fn unreadable_remedy(why: &std::io::Error) -> String {
+    match why.kind() {
+        std::io::ErrorKind::NotFound => {
+            "`pagetide list campaigns` shows those that are there".to_owned()
+        }
+        std::io::ErrorKind::Other => "rename it".to_owned(),
+        _ => remedy(why, None),
+    }
 }
 
 /// What was probably meant, and where the key itself belongs.

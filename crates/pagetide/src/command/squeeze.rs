@@ -70,11 +70,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             return Ok(End::Unable);
         };
         let all = ComparedSqueezes::of(searches);
-        all.keep(&places.store()?)?;
         match all.searches.as_slice() {
             [one] => out.show_quoting(&one.squeeze, || shown::squeeze(&one.squeeze, &out.look))?,
             _ => out.show_quoting(&all, || shown::compared(&all, &out.look))?,
         }
+        // What cannot be kept is shown all the same.
+        all.keep(&places.store()?)?;
         return Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)));
     };
     let mut searches = Vec::new();

@@ -5,16 +5,23 @@
 //! of equal seed make pairs, or those that share the value of a column named by the user. Without either, lines are numbered
 //! within their scenario, variant and metric, and nothing pairs them. What [`crate::csv::samples`] writes can be read back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
+use pagetide_outside::Place;
 use pagetide_quantity::{Direction, Metric, Unit, Value};
+use pagetide_record::file::MOST_VALUE;
 use pagetide_record::{Invalid, KernelId, Record, Variant};
 
 use super::{Batch, ImportError, record};
 use crate::date;
 use crate::draw::clean;
+
+/// Most bytes of a file.
+pub const MOST_BYTES: u64 = 64 << 20;
+/// Most trials of a file: each takes 4 KiB until all are stored.
+pub const MOST_TRIALS: usize = 200_000;
 
 /// Columns that may be there.
 const COLUMNS: [&str; 17] = [
@@ -81,11 +88,12 @@ impl Line<'_> {
 
 /// Reads a file. Pairs are made by the column `pair`, or by seed.
 pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
-    let file = std::fs::File::open(path).map_err(|source| ImportError::Io {
+    let text = pagetide_outside::read(path, Place::Named, MOST_BYTES);
+    let text = text.map_err(|source| ImportError::Io {
         path: path.to_owned(),
         source,
     })?;
-    read(path, file, pair)
+    read(path, &text[..], pair)
 }
 
 /// Reads CSV; `path` is named in errors. Pairs are made by the column `pair`, or by seed.
@@ -174,6 +182,8 @@ struct Table {
     blocks: Vec<String>,
     /// Place of each trial's record.
     known: BTreeMap<String, usize>,
+    /// The metrics that each record has.
+    metrics: HashSet<(usize, String)>,
     /// Lines without a seed, by trial and metric.
     runs: BTreeMap<String, u64>,
     /// Trials without a seed, by all that else tells them apart.
@@ -191,9 +201,8 @@ impl Table {
             _ => return Err(line.bad("direction", "lower, higher or neutral")),
         };
         let value = value(line, factor)?;
-        let Some(record) = self.record(line)? else {
-            return Ok(());
-        };
+        let place = self.record(line)?;
+        let record = &mut self.records[place];
         if !line.flag("valid", true)? && record.is_valid() {
             let why = match line.get("invalid") {
                 "" => "the imported file marks this trial as invalid",
@@ -208,7 +217,7 @@ impl Table {
             return Ok(());
         }
         let name = line.text("metric")?;
-        if record.metric(name).is_some() {
+        if !self.metrics.insert((place, name.to_owned())) {
             return Err(ImportError::Twice {
                 path: line.path.to_owned(),
                 line: line.number,
@@ -225,8 +234,8 @@ impl Table {
         Ok(())
     }
 
-    /// The record of a line's trial, begun where the line is its first.
-    fn record(&mut self, line: &Line) -> Result<Option<&mut Record>, ImportError> {
+    /// The place of the record of a line's trial, begun where the line is its first.
+    fn record(&mut self, line: &Line) -> Result<usize, ImportError> {
         // Everything that tells one trial from another, but for the seed.
         let parts = [
             "scenario",
@@ -252,7 +261,13 @@ impl Table {
             format!("{of}{run}")
         };
         if let Some(&index) = self.known.get(&key) {
-            return Ok(self.records.get_mut(index));
+            return Ok(index);
+        }
+        if self.records.len() == MOST_TRIALS {
+            return Err(ImportError::TooMany {
+                what: "trials",
+                most: MOST_TRIALS,
+            });
         }
         let seed = if line.cells.contains_key("seed") {
             line.get("seed").parse().map_err(|_| {
@@ -268,8 +283,9 @@ impl Table {
         };
         self.records.push(start(line, seed)?);
         self.blocks.push(block.unwrap_or_else(|| seed.to_string()));
-        self.known.insert(key, self.records.len() - 1);
-        Ok(self.records.last_mut())
+        let place = self.records.len() - 1;
+        self.known.insert(key, place);
+        Ok(place)
     }
 }
 
@@ -280,9 +296,10 @@ fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
             Value::Absent("no value in the imported file".to_owned())
         }
         "" => Value::Absent(line.get("missing").to_owned()),
-        text => match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => Value::Number(value * factor),
-            _ => return Err(line.bad("value", "a number, such as 12.5")),
+        // In the unit of the metric, which may be a thousand million times smaller than that of the file.
+        text => match text.parse::<f64>().map(|value| value * factor) {
+            Ok(value) if value.abs() <= MOST_VALUE => Value::Number(value),
+            _ => return Err(line.bad("value", "a number of usual size, such as 12.5")),
         },
     })
 }

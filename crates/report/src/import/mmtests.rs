@@ -11,7 +11,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
+use pagetide_outside::Place;
 use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
+use pagetide_record::file::MOST_VALUE;
 use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 
 use super::{Batch, ImportError, record};
@@ -155,7 +157,7 @@ fn text(path: &Path) -> Result<String, ImportError> {
         path: path.to_owned(),
         source,
     };
-    let file = fs::File::open(path).map_err(io)?;
+    let file = pagetide_outside::open(path, Place::Listed).map_err(io)?;
     let mut bytes = Vec::new();
     let read = if path.extension().is_some_and(|end| end == "gz") {
         flate2::read::MultiGzDecoder::new(file)
@@ -191,7 +193,10 @@ fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
                         Nanos(seconds.saturating_mul(1_000_000_000));
                 }
                 ("time", [name, user, "user", system, "system", elapsed, ..]) => {
-                    let parse = |text: &str| text.parse::<f64>().ok().filter(|v| v.is_finite());
+                    let parse = |text: &str| {
+                        let seconds = text.parse::<f64>().ok();
+                        seconds.filter(|seconds| (seconds * 1e9).abs() <= MOST_VALUE)
+                    };
                     if let (Some(user), Some(system), Some(elapsed)) =
                         (parse(user), parse(system), parse(elapsed))
                     {

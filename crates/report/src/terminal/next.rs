@@ -1,5 +1,6 @@
 //! What stands below the verdicts of a run: where its records lie, and what to try next.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 use pagetide_quantity::command::{command, shell, told};
@@ -7,7 +8,7 @@ use pagetide_store::{CampaignNote, Store};
 
 /// Where the records of a campaign lie, and two things to try next that fit what came out. `typed` is the command line
 /// that ran it; `is_open` says whether more seeds might decide something.
-pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String]) -> String {
+pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString]) -> String {
     let id = note.id();
     let again = |options: &[&str]| shell(&with(typed, options));
     let shown = format!("the records, for {}", told("show RECORD"));
@@ -59,11 +60,11 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String])
 }
 
 /// A command line with more options, which stand before the words of a program.
-fn with<'a>(typed: &'a [String], options: &[&'a str]) -> Vec<&'a str> {
-    let mut all: Vec<&str> = typed.iter().map(String::as_str).collect();
+fn with<'a>(typed: &'a [OsString], options: &'a [&'a str]) -> Vec<&'a OsStr> {
+    let mut all: Vec<&OsStr> = typed.iter().map(OsString::as_os_str).collect();
     let at = all.iter().position(|word| *word == "--");
     let at = at.unwrap_or(all.len());
-    all.splice(at..at, options.iter().copied());
+    all.splice(at..at, options.iter().map(OsStr::new));
     all
 }
 
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn options_go_before_the_words_of_a_program() {
-        let typed = ["pagetide", "run", "--", "sort", "-n"].map(str::to_owned);
+        let typed = ["pagetide", "run", "--", "sort", "-n"].map(OsString::from);
         assert_eq!(
             shell(&with(&typed, &["--until-sure"])),
             "pagetide run --until-sure -- sort -n"
