@@ -94,7 +94,7 @@ impl ReferencesQuestion {
             } else {
                 ReferenceString::read
             };
-            let string = read(Path::new(&self.what), self.format, hold / 4)?;
+            let string = read(Path::new(&self.what), self.format.clone(), hold / 4)?;
             return Ok(KnownReferences {
                 string,
                 sizes,

@@ -72,6 +72,20 @@ fn list(known: &[&'static str]) -> String {
     }
 }
 
+/// Says which columns a table has and how to name one.
+fn column(asked: Option<&str>, columns: usize, names: &[String]) -> String {
+    let lack = match asked {
+        Some(asked) => format!("it has no one column {asked}"),
+        None => "it is a table, and which of its columns holds the ids is not known".to_owned(),
+    };
+    let there = if names.is_empty() {
+        format!("{columns} and no header")
+    } else {
+        names.join(", ")
+    };
+    format!("{lack}; give --format csv:NAME or csv:NUMBER, of the columns that it has ({there})")
+}
+
 /// What a write-back costs was given wrongly.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[error(
@@ -100,16 +114,22 @@ pub enum Trouble {
     Empty,
     /// A binary file does not end with a whole entry.
     #[error(
-        "it ends within entry {entry}, after {rest} of its 24 bytes; copy it again, or give --format if it is no oracleGeneral file"
+        "it ends within entry {entry}, after {rest} of its {bytes} bytes; copy it again, or name another format with --format if it is no {form} file"
     )]
     Truncated {
         /// The entry, counted from 1.
         entry: u64,
         /// Bytes of it that are there.
         rest: usize,
+        /// Bytes of an entry.
+        bytes: usize,
+        /// The format.
+        form: &'static str,
     },
-    /// A line does not fit the form of the lines before.
-    #[error("line {line}: \"{text}\" is no {expected}; keep to one format in a file")]
+    /// A line does not fit the format.
+    #[error(
+        "line {line}: \"{text}\" is no {expected}; keep to one format in a file, and name it with --format if it was told wrongly"
+    )]
     Line {
         /// The line, counted from 1.
         line: u64,
@@ -118,11 +138,71 @@ pub enum Trouble {
         /// What was expected.
         expected: &'static str,
     },
+    /// A binary entry does not fit the format.
+    #[error(
+        "entry {entry} is no {expected}; copy the file again, or name another format with --format"
+    )]
+    Entry {
+        /// The entry, counted from 1.
+        entry: u64,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// One line or entry covers more pages than is plausible.
+    #[error(
+        "{place} covers {pages} pages of 4 KiB at once, more than {}; correct it, or name another format with --format",
+        crate::ingest::MOST_PAGES_AT_ONCE
+    )]
+    LongRequest {
+        /// The line or entry.
+        place: String,
+        /// Pages that it covers.
+        pages: u64,
+    },
+    /// The beginning of a file is not that of the format which was asked for.
+    #[error(
+        "it cannot be read as {form}: {reason}; copy it again, or name another format with --format"
+    )]
+    Beginning {
+        /// The format.
+        form: &'static str,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A file says how many entries follow, and there are more or fewer.
+    #[error(
+        "{what} says that {promised} follow, and {found} do; copy the file again, or make it anew"
+    )]
+    Count {
+        /// What says it.
+        what: &'static str,
+        /// Entries that were promised.
+        promised: u64,
+        /// Entries that are there.
+        found: u64,
+    },
+    /// It is not known which column of a table holds ids.
+    #[error("{}", column(asked.as_deref(), *columns, names))]
+    Column {
+        /// The column that was asked for.
+        asked: Option<String>,
+        /// Columns that there are.
+        columns: usize,
+        /// Their names, if there is a header.
+        names: Vec<String>,
+    },
     /// The contents fit no format.
     #[error(
-        "its contents fit no format; give --format text, lackey or oracle-general, or a file made by `pagetide references`"
+        "its contents fit no format; name one with --format: {}, or csv:COLUMN",
+        crate::ingest::names()
     )]
     Unknown,
+    /// The contents fit several formats.
+    #[error("its contents fit several formats; name one with --format: {}", names.join(" or "))]
+    Ambiguous {
+        /// The formats, as they are named on the command line.
+        names: Vec<&'static str>,
+    },
     /// There are more references than can be counted.
     #[error("it has more than {} references; shorten it", crate::MOST_REFERENCES)]
     TooLong,
@@ -153,7 +233,7 @@ pub enum Trouble {
     },
     /// The format does not tell which references write.
     #[error(
-        "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a trace of valgrind's lackey"
+        "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a file of the form lackey, dynamorio, vscsi, msr or twitter"
     )]
     NoWrites {
         /// The form, as it is named on the command line.

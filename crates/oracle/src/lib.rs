@@ -29,7 +29,7 @@ mod writes;
 
 pub use answer::{Answer, Bound, Line, ask, ask_costing, headroom};
 pub use error::{ParameterError, ReferenceError, Trouble, WriteCostError};
-pub use ingest::Format;
+pub use ingest::{Column, Format};
 pub use known::{UnknownReferences, known};
 pub use memory::memory_at_hand;
 pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};

@@ -112,7 +112,7 @@ impl Args {
             pages: self.pages.clone(),
             params: self.param.clone(),
             seed: self.seed,
-            format: self.format,
+            format: self.format.clone(),
             hold: self.hold,
             writes: self.write_cost.is_some(),
         }
@@ -135,7 +135,7 @@ fn sampled(question: &ReferencesQuestion, rate: f64, out: Output) -> Result<End>
             "--sample {rate} is no share: give a number above 0, up to 1"
         )));
     }
-    let curve = curve::shards_of_file(Path::new(&question.what), question.format, rate)?;
+    let curve = curve::shards_of_file(Path::new(&question.what), question.format.clone(), rate)?;
     let points = curve.points(&question.sizes());
     out.list(&points, "there is no reference")?;
     Ok(End::Done)

@@ -1,0 +1,199 @@
+//! Tables of columns, of which one holds ids: CSV, and tables with semicolons, tabs or spaces between their columns.
+//!
+//! Fields may be in double quotes (RFC 4180), lines may not end within them. The first line is a header if none of its
+//! fields is a number. A column is named by the header or counted from 1. If its first value is a number, all have to be;
+//! otherwise values are words, and two equal words are one page. A range of bytes is not split into pages.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io::BufRead;
+
+use super::lines::{id, lines, shown};
+use super::sink::{Refusal, Sink, Take};
+use super::tell::Head;
+use crate::Column;
+use crate::error::Trouble;
+
+/// Separators in the order in which a first line is searched for them.
+const SEPARATORS: [u8; 4] = *b",;\t ";
+/// Names of columns that hold ids; one of them need not be asked for.
+const IDS: [&str; 6] = ["id", "page", "key", "obj_id", "object_id", "object"];
+/// Column names shown in a message.
+const MOST_SHOWN: usize = 12;
+
+/// A hash of 64 bits for a word: SipHash with a key of zeros.
+pub(super) fn id_of_word(word: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(word);
+    hasher.finish()
+}
+
+/// The separator of a table that begins with this line.
+fn separator(line: &[u8]) -> u8 {
+    let found = SEPARATORS.iter().find(|byte| line.contains(byte));
+    found.copied().unwrap_or(b',')
+}
+
+/// The fields of a line, without white space and quotes around them.
+struct Fields<'a> {
+    rest: Option<&'a [u8]>,
+    separator: u8,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut rest = self.rest.take()?;
+        if self.separator == b' ' {
+            rest = rest.trim_ascii_start();
+        }
+        let mut quoted = false;
+        let end = rest.iter().position(|byte| {
+            quoted ^= *byte == b'"';
+            *byte == self.separator && !quoted
+        });
+        let field = match end {
+            Some(end) => {
+                self.rest = Some(&rest[end + 1..]);
+                &rest[..end]
+            }
+            None => rest,
+        };
+        let field = field.trim_ascii();
+        let inner = field
+            .strip_prefix(b"\"")
+            .and_then(|f| f.strip_suffix(b"\""));
+        Some(inner.unwrap_or(field))
+    }
+}
+
+fn fields(line: &[u8], separator: u8) -> Fields<'_> {
+    Fields {
+        rest: Some(line),
+        separator,
+    }
+}
+
+/// The header without the `#` that some tools put before it.
+fn header(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start()
+}
+
+fn is_header(line: &[u8], separator: u8) -> bool {
+    fields(line, separator).all(|field| id(field).is_none() && !is_measure(field))
+}
+
+/// True for numbers that are no ids: negative ones and those with a point.
+fn is_measure(field: &[u8]) -> bool {
+    std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// True if the first two lines have the same number of columns, two or more, and not only words.
+///
+/// A line of two words and a line of a word and a number pass too: whatever has a more particular format is to be told first.
+pub(super) fn begins(head: &Head<'_>) -> bool {
+    if !head.is_text {
+        return false;
+    }
+    let first = header(head.first);
+    let separator = separator(first);
+    let columns = fields(first, separator).count();
+    let has_number = |line| fields(line, separator).any(|field| id(field).is_some());
+    let same = |second| fields(second, separator).count() == columns && has_number(second);
+    columns > 1 && head.second.map_or_else(|| has_number(first), same)
+}
+
+/// What is known of a table once its first line was read.
+struct Table {
+    separator: u8,
+    /// The column with the ids, from 0.
+    column: usize,
+    columns: usize,
+    /// Whether ids are words; `None` until there was one.
+    words: Option<bool>,
+}
+
+impl Table {
+    /// Finds the column in the first line, and says whether that line is a header.
+    fn begin(line: &[u8], column: Option<&Column>) -> Result<(Self, bool), Trouble> {
+        let separator = separator(header(line));
+        let is_header = is_header(header(line), separator);
+        let line = if is_header { header(line) } else { line };
+        let columns = fields(line, separator).count();
+        let names = || -> Vec<String> {
+            let names = fields(line, separator).filter(|_| is_header);
+            names.take(MOST_SHOWN).map(shown).collect()
+        };
+        let place = |wanted: &dyn Fn(&[u8]) -> bool| {
+            let mut found = fields(line, separator)
+                .zip(0..)
+                .filter(|(name, _)| wanted(name));
+            let (_, place) = found.next()?;
+            found.next().is_none().then_some(place)
+        };
+        let found = match column {
+            Some(Column::Number(number)) => number.checked_sub(1).filter(|at| *at < columns),
+            Some(Column::Name(name)) if is_header => place(&|field| field == name.as_bytes()),
+            Some(Column::Name(_)) => None,
+            None if columns == 1 => Some(0),
+            None if is_header => {
+                let is_id = |field: &[u8]| {
+                    IDS.iter()
+                        .any(|id| field.eq_ignore_ascii_case(id.as_bytes()))
+                };
+                place(&is_id)
+            }
+            None => None,
+        };
+        let table = Self {
+            separator,
+            column: found.ok_or_else(|| Trouble::Column {
+                asked: column.map(Column::to_string),
+                columns,
+                names: names(),
+            })?,
+            columns,
+            words: None,
+        };
+        Ok((table, is_header))
+    }
+
+    fn row(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal> {
+        let (mut value, mut columns) = (None, 0);
+        for field in fields(line, self.separator) {
+            if columns == self.column {
+                value = Some(field);
+            }
+            columns += 1;
+        }
+        let value = value.filter(|value| !value.is_empty() && columns == self.columns);
+        let value = value.ok_or("row with as many columns as the first line")?;
+        let number = id(value);
+        if *self.words.get_or_insert(number.is_none()) {
+            sink.id(id_of_word(value));
+        } else {
+            sink.id(number.ok_or("row with a number in the column of ids")?);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the ids of a column; without one, of the only column or of the one that the header names as that of ids.
+pub(super) fn read(
+    input: impl BufRead,
+    column: Option<&Column>,
+    take: Take<'_>,
+) -> Result<(), Trouble> {
+    let mut table: Option<Table> = None;
+    lines(input, take, |line, sink| {
+        if let Some(table) = &mut table {
+            return table.row(line, sink);
+        }
+        let (mut begun, is_header) = Table::begin(line, column).map_err(Refusal::Whole)?;
+        if !is_header {
+            begun.row(line, sink)?;
+        }
+        table = Some(begun);
+        Ok(())
+    })
+}

@@ -1,0 +1,134 @@
+//! Traces that DynamoRIO prints: the view of drmemtrace, and the texts of its samples memtrace_simple and memtrace_x86.
+//!
+//! A record of the view is `RECORD INSTRUCTION: W0.T1 KIND SIZE byte(s) @ 0xADDRESS …`, where W is the workload, whose
+//! addresses are its own. Fetched instructions, reads and writes are references; prefetches, flushes and markers are
+//! passed over. The samples print `ADDRESS: SIZE, r`, `w` or an instruction's name, and `INSTRUCTION,r,SIZE,ADDRESS`.
+//!
+//! Source: `clients/drcachesim/tools/view.cpp`, the section "Human-Readable View" of `clients/drcachesim/docs/drcachesim.dox.in`,
+//! `api/samples/memtrace_simple.c` and `api/samples/memtrace_x86.c` of <https://github.com/DynamoRIO/dynamorio>.
+
+use std::io::BufRead;
+
+use super::lines::{decimal, hex, lines, words};
+use super::sink::Take;
+use super::tell::Head;
+use crate::error::Trouble;
+
+const SIMPLE: &[u8] = b"Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>";
+const X86: &[u8] = b"Format: <instr address>,<(r)ead/(w)rite>,<data size>,<data address>";
+const VIEW: &[u8] = b"Output format:";
+/// What lines of the view without a record begin with.
+const AROUND: [&[u8]; 4] = [VIEW, b"<--record#->", b"------", b"View tool results:"];
+const EXPECTED: &str = "record as DynamoRIO prints it";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Access {
+    space: u64,
+    address: u64,
+    bytes: u64,
+    write: bool,
+}
+
+/// Parses a line: no access is a line to pass over, nothing a line of another form.
+type Parse = fn(&[u8]) -> Option<Option<Access>>;
+
+pub(super) fn begins(head: &Head<'_>) -> bool {
+    let first = head.first;
+    head.is_text && ([SIMPLE, X86, VIEW].contains(&first) || view(first).is_some())
+}
+
+/// Reads the pages of all accesses.
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+    let mut parse: Parse = view;
+    lines(input, take, |line, sink| {
+        match line {
+            SIMPLE => parse = simple,
+            X86 => parse = x86,
+            _ => {
+                if let Some(access) = parse(line).ok_or(EXPECTED)? {
+                    sink.range(access.space, access.address, access.bytes, access.write)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn view(line: &[u8]) -> Option<Option<Access>> {
+    if AROUND.iter().any(|around| line.starts_with(around)) {
+        return Some(None);
+    }
+    let mut words = words(line);
+    decimal(words.next()?)?;
+    let instruction = words.next()?;
+    if instruction == b":" {
+        // The last line: the number of instructions.
+        return words.eq([&b"total"[..], b"instructions"]).then_some(None);
+    }
+    decimal(instruction.strip_suffix(b":")?)?;
+    let space = workload(words.next()?)?;
+    let kind = words.next()?;
+    let byte_of_instruction = kind.len() == 2 && hex(kind).is_some();
+    if kind.starts_with(b"<") || byte_of_instruction {
+        return Some(None);
+    }
+    let bytes = decimal(words.next()?)?;
+    if words.next()? != b"byte(s)" || words.next()? != b"@" {
+        return None;
+    }
+    let address = hex(words.next()?)?;
+    let write = match kind {
+        b"ifetch" | b"read" => false,
+        b"write" => true,
+        _ => return Some(None),
+    };
+    Some(Some(Access {
+        space,
+        address,
+        bytes,
+        write,
+    }))
+}
+
+/// The workload of `W0.T1`; threads without one, as older versions print them, belong to workload 0.
+fn workload(thread: &[u8]) -> Option<u64> {
+    let Some(rest) = thread.strip_prefix(b"W") else {
+        decimal(thread.strip_prefix(b"T").unwrap_or(thread))?;
+        return Some(0);
+    };
+    let dot = rest.iter().position(|byte| *byte == b'.')?;
+    decimal(rest[dot + 1..].strip_prefix(b"T")?)?;
+    decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MOST_SPACES as u64)
+}
+
+fn simple(line: &[u8]) -> Option<Option<Access>> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let mut rest = line[colon + 1..].split(|byte| *byte == b',');
+    let address = hex(&line[..colon])?;
+    let bytes = decimal(rest.next()?.trim_ascii())?;
+    let kind = rest.next().filter(|kind| !kind.trim_ascii().is_empty())?;
+    rest.next().is_none().then_some(Some(Access {
+        space: 0,
+        address,
+        bytes,
+        write: kind.trim_ascii() == b"w",
+    }))
+}
+
+fn x86(line: &[u8]) -> Option<Option<Access>> {
+    let mut fields = line.split(|byte| *byte == b',');
+    hex(fields.next()?)?;
+    let write = match fields.next()? {
+        b"r" => false,
+        b"w" => true,
+        _ => return None,
+    };
+    let bytes = decimal(fields.next()?.trim_ascii())?;
+    let address = hex(fields.next()?.trim_ascii())?;
+    fields.next().is_none().then_some(Some(Access {
+        space: 0,
+        address,
+        bytes,
+        write,
+    }))
+}

@@ -1,0 +1,111 @@
+//! Text, line by line.
+
+use std::io::{BufRead, Read};
+
+use super::sink::{Refusal, Sink, Take};
+use crate::error::Trouble;
+
+/// Longest line that is read; a file without line ends is not read whole.
+const LONGEST_LINE_BYTES: u64 = 1 << 16;
+/// Bytes of a refused line that are shown.
+const SHOWN_BYTES: usize = 40;
+
+/// Reads a file line by line, without the white space around lines; empty lines are passed over.
+pub(super) fn lines(
+    mut input: impl BufRead,
+    take: Take<'_>,
+    mut parse: impl FnMut(&[u8], &mut Sink<'_>) -> Result<(), Refusal>,
+) -> Result<(), Trouble> {
+    let mut sink = Sink::new(take);
+    let mut line = Vec::new();
+    let mut count = 0;
+    loop {
+        line.clear();
+        let read = input
+            .by_ref()
+            .take(LONGEST_LINE_BYTES)
+            .read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        count += 1;
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        let parsed = if read as u64 == LONGEST_LINE_BYTES && line.last() != Some(&b'\n') {
+            Err("line of less than 64 KiB".into())
+        } else {
+            parse(text, &mut sink)
+        };
+        parsed.map_err(|refusal| refused(refusal, count, text))?;
+        sink.hand_on()?;
+    }
+    sink.finish()
+}
+
+fn refused(refusal: Refusal, line: u64, text: &[u8]) -> Trouble {
+    match refusal {
+        Refusal::Not(expected) => Trouble::Line {
+            line,
+            text: shown(text),
+            expected,
+        },
+        Refusal::Long { pages } => Trouble::LongRequest {
+            place: format!("line {line}"),
+            pages,
+        },
+        Refusal::Whole(trouble) => trouble,
+    }
+}
+
+/// The beginning of a line, printable.
+pub(super) fn shown(text: &[u8]) -> String {
+    text.iter()
+        .take(SHOWN_BYTES)
+        .map(|byte| byte.escape_ascii().to_string())
+        .collect()
+}
+
+/// A number in this base; `None` if there is anything around it or it does not fit 64 bits.
+pub(super) fn number(digits: &[u8], base: u32) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, &byte| {
+        let digit = char::from(byte).to_digit(base)?;
+        number
+            .checked_mul(u64::from(base))?
+            .checked_add(u64::from(digit))
+    })
+}
+
+/// A decimal number.
+pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
+    number(digits, 10)
+}
+
+/// A hexadecimal number, with 0x or without.
+pub(super) fn hex(digits: &[u8]) -> Option<u64> {
+    number(after_0x(digits).unwrap_or(digits), 16)
+}
+
+/// A hexadecimal number with 0x, or a decimal one.
+pub(super) fn id(field: &[u8]) -> Option<u64> {
+    match after_0x(field) {
+        Some(digits) => number(digits, 16),
+        None => decimal(field),
+    }
+}
+
+fn after_0x(digits: &[u8]) -> Option<&[u8]> {
+    digits
+        .strip_prefix(b"0x")
+        .or_else(|| digits.strip_prefix(b"0X"))
+}
+
+/// The words of a line, which white space separates.
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+}

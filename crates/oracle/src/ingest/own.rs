@@ -1,0 +1,33 @@
+//! Our own reference files, in the forms that the crate `reference` knows.
+
+use std::io::BufRead;
+
+use pagetide_reference::{Form, MAX_PAGES, Reader};
+
+use super::lines::{decimal, words};
+use super::sink::Take;
+use super::tell::Head;
+use crate::error::Trouble;
+
+/// True for our binary form, and for two decimal numbers a line, which are a page and a count.
+pub(super) fn begins(head: &Head<'_>) -> bool {
+    if head.is_text {
+        return words(head.first).count() == 2
+            && words(head.first).all(|word| decimal(word).is_some());
+    }
+    Reader::new(head.bytes, MAX_PAGES).is_ok_and(|reader| reader.form() == Form::Binary)
+}
+
+/// Reads page numbers.
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+    let mut reader = Reader::new(input, MAX_PAGES)?;
+    let mut pages = [0; 1024];
+    loop {
+        let filled = reader.fill(&mut pages)?;
+        let ids: Vec<u64> = pages[..filled].iter().copied().map(u64::from).collect();
+        take(&ids, &[])?;
+        if filled < pages.len() {
+            return Ok(());
+        }
+    }
+}

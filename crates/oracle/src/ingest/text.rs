@@ -1,0 +1,25 @@
+//! One id a line, decimal or with 0x.
+
+use std::io::BufRead;
+
+use super::lines::{id, lines};
+use super::sink::Take;
+use super::tell::Head;
+use crate::error::Trouble;
+
+/// True if the first line is one number and nothing else.
+pub(super) fn begins(head: &Head<'_>) -> bool {
+    head.is_text && id(head.first).is_some()
+}
+
+/// Reads the first field of each line as an id; what comes after a space or comma is passed over.
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+    lines(input, take, |line, sink| {
+        let field = line
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b',')
+            .next()
+            .unwrap_or_default();
+        sink.id(id(field).ok_or("id")?);
+        Ok(())
+    })
+}

@@ -1,0 +1,134 @@
+//! VMware's vscsiStats traces of block requests, in both versions of their binary records.
+//!
+//! Version 1 is u32 number, u32 bytes, u32 segments, u16 command, u16 version, u64 block, u64 time; version 2 is u16
+//! command, u16 version, u32 number, u32 bytes, u32 segments, u64 block, u64 time, u64 response time; little-endian. The
+//! version is the upper byte of its field. Commands are those of SCSI (SBC-3, table 13), blocks are of 512 bytes.
+//!
+//! Source: `libCacheSim/traceReader/customizedReader/vscsi.h` of <https://github.com/1a1a11a/libCacheSim>. libCacheSim takes
+//! a request's first block as its object; here a request is references to all its pages of 4 KiB.
+
+use std::io::BufRead;
+
+use super::entries::{entries, u16_at, u32_at, u64_at};
+use super::sink::{Refusal, Sink, Take};
+use super::tell::Head;
+use crate::error::Trouble;
+
+const BLOCK_BYTES: u64 = 512;
+/// Entries that are looked at to tell the version.
+const TOLD_BY: usize = 64;
+
+/// Where a version has its fields.
+#[derive(Clone, Copy)]
+struct Layout {
+    version: u16,
+    command_at: usize,
+    version_at: usize,
+    bytes_at: usize,
+}
+
+const ONE: Layout = Layout {
+    version: 1,
+    command_at: 12,
+    version_at: 14,
+    bytes_at: 4,
+};
+const TWO: Layout = Layout {
+    version: 2,
+    command_at: 0,
+    version_at: 2,
+    bytes_at: 8,
+};
+/// Where both versions have the first block.
+const BLOCK_AT: usize = 16;
+const ONE_BYTES: usize = 32;
+const TWO_BYTES: usize = 40;
+
+impl Layout {
+    /// True if an entry can be one of this version: whole blocks and a command of one byte.
+    fn fits(&self, entry: &[u8]) -> bool {
+        u16_at(entry, self.version_at) >> 8 == self.version
+            && u16_at(entry, self.command_at) <= 0xff
+            && u64::from(u32_at(entry, self.bytes_at)).is_multiple_of(BLOCK_BYTES)
+    }
+
+    fn request(&self, entry: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal> {
+        if !self.fits(entry) {
+            return Err("request of the same version of vscsi".into());
+        }
+        let write = match u16_at(entry, self.command_at) {
+            0x08 | 0x28 | 0x88 | 0xa8 => false,
+            0x0a | 0x2a | 0x8a | 0xaa => true,
+            _ => return Ok(()),
+        };
+        let bytes = u64::from(u32_at(entry, self.bytes_at));
+        let address = u64_at(entry, BLOCK_AT)
+            .checked_mul(BLOCK_BYTES)
+            .ok_or("request below 2^64 bytes")?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        sink.range(0, address, bytes, write)
+    }
+}
+
+/// The version that all of the first entries fit.
+fn layout(head: &[u8]) -> Option<Layout> {
+    let fit = |layout: &Layout, bytes: usize| {
+        let mut some = head.chunks_exact(bytes).take(TOLD_BY).peekable();
+        some.peek().is_some() && some.all(|entry| layout.fits(entry))
+    };
+    if fit(&TWO, TWO_BYTES) {
+        Some(TWO)
+    } else if fit(&ONE, ONE_BYTES) {
+        Some(ONE)
+    } else {
+        None
+    }
+}
+
+pub(super) fn begins(head: &Head<'_>) -> bool {
+    !head.is_text && layout(head.bytes).is_some()
+}
+
+/// Reads the pages of reads and writes; other commands are passed over.
+pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+    match layout(input.fill_buf()?) {
+        Some(layout) if layout.version == ONE.version => requests::<ONE_BYTES>(input, layout, take),
+        Some(layout) => requests::<TWO_BYTES>(input, layout, take),
+        None => Err(Trouble::Beginning {
+            form: "vscsi",
+            reason: "its first entries are of neither version",
+        }),
+    }
+}
+
+fn requests<const BYTES: usize>(
+    input: impl BufRead,
+    layout: Layout,
+    take: Take<'_>,
+) -> Result<(), Trouble> {
+    let mut sink = Sink::new(take);
+    let mut count = 0;
+    entries::<BYTES>(input, "vscsi", |some| {
+        for entry in some {
+            count += 1;
+            layout
+                .request(entry, &mut sink)
+                .map_err(|refusal| match refusal {
+                    Refusal::Not(expected) => Trouble::Entry {
+                        entry: count,
+                        expected,
+                    },
+                    Refusal::Long { pages } => Trouble::LongRequest {
+                        place: format!("entry {count}"),
+                        pages,
+                    },
+                    Refusal::Whole(trouble) => trouble,
+                })?;
+            sink.hand_on()?;
+        }
+        Ok(())
+    })?;
+    sink.finish()
+}
