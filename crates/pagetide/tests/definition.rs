@@ -52,8 +52,10 @@ fn every_command_stands_under_exactly_one_heading_of_help_in_this_order() {
 fn examples(command: &clap::Command) -> Vec<String> {
     let help = command.get_after_long_help().or(command.get_after_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let lines = help.lines().map(str::trim);
-    let own = lines.filter(|line| line.starts_with("pagetide "));
+    let lines = help.lines();
+    let lines = lines.skip_while(|line| !line.starts_with("Example"));
+    let own = lines.skip(1).take_while(|line| !line.is_empty());
+    let own = own.map(str::trim);
     let below = command.get_subcommands().flat_map(examples);
     own.map(str::to_owned).chain(below).collect()
 }
