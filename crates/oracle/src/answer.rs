@@ -1,4 +1,4 @@
-//! What the oracle says of a string: faults by policy and size, and how far each is from the best possible.
+//! The result for a string: faults for each policy and size, compared with the optimum.
 
 use std::io;
 
@@ -21,53 +21,55 @@ pub struct Line {
     pub faults: u64,
     /// Share of the references that fault.
     pub share: f64,
-    /// Faults for each fault of OPT at the same size; 1 if both have none.
+    /// Faults divided by those of OPT at the same size; 1 if both have none.
     pub headroom: f64,
     /// Faults in each window, in order.
     pub windows: Vec<u64>,
     /// Seconds of processor time that the simulation took.
     pub seconds: f64,
-    /// Dirty pages that were evicted, while memory was filled first too; only where write-backs are asked about.
+    /// Dirty pages evicted, including those evicted while memory was first filled; `None` unless write-backs are
+    /// counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_backs: Option<u64>,
-    /// Faults, and the cost of the write-backs in faults; only where write-backs are asked about.
+    /// Faults plus the cost of the write-backs, in faults; `None` unless write-backs are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-/// What no policy can go below with memory of this size. It is not said that any policy reaches all of it.
+/// Lower bounds for any policy with memory of this size. No policy need reach all of them at once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
     /// Memory in pages.
     pub pages: u32,
     /// OPT's faults: the fewest possible.
     pub faults: u64,
-    /// Write-backs that no policy can go below, whatever it faults.
+    /// Lower bound of the write-backs of any policy, whatever its faults.
     pub write_backs: u64,
-    /// Cost of both, in faults.
+    /// Lower bound of the total cost, in faults.
     pub cost: f64,
 }
 
-/// What is said of a string.
+/// Results for a string of references.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
     /// References that are counted.
     pub references: u64,
-    /// References before them that fill memory.
+    /// References before these that only fill memory and are not counted.
     pub lead: u32,
-    /// Pages that occur.
+    /// Distinct pages.
     pub distinct: u32,
-    /// The lines, by size, then in the order the policies were asked for; OPT is always among them.
+    /// One line for each size and policy, sorted by size, then in the order of the policies given; OPT is always
+    /// included.
     pub lines: Vec<Line>,
-    /// What a write-back costs, in faults; only where write-backs are asked about, as are the bounds.
+    /// Cost of a write-back, in faults; `None` unless write-backs are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cost: Option<f64>,
-    /// The bounds, one for each size.
+    /// The lower bounds, one for each size; empty unless write-backs are counted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bound>,
 }
 
-/// How many faults there are for each of the best policy.
+/// Returns `faults` divided by `best`, the faults of the optimal policy.
 pub fn headroom(faults: f64, best: f64) -> f64 {
     if faults <= 0.0 && best <= 0.0 {
         1.0
@@ -76,7 +78,8 @@ pub fn headroom(faults: f64, best: f64) -> f64 {
     }
 }
 
-/// Refuses a string whose points of time OPT cannot keep: a bit each, and twice as many more while their table grows.
+/// Fails if OPT's bitmap for this string does not fit in memory: a bit for each reference, three times that while it
+/// grows.
 fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     let needed = (references / 8).saturating_mul(3 * at_once);
     if needed <= memory {
@@ -88,7 +91,7 @@ fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     )))
 }
 
-/// Simulates every policy at every size and sets it against OPT.
+/// Simulates every policy at every size and compares it with OPT.
 pub fn ask(
     string: &ReferenceString,
     choices: &[Choice],
@@ -99,9 +102,9 @@ pub fn ask(
     answer(string, choices, sizes, windows, workers, None)
 }
 
-/// [`ask`], with each policy's write-backs, their cost, and the least that any policy could cost.
+/// [`ask`], with write-backs of each policy, their cost and lower bounds of the cost.
 ///
-/// Without a cost it is `ask`. Fails for a string of which it is not known what writes.
+/// If `cost` is `None`, the same as `ask`. Otherwise fails if it is not known which references write.
 pub fn ask_costing(
     string: &ReferenceString,
     choices: &[Choice],

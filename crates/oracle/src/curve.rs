@@ -20,13 +20,13 @@ pub struct Point {
     pub pages: u32,
     /// Faults of LRU, exact or estimated.
     pub lru: f64,
-    /// Standard error of LRU's faults where they are estimated.
+    /// Standard error of LRU's faults; `None` if they are exact.
     pub lru_error: Option<f64>,
-    /// Faults of OPT where they were computed.
+    /// Faults of OPT; `None` if not computed.
     pub opt: Option<u64>,
 }
 
-/// Both curves at `all` sizes, or at some 30 of them; none if the references are not in memory.
+/// Returns both curves, at every size if `all`, else at about 30 sizes; `None` if the references are not in memory.
 pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
     let references = string.in_memory()?;
     let lru = lru(references, string.pages()).without_lead(string.lead());
@@ -51,12 +51,12 @@ pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
 pub struct Curve {
     /// References that are counted.
     references: u64,
-    /// Faults with 1, 2, … pages, up to the size from which on only first uses fault.
+    /// Faults with memory of 1, 2, … pages, up to the size at which only first uses fault.
     faults: Vec<u64>,
 }
 
 impl Curve {
-    /// From the number of references that need exactly 1, 2, … pages to be hits; the others fault at any size.
+    /// Creates a curve from the number of references that are hits from 1, 2, … pages on; all others fault at any size.
     fn of_distances(references: u64, distances: impl IntoIterator<Item = u64>) -> Self {
         let mut faults = references;
         let mut all: Vec<u64> = distances
@@ -78,7 +78,7 @@ impl Curve {
         }
     }
 
-    /// Faults with memory of `size` pages, at least 1.
+    /// Returns the faults with memory of `size` pages, at least 1.
     pub fn faults(&self, size: u32) -> u64 {
         let place = (size.max(1) as usize - 1).min(self.faults.len() - 1);
         self.faults[place]
@@ -89,7 +89,8 @@ impl Curve {
         self.references
     }
 
-    /// The curve without the first references, if each of them is to another page: they fault at any size.
+    /// Returns the curve without the first references, each of which must be to a different page: they fault at any
+    /// size.
     #[must_use]
     pub fn without_lead(mut self, lead: u32) -> Self {
         let lead = u64::from(lead);
@@ -98,13 +99,13 @@ impl Curve {
         self
     }
 
-    /// The size from which on more memory saves no fault.
+    /// Returns the smallest size at which more memory would save no fault.
     pub fn enough(&self) -> u32 {
         crate::number::narrow(self.faults.len())
     }
 }
 
-/// Sizes that a curve is shown at: some 30 up to `most`, evenly spaced by ratio.
+/// Returns about 30 sizes up to `most`, evenly spaced by ratio, at which a curve is shown.
 pub fn shown_sizes(most: u32) -> Vec<u32> {
     let ratio = f64::from(most).powf(1.0 / 30.0).max(1.05);
     let mut sizes = vec![1];

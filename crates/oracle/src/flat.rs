@@ -1,26 +1,26 @@
-//! Flat tables that leave the caches: huge pages for them, and a hint to the processor of what is read soon.
+//! Flat tables larger than the processor's caches: allocation on huge pages, and prefetching of entries.
 
 use crate::number::at;
 
-/// References that are looked ahead: far enough for memory's latency, near enough for the cache to hold them.
+/// How many references ahead entries are prefetched: enough to cover memory latency, few enough to stay in the cache.
 pub(crate) const AHEAD: usize = 16;
 
-/// Smallest table that huge pages are asked for, in bytes.
+/// Smallest table for which huge pages are requested, in bytes.
 const HUGE_BYTES: usize = 4 << 20;
 
-/// A table of `len` zeroed entries, on huge pages if it is large and the kernel has some.
+/// Returns a table of `len` zeroed entries, on huge pages if it is large and the kernel provides them.
 pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     filled(T::default(), len)
 }
 
-/// A table of `len` entries with this value, as [`zeroed`].
+/// Returns a table of `len` entries with this value; huge pages as for [`zeroed`].
 pub(crate) fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
     let table = vec![value; len];
     ask_for_huge_pages(&table);
     table
 }
 
-/// Asks for huge pages below a table. A kernel that refuses costs speed only.
+/// Requests huge pages for a table. If the kernel refuses, the table is only slower.
 fn ask_for_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     if bytes < HUGE_BYTES {
@@ -39,9 +39,9 @@ fn ask_for_huge_pages<T>(table: &[T]) {
     };
 }
 
-/// Hints that entry `index` is read soon.
+/// Prefetches entry `index` into the processor's cache.
 #[inline]
-pub(crate) fn soon<T>(table: &[T], index: u32) {
+pub(crate) fn prefetch<T>(table: &[T], index: u32) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

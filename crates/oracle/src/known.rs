@@ -11,7 +11,7 @@ use crate::writes::Writes;
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
-/// References beyond this are kept on disk.
+/// Longest string that is kept in memory; a longer one is kept in a temporary file.
 const MOST_REFERENCES_IN_MEMORY: u64 = 1 << 30;
 
 /// Why a scenario's references are not known.
@@ -43,9 +43,9 @@ pub enum UnknownReferences {
     File(#[from] ReferenceError),
 }
 
-/// The references of a scenario with resolved parameters, its first filling of memory included.
+/// Returns the references of a scenario with resolved parameters, including those that first fill memory.
 ///
-/// Of kv these are the parent's; what the child reads for the snapshot and the copies it causes are not in it.
+/// For kv these are the parent's references, without the child's reads for the snapshot and the copies they cause.
 pub fn known(
     scenario: &str,
     as_written: bool,
@@ -83,7 +83,7 @@ impl Request<'_> {
         })
     }
 
-    /// A size or number of pages in canonical text: `8192`, or `64M` where the unit is bytes.
+    /// Parses a size in canonical text: `8192`, or `64M`.
     fn bytes(&self, parameter: &'static str) -> Result<u64, UnknownReferences> {
         let value = self.value(parameter);
         let (digits, shift) = match value.as_bytes().last() {
@@ -120,7 +120,8 @@ impl Request<'_> {
         Ok(ReferenceString::after_fill(lead, references, pages).with_writes(self.writes(lead)))
     }
 
-    /// What a pattern writes: filling gives each page content. Where writes are drawn (mixed), the trial draws them.
+    /// Returns which references of a pattern write; those that fill memory do. `None` for mixed access, which the trial
+    /// draws.
     fn writes(&self, lead: u32) -> Option<Writes> {
         let write = match self.value("access") {
             "read" => false,

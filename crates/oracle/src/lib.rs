@@ -6,7 +6,8 @@
 //!
 //! It knows nothing of kernels, scenarios, records or reports: a page is a number, memory is a number of pages.
 //!
-//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs`, `lists.rs` and `queue.rs` are what makes them fast.
+//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs`, `lists.rs` and `queue.rs` are what makes them
+//! fast.
 
 mod answer;
 pub mod curve;

@@ -1,59 +1,59 @@
-//! Several lists of pages on one axis of time: append at the end, take from anywhere, move from list to list.
+//! Several lists of pages that share one array of slots: append at the end, remove anywhere, move between lists.
 
 use crate::flat;
 use crate::number::{at, narrow};
 use crate::queue::Place;
 
-/// Slots of the axis for each page that the lists may hold together.
-const ROOM: usize = 4;
+/// Slots for each page that the lists may hold together.
+const SLOTS_PER_PAGE: usize = 4;
 
 /// `N` lists, numbered from 1, each in order of arrival.
 ///
-/// Every append takes the next slot of one axis, whatever the list. A list is a bit for each slot, and the bits of all
-/// lists for the same 64 slots lie side by side: taking a page from any of them is one change at a place that follows from
-/// its slot, with no branch on which list it was. Live slots move to the front when the axis is full.
+/// Every append, to any list, uses the next slot. Each list has a bit for each slot, and the bits of all lists for the
+/// same 64 slots are adjacent in memory: removing a page from any list changes one word, whose index follows from the
+/// slot, without a branch on the list. When all slots are used, the slots in use are moved to the front.
 #[derive(Debug)]
 pub(crate) struct Lists<const N: usize> {
-    /// Where each page is.
+    /// List and slot of each page.
     places: Vec<Place>,
     /// Pages by slot.
     axis: Vec<u32>,
     live: Vec<[u64; N]>,
     lens: [u32; N],
-    /// Slots before which a list has no page.
+    /// For each list, a slot before which it has no page.
     low: [u32; N],
     end: u32,
 }
 
 impl<const N: usize> Lists<N> {
-    /// Empty lists of pages below `pages`, at most `most` in all of them together.
+    /// Creates empty lists of pages below `pages`, for at most `most` pages in all lists together.
     pub fn new(pages: u32, most: u32) -> Self {
-        let room = (at(most.min(pages)) * ROOM)
+        let capacity = (at(most.min(pages)) * SLOTS_PER_PAGE)
             .next_multiple_of(64)
             .clamp(256, 1 << 29);
         Self {
             places: flat::zeroed(at(pages)),
-            axis: flat::zeroed(room),
-            live: crate::flat::filled([0; N], room / 64),
+            axis: flat::zeroed(capacity),
+            live: crate::flat::filled([0; N], capacity / 64),
             lens: [0; N],
             low: [0; N],
             end: 0,
         }
     }
 
-    /// Where a page is.
+    /// Returns the list and slot of a page.
     #[inline]
     pub fn place(&self, page: u32) -> Place {
         self.places[at(page)]
     }
 
-    /// Pages in a list.
+    /// Returns the number of pages in a list.
     #[inline]
     pub fn len(&self, list: u32) -> u32 {
         self.lens[at(list) - 1]
     }
 
-    /// Takes a page that is in a list out of it; its place is not cleared, for it is appended to another next.
+    /// Removes a page from its list. Its place is not cleared: the caller appends it to another list next.
     #[inline]
     pub fn take(&mut self, place: Place) {
         self.clear(place);
@@ -66,7 +66,7 @@ impl<const N: usize> Lists<N> {
         self.live[at(slot >> 6)][list] &= !(1 << (slot & 63));
     }
 
-    /// Appends a page that is in no list. Places of others may change.
+    /// Appends a page that is in no list. Slots of other pages may change.
     #[inline]
     pub fn append(&mut self, list: u32, page: u32) {
         self.lens[at(list) - 1] += 1;
@@ -89,7 +89,7 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub fn renew(&mut self, list: u32, page: u32, place: Place) {
         self.clear(place);
-        // Lengths change seldom: a counter that every reference reads and writes is what all would wait for.
+        // Update the lengths only if they change: otherwise each reference would wait for the counter of the last one.
         if place.list() != list {
             self.lens[at(place.list()) - 1] -= 1;
             self.lens[at(list) - 1] += 1;
@@ -97,7 +97,7 @@ impl<const N: usize> Lists<N> {
         self.put(list, page);
     }
 
-    /// The oldest page of a list.
+    /// Returns the oldest page of a list.
     #[inline]
     pub fn oldest(&mut self, list: u32) -> Option<u32> {
         let list = at(list) - 1;
@@ -113,14 +113,15 @@ impl<const N: usize> Lists<N> {
         }
         let slot = narrow(word * 64) + bits.trailing_zeros();
         self.low[list] = slot;
-        // What stands a little later on the axis is likely to be the oldest soon.
+        // The page a few slots later is likely to be among the next oldest.
         if let Some(&later) = self.axis.get(at(slot) + flat::AHEAD) {
-            flat::soon(&self.places, later);
+            flat::prefetch(&self.places, later);
         }
         Some(self.axis[at(slot)])
     }
 
-    /// Takes the oldest page out of a list; as with [`take`](Self::take), it is appended to another next.
+    /// Removes and returns the oldest page of a list. As for [`take`](Self::take), the caller appends it to another
+    /// next.
     #[inline]
     pub fn pop(&mut self, list: u32) -> Option<u32> {
         let page = self.oldest(list)?;
@@ -130,7 +131,7 @@ impl<const N: usize> Lists<N> {
         Some(page)
     }
 
-    /// Takes the oldest page out of a list and forgets it.
+    /// Removes and returns the oldest page of a list, and clears its place.
     #[inline]
     pub fn forget(&mut self, list: u32) {
         if let Some(page) = self.pop(list) {
@@ -138,19 +139,19 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Hints that a page is referenced soon.
+    /// Prefetches the place of a page.
     #[inline]
-    pub fn soon(&self, page: u32) {
-        flat::soon(&self.places, page);
+    pub fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.places, page);
     }
 
-    /// Hints that a page is referenced very soon.
+    /// Prefetches the bits of a page's slot; its place should have been prefetched before.
     #[inline]
-    pub fn near(&self, page: u32) {
-        flat::soon(&self.live, self.places[at(page)].slot() >> 6);
+    pub fn prefetch_next(&self, page: u32) {
+        flat::prefetch(&self.live, self.places[at(page)].slot() >> 6);
     }
 
-    /// Moves all live slots to the front of the axis.
+    /// Moves all slots in use to the front.
     #[cold]
     fn close_up(&mut self) {
         let mut write = 0;
@@ -160,7 +161,7 @@ impl<const N: usize> Lists<N> {
             while bits != 0 {
                 let bit = bits.trailing_zeros();
                 bits &= bits - 1;
-                // What is written lies at or before what is read.
+                // The write index never passes the read index.
                 let page = self.axis[word * 64 + at(bit)];
                 self.axis[at(write)] = page;
                 let list = self.places[at(page)].list();

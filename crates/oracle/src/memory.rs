@@ -1,24 +1,25 @@
-//! How much memory this process may still take.
+//! How much more memory this process may use.
 
 use std::fs;
 use std::path::Path;
 
 use pagetide_system::meminfo;
 
-/// Where groups of processes with limits are, in both of the kernel's versions of them.
+/// Mount points of control groups, versions 2 and 1, with the file that holds a group's memory limit.
 const GROUPS: [(&str, &str); 3] = [
     ("/sys/fs/cgroup", "memory.max"),
     ("/sys/fs/cgroup/unified", "memory.max"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
 ];
 
-/// Bytes that this process can take before it swaps, exceeds a limit of its own or one of its groups.
+/// Returns the bytes that this process can allocate before it swaps or exceeds its address space or control group
+/// limit.
 pub fn memory_at_hand() -> u64 {
     let available = meminfo::amount("MemAvailable").map_or(u64::MAX, |bytes| bytes.0);
     available.min(address_space()).min(groups())
 }
 
-/// What the limit on the address space (`ulimit -v`) leaves.
+/// Returns the bytes left below the limit on the address space (`ulimit -v`).
 fn address_space() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -32,7 +33,7 @@ fn address_space() -> u64 {
     })
 }
 
-/// The smallest limit of the groups that this process is in, and of those above them.
+/// Returns the smallest memory limit of this process's control groups and their ancestors.
 fn groups() -> u64 {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));

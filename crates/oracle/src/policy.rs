@@ -1,7 +1,7 @@
 //! The policies: one file each, and the list of them.
 //!
-//! A policy is told of each reference in turn and says whether the page was in memory. It holds flat tables made at its
-//! start and allocates nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
+//! A policy receives each reference in order and returns whether the page was in memory. It allocates its tables when
+//! it is created and nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
 //! its name to the list below.
 
 use pagetide_quantity::nearest;
@@ -38,7 +38,7 @@ policies! {
     mglru,
 }
 
-/// What is known of a policy before it runs.
+/// Description of a policy.
 #[derive(Debug)]
 pub struct About {
     /// Its name, as it is written on the command line.
@@ -49,7 +49,7 @@ pub struct About {
     pub source: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// Makes one.
+    /// Creates the policy with empty memory.
     make: fn(Setup<'_>) -> Box<dyn Simulator>,
 }
 
@@ -58,9 +58,9 @@ pub struct About {
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// What it means, with its unit.
     pub help: &'static str,
-    /// Its value unless another is given.
+    /// Default value.
     pub default: f64,
     /// Smallest value.
     pub least: f64,
@@ -68,7 +68,7 @@ pub struct Parameter {
     pub most: f64,
 }
 
-/// What a policy is made from.
+/// Arguments for creating a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
     /// Pages are below this number.
@@ -79,7 +79,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Value of the parameter with this place in [`About::parameters`].
+    /// Returns the value of the parameter at this index of [`About::parameters`].
     pub fn value(&self, place: usize) -> f64 {
         self.values[place]
     }
@@ -87,31 +87,30 @@ impl Setup<'_> {
 
 /// A replacement policy.
 pub(crate) trait Policy: Send {
-    /// Takes one reference; returns whether the page was in memory.
+    /// Processes one reference and returns true if the page was in memory.
     fn touch(&mut self, page: u32) -> bool;
 
-    /// Whether a page is in memory after the last reference of all; asked once for each page in question.
+    /// Returns true if the page is in memory after the last reference; called at most once for each page.
     fn held(&mut self, page: u32) -> bool;
 
-    /// Hints that this page is referenced soon.
-    fn soon(&self, page: u32);
+    /// Prefetches the entries of this page, which is referenced a few references later.
+    fn prefetch(&self, page: u32);
 
-    /// Hints that this page, for which [`soon`](Self::soon) was told before, is referenced very soon: what it says can be
-    /// read now to know what else will be needed.
+    /// Prefetches what the entries of this page refer to; [`prefetch`](Self::prefetch) was called for it before.
     #[inline]
-    fn near(&self, _page: u32) {}
+    fn prefetch_next(&self, _page: u32) {}
 }
 
-/// A policy with its memory, to which a string is fed piece by piece.
+/// A policy with its memory that processes a string piece by piece.
 pub trait Simulator: Send {
-    /// Takes the next references in order and returns how many of them were hits.
+    /// Processes the next references in order and returns the number of hits.
     fn feed(&mut self, references: &[u32]) -> u64;
 
-    /// The same, and tells the ledger of write-backs of each reference.
+    /// Like [`feed`](Self::feed), and also counts write-backs in `ledger`.
     #[doc(hidden)]
     fn feed_counting(&mut self, references: &[u32], ledger: &mut Ledger<'_>) -> u64;
 
-    /// Whether a page is in memory after the last reference of all; asked once for each page in question.
+    /// Returns true if the page is in memory after the last reference; called at most once for each page.
     #[doc(hidden)]
     fn held(&mut self, page: u32) -> bool;
 }
@@ -139,14 +138,14 @@ impl<P: Policy> Simulator for P {
     }
 }
 
-/// [`feed`] with the processor's instructions for finding and counting bits.
+/// [`feed`], compiled with the processor's instructions for finding and counting bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 fn feed_with_bits<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
     feed(policy, references, |_, _| ())
 }
 
-/// Touches the references in order and notes of each whether it was a hit.
+/// Processes the references in order and calls `note` with each page and whether it was a hit.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -156,8 +155,8 @@ fn feed<P: Policy>(policy: &mut P, references: &[u32], mut note: impl FnMut(u32,
     let mut hits = 0;
     let known = references.len().saturating_sub(AHEAD);
     for (place, &page) in references[..known].iter().enumerate() {
-        policy.soon(references[place + AHEAD]);
-        policy.near(references[place + AHEAD / 2]);
+        policy.prefetch(references[place + AHEAD]);
+        policy.prefetch_next(references[place + AHEAD / 2]);
         let hit = policy.touch(page);
         note(page, hit);
         hits += u64::from(hit);
@@ -178,7 +177,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Reads `name` or `name(parameter=value,…)`.
+    /// Parses `name` or `name(parameter=value,…)`.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let text = text.trim();
         let (name, inside) = match text.split_once('(') {
@@ -204,17 +203,17 @@ impl Choice {
         Ok(choice)
     }
 
-    /// The best possible.
+    /// Returns OPT, the optimal policy.
     pub fn opt() -> Self {
         Self::default_of(&opt::ABOUT)
     }
 
-    /// Least recently used.
+    /// Returns LRU.
     pub fn lru() -> Self {
         Self::default_of(&lru::ABOUT)
     }
 
-    /// A policy with its defaults.
+    /// Returns a policy with its default parameters.
     pub fn default_of(about: &'static About) -> Self {
         Self {
             about,
@@ -222,12 +221,12 @@ impl Choice {
         }
     }
 
-    /// The policy.
+    /// Returns the description of the policy.
     pub fn about(&self) -> &'static About {
         self.about
     }
 
-    /// Sets a parameter.
+    /// Sets a parameter. Fails if it is unknown or out of bounds.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), ParameterError> {
         let place = self.about.parameters.iter().position(|p| p.name == name);
         let Some(place) = place else {
@@ -250,9 +249,9 @@ impl Choice {
         Ok(())
     }
 
-    /// Starts the policy with empty memory of `size` pages (from 1) for pages below `pages`.
+    /// Creates the policy with empty memory of `size` pages, at least 1, for page numbers below `pages`.
     ///
-    /// More memory than pages is the same as just enough: nothing is ever evicted.
+    /// If `size` exceeds `pages`, nothing is ever evicted.
     pub fn start(&self, pages: u32, size: u32) -> Box<dyn Simulator> {
         (self.about.make)(Setup {
             pages,
@@ -263,7 +262,7 @@ impl Choice {
 }
 
 impl std::fmt::Display for Choice {
-    /// The name, and what differs from the defaults.
+    /// Writes the name and the parameters that differ from their defaults.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.about.name)?;
         let mut before = "(";
@@ -281,7 +280,7 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// The policy of this name.
+/// Returns the policy with this name, or `None`.
 pub fn find(name: &str) -> Result<&'static About, ParameterError> {
     POLICIES
         .iter()

@@ -1,60 +1,60 @@
-//! The order of pages that all list-like policies share: append at the end, take from anywhere.
+//! A queue of pages in order of arrival, used by all policies with lists: append at the end, remove anywhere.
 
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Pages in order of arrival, in a ring with a live bit for each slot.
+/// Pages in order of arrival, in a ring buffer with a bit for each slot that tells whether it is in use.
 ///
-/// Taking a page from the middle clears its bit and leaves a hole; holes are closed when the ring is full, which costs
-/// one move for each page held, at most once in twice as many appends. A list with two links an entry does the same with four
-/// random accesses for each move to its end; here it is one bit and one append. A page's slot is kept by the owner, who
-/// is told when it moves.
+/// Removing a page clears its bit and leaves a hole. Holes are closed when the ring is full, which moves each page
+/// once, at most once in twice as many appends. A doubly linked list needs four random accesses to move a page to its
+/// end; here it is one bit and one append. The caller keeps the slot of each page and is called back when a slot
+/// changes.
 #[derive(Debug)]
 pub(crate) struct Queue {
     pages: Vec<u32>,
     live: Vec<u64>,
-    /// Slots from here on, `span` of them, may be live.
+    /// First slot that may be in use; `span` slots from here on may be.
     low: u32,
     span: u32,
     count: u32,
 }
 
 impl Queue {
-    /// An empty queue for at most `most` pages at a time.
+    /// Creates an empty queue for at most `most` pages at a time.
     pub fn new(most: u32) -> Self {
-        let room = (at(most) * 3).next_multiple_of(64).max(64);
+        let capacity = (at(most) * 3).next_multiple_of(64).max(64);
         Self {
-            pages: flat::zeroed(room),
-            live: flat::zeroed(room / 64),
+            pages: flat::zeroed(capacity),
+            live: flat::zeroed(capacity / 64),
             low: 0,
             span: 0,
             count: 0,
         }
     }
 
-    /// Pages in the queue.
+    /// Returns the number of pages in the queue.
     #[inline]
     pub fn len(&self) -> u32 {
         self.count
     }
 
-    fn room(&self) -> u32 {
+    fn capacity(&self) -> u32 {
         narrow(self.pages.len())
     }
 
     #[inline]
     fn wrap(&self, slot: u32) -> u32 {
-        if slot >= self.room() {
-            slot - self.room()
+        if slot >= self.capacity() {
+            slot - self.capacity()
         } else {
             slot
         }
     }
 
-    /// Appends a page and returns its slot. `moved` is told the new slot of every page that had to move.
+    /// Appends a page and returns its slot. Calls `moved` with the new slot of every page that had to move.
     #[inline]
     pub fn push(&mut self, page: u32, moved: impl FnMut(u32, u32)) -> u32 {
-        if self.span == self.room() {
+        if self.span == self.capacity() {
             self.close_holes(moved);
         }
         self.append(page)
@@ -71,20 +71,20 @@ impl Queue {
         slot
     }
 
-    /// Takes the page in a live slot out.
+    /// Removes the page in this slot, which must be in use.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         self.live[at(slot >> 6)] &= !(1 << (slot & 63));
         self.count -= 1;
     }
 
-    /// The page in a slot.
+    /// Returns the page in a slot.
     #[inline]
     pub fn page(&self, slot: u32) -> u32 {
         self.pages[at(slot)]
     }
 
-    /// Slot of the oldest page, if there is one.
+    /// Returns the slot of the oldest page, or `None` if the queue is empty.
     #[inline]
     pub fn oldest(&mut self) -> Option<u32> {
         if self.count == 0 {
@@ -94,14 +94,14 @@ impl Queue {
         let passed = if slot >= self.low {
             slot - self.low
         } else {
-            slot + self.room() - self.low
+            slot + self.capacity() - self.low
         };
         self.low = slot;
         self.span -= passed;
         Some(slot)
     }
 
-    /// Takes the oldest page out.
+    /// Removes and returns the oldest page.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         let slot = self.oldest()?;
@@ -111,7 +111,7 @@ impl Queue {
         Some(self.page(slot))
     }
 
-    /// The first live slot from `slot` on, going round; there is one.
+    /// Returns the first slot in use from `slot` on, wrapping around; there must be one.
     #[inline]
     fn live_from(&self, slot: u32) -> u32 {
         let mut word = at(slot >> 6);
@@ -126,13 +126,13 @@ impl Queue {
         narrow(word * 64) + bits.trailing_zeros()
     }
 
-    /// Moves all pages together, in order.
+    /// Closes all holes; the order of pages stays.
     #[cold]
     fn close_holes(&mut self, mut moved: impl FnMut(u32, u32)) {
         let mut write = self.low;
         let words = narrow(self.live.len());
         let first = self.low >> 6;
-        // Word by word round the ring; the first one is passed twice, its upper part first and its lower part last.
+        // Word by word around the ring; the first word is visited twice: its upper bits first, its lower bits last.
         for round in 0..=words {
             let word = (first + round) % words;
             let part = match round {
@@ -146,7 +146,7 @@ impl Queue {
                 let read = word * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
                 let page = self.pages[at(read)];
-                // What is written lies at or before what was read last: nothing unread is overwritten.
+                // The write index never passes the read index, so no unread page is overwritten.
                 self.live[at(write >> 6)] |= 1 << (write & 63);
                 self.pages[at(write)] = page;
                 if read != write {
@@ -159,35 +159,35 @@ impl Queue {
     }
 }
 
-/// Where a page is: the number of a list in the upper three bits, its slot there in the others; 0 is nowhere.
+/// Place of a page: the number of its list in the upper three bits, its slot in the lower bits; 0 if it is in no list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// Slots that fit beside a list's number.
+    /// Number of slots that can be encoded beside a list number.
     const SLOTS: u32 = 1 << 29;
 
-    /// A slot of a list; lists are numbered from 1.
+    /// Returns the place for a slot of a list; lists are numbered from 1.
     #[inline]
     pub fn new(list: u32, slot: u32) -> Self {
         debug_assert!(slot < Self::SLOTS && list < 8);
         Self(list << 29 | slot)
     }
 
-    /// The list's number, 0 for none.
+    /// Returns the list number, 0 for none.
     #[inline]
     pub fn list(self) -> u32 {
         self.0 >> 29
     }
 
-    /// The slot there.
+    /// Returns the slot within the list.
     #[inline]
     pub fn slot(self) -> u32 {
         self.0 & (Self::SLOTS - 1)
     }
 }
 
-/// Appends `page` to a queue as list `list`, and keeps the places of all pages that move.
+/// Appends `page` to the queue of list `list`, and updates the places of all pages that move.
 #[inline]
 pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Place]) {
     let slot = queue.push(page, |page, slot| {
@@ -196,7 +196,7 @@ pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Place]
     places[at(page)] = Place::new(list, slot);
 }
 
-/// Takes the oldest page out of a queue and forgets its place.
+/// Removes and returns the oldest page of a queue, and clears its place.
 #[inline]
 pub(crate) fn pop(queue: &mut Queue, places: &mut [Place]) -> Option<u32> {
     let page = queue.pop()?;

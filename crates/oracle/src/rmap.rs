@@ -2,8 +2,8 @@
 //!
 //! One process touches pages in the order of VM Regress's strings. A touch costs processor time; a page that is not in
 //! memory waits for the disk, which has a head that seeks and a platter that turns. What is written to swap, in which
-//! order, and what is read around a fault, follows from the policy. Every parameter is in [`Parameters`]; none is fitted
-//! to what the paper measured.
+//! order, and what is read around a fault, follows from the policy. Every parameter is in [`Parameters`]; none is
+//! fitted to what the paper measured.
 
 mod disk;
 mod kernel;
@@ -16,7 +16,7 @@ use disk::Disk;
 use kernel::{Memory, Reclaim};
 use pagetide_reference::Pattern;
 
-/// What the model is made of.
+/// Parameters of the model.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Parameters {
     /// Frames for the process: the paper's machine had about 100 MB, and 25,000 pages fit.
@@ -25,15 +25,15 @@ pub struct Parameters {
     pub touch: u64,
     /// Processor time of a page fault, in nanoseconds.
     pub fault: u64,
-    /// Processor time of looking at a page during reclaim, in nanoseconds.
+    /// Processor time of scanning a page during reclaim, in nanoseconds.
     pub scan: u64,
-    /// Pages that reclaim makes free at a time (SWAP_CLUSTER_MAX).
+    /// Pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
     pub batch: u32,
     /// Slots read around a fault (1 << page_cluster, 8 above 32 MB).
     pub around: u32,
     /// Seek to the next track, in nanoseconds.
     pub seek_least: u64,
-    /// Seek across a third of the disk, the average that makers print, in nanoseconds.
+    /// Seek across a third of the disk, which manufacturers state as the average seek time, in nanoseconds.
     pub seek_average: u64,
     /// One turn of the platter at 7,200 a minute, in nanoseconds.
     pub turn: u64,
@@ -61,7 +61,7 @@ impl Default for Parameters {
     }
 }
 
-/// What one kernel made of one test.
+/// Result of one kernel in one test.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Run {
     /// Time of all references, in seconds.
@@ -70,7 +70,7 @@ pub struct Run {
     pub faults: u64,
     /// Pages written to swap.
     pub written: u64,
-    /// Pages looked at by reclaim.
+    /// Pages scanned by reclaim.
     pub looked: u64,
     /// Pages in memory at the end that were used more often than the median page, as a share.
     pub used_kept: f64,
@@ -81,17 +81,17 @@ pub struct Run {
 pub struct Test {
     /// Order of the references.
     pub order: &'static str,
-    /// Pages they range over.
+    /// Number of pages that they range over.
     pub pages: u32,
-    /// 2.4.19, in the model.
+    /// Result of 2.4.19 in the model.
     pub before: Run,
-    /// rmap14a, in the model.
+    /// Result of rmap14a in the model.
     pub after: Run,
-    /// What the paper says of rmap14a against 2.4.19.
+    /// What the paper reports of rmap14a compared with 2.4.19.
     pub paper: &'static str,
 }
 
-/// What is in the model and what is not.
+/// What the model includes and what it leaves out.
 pub const ABOUT: &str = "In the model: one process; frames; zero-filled first touches that leave a page dirty, and reads from then \
     on, so that a page is written to swap once and keeps its slot; slots in the order of first eviction; reading around a fault; the \
     disk's head, platter and queue; processor time of touches, faults and scans. 2.4.19 walks the address space, takes the accessed \

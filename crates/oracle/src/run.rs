@@ -20,29 +20,30 @@ pub struct Job {
     pub size: u32,
 }
 
-/// What came out.
+/// Result of one job.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// References that found their page in memory.
     pub hits: u64,
-    /// References that did not.
+    /// References that did not find their page in memory.
     pub faults: u64,
-    /// Faults in each of the windows that were asked for, in order.
+    /// Faults in each window, in order.
     pub windows: Vec<u64>,
-    /// Dirty pages that were evicted, while memory was filled first too; `None` where they were not counted.
+    /// Dirty pages evicted, including those evicted while memory was first filled; `None` if not counted.
     pub write_backs: Option<u64>,
-    /// Processor time that it took.
+    /// Processor time of the simulation.
     pub took: Duration,
 }
 
-/// Threads that this machine runs at once.
+/// Returns the number of threads that this machine runs in parallel.
 pub fn workers() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Runs every job over the whole string; what fills memory first is not counted. There are `workers` of them at a time; outcomes come in the order of the jobs.
+/// Runs every job over the whole string, `workers` jobs at a time, and returns the outcomes in the order of the jobs.
 ///
-/// Faults are also counted in `windows` parts of the string of nearly equal length; at least 1.
+/// References that only fill memory are not counted. Faults are also counted for each of `windows` parts of the string,
+/// of nearly equal length; at least 1.
 pub fn simulate(
     string: &ReferenceString,
     jobs: &[Job],
@@ -52,7 +53,7 @@ pub fn simulate(
     simulate_counting(string, jobs, windows, workers, None)
 }
 
-/// [`simulate`], counting write-backs where it is told what writes.
+/// [`simulate`], which also counts write-backs if `writes` is given.
 pub(crate) fn simulate_counting(
     string: &ReferenceString,
     jobs: &[Job],
@@ -123,7 +124,7 @@ fn run(
     })
 }
 
-/// Processor time of this thread so far: on a machine with other work, wall time says little.
+/// Returns this thread's processor time so far; wall time would include other work of the machine.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(

@@ -13,14 +13,14 @@ use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
 use crate::writes::{Bits, Writes};
 
-/// References that are handed on at a time where they lie in a file.
+/// References read from the temporary file at a time.
 const BLOCK_REFERENCES: usize = 1 << 20;
 
-/// Where the references lie.
+/// Where the references are stored.
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u32>),
-    /// A file without a name, 4 bytes a reference.
+    /// A temporary file without a name, 4 bytes for each reference.
     Disk(File),
 }
 
@@ -31,14 +31,14 @@ pub struct ReferenceString {
     references: u64,
     pages: u32,
     distinct: u32,
-    /// First references that only fill memory, each to another page.
+    /// Number of first references that only fill memory, each to a different page.
     lead: u32,
-    /// Which references write; `None` where that is not known.
+    /// Which references write; `None` if not known.
     writes: Option<Writes>,
 }
 
 impl ReferenceString {
-    /// Takes references to pages below `pages`; the caller sees to it that they are.
+    /// Creates a string from page numbers, all of which must be below `pages`.
     pub fn of(references: Vec<u32>, pages: u32) -> Self {
         let mut seen = vec![false; at(pages)];
         let mut distinct = 0;
@@ -55,9 +55,10 @@ impl ReferenceString {
         }
     }
 
-    /// Takes what a pattern makes over `pages` pages, after one touch of each page below `lead` in ascending order.
+    /// Creates a string from a pattern over `pages` pages, preceded by one reference to each page below `lead`,
+    /// ascending.
     ///
-    /// The touches fill memory, as scenarios do before their first reference; their faults are not counted.
+    /// These fill memory, as scenarios do before their first reference; their faults are not counted.
     pub fn after_fill(lead: u32, mut references: References<'_>, pages: u32) -> Self {
         let mut all: Vec<u32> = (0..lead).collect();
         all.resize(
@@ -71,7 +72,7 @@ impl ReferenceString {
         }
     }
 
-    /// Reads one of our own files with its page numbers as they are, which have to be below `pages`; `lead` as for
+    /// Reads a reference file of pagetide without renumbering its pages, which must be below `pages`. For `lead` see
     /// [`after_fill`](Self::after_fill).
     pub fn read_pages(
         path: &Path,
@@ -103,15 +104,16 @@ impl ReferenceString {
         Ok(Self { lead, ..string })
     }
 
-    /// Reads a file of any known format, compressed or not; `format` is told from its contents if not given.
+    /// Reads a file of any known format, compressed or not. If `format` is `None`, it is detected from the contents.
     ///
-    /// Page numbers are dense afterwards, in order of first use. More than `most` references are kept in a file
-    /// without a name in the folder for temporary files instead of memory.
+    /// Pages are renumbered from 0 in order of first use. If there are more than `most` references, they are kept in a
+    /// nameless file in the folder for temporary files instead of memory.
     pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, ReferenceError> {
         Self::read_telling(path, format, most, Told::Pages)
     }
 
-    /// [`read`](Self::read), with which references write: a bit each, in memory. Refuses formats that do not tell.
+    /// [`read`](Self::read), which also keeps whether each reference writes, a bit each, in memory. Fails for formats
+    /// that do not contain it.
     pub fn read_with_writes(
         path: &Path,
         format: Option<Format>,
@@ -154,38 +156,38 @@ impl ReferenceString {
         })
     }
 
-    /// The same references, with what is known of which of them write.
+    /// Returns the same references with this information on writes.
     #[must_use]
     pub fn with_writes(self, writes: Option<Writes>) -> Self {
         Self { writes, ..self }
     }
 
-    /// Which references write; `None` where that is not known.
+    /// Which references write; `None` if not known.
     pub fn writes(&self) -> Option<&Writes> {
         self.writes.as_ref()
     }
 
-    /// Number of references, those that fill memory included.
+    /// Returns the number of references, including those that only fill memory.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// First references that only fill memory and whose faults are not counted.
+    /// Returns the number of first references that only fill memory; their faults are not counted.
     pub fn lead(&self) -> u32 {
         self.lead
     }
 
-    /// Pages are below this number.
+    /// Returns a number that all page numbers are below.
     pub fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// Pages that occur.
+    /// Returns the number of distinct pages.
     pub fn distinct(&self) -> u32 {
         self.distinct
     }
 
-    /// The references, if they are in memory.
+    /// Returns the references, or `None` if they are in a temporary file.
     pub fn in_memory(&self) -> Option<&[u32]> {
         match &self.place {
             Place::Memory(references) => Some(references),
@@ -193,7 +195,7 @@ impl ReferenceString {
         }
     }
 
-    /// Hands on references `first..last` in order, in one piece or in several.
+    /// Calls `take` with the references `first..last` in order, in one or more pieces.
     pub fn each(&self, first: u64, last: u64, mut take: impl FnMut(&[u32])) -> io::Result<()> {
         match &self.place {
             Place::Memory(references) => {
@@ -290,7 +292,7 @@ impl Writer {
     }
 }
 
-/// A file that goes when it is closed.
+/// Creates a temporary file without a name, which is deleted when closed.
 fn nameless_file() -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let folder = std::env::temp_dir();

@@ -3,10 +3,11 @@
 use crate::error::ParameterError;
 use crate::policy::{Choice, POLICIES};
 
-/// Most settings that one sweep tries.
+/// Most combinations of values that one sweep tries.
 const MOST_CHOICES: usize = 1_000_000;
 
-/// The policies of a list such as `lru,s3-fifo(small=0.05)`, or all; with every setting of a sweep of the one policy named.
+/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With a sweep, the list must name one policy,
+/// and every combination of its values is returned.
 pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
     let choices: Vec<Choice> = if policies == "all" {
         POLICIES
@@ -29,7 +30,7 @@ pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, Para
     }
 }
 
-/// Reads `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of these values.
+/// Parses `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of these values.
 ///
 /// A range is FIRST:LAST:STEPS, both ends included, evenly spaced; a single value stands for itself.
 pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {

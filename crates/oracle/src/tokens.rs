@@ -1,12 +1,12 @@
-//! A set of points in time that answers which is the latest one not after another: a bitmap with 64 branches a level.
+//! A set of points in time with fast search for the latest point at or before a given time: a tree of bitmaps, 64-way.
 
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Levels of the tree: 64^5 points and more than a string can have.
+/// Levels of the tree: enough for more points than a string can have.
 const LEVELS: usize = 5;
 
-/// Points in time below 2^32; the set grows at its end only.
+/// A set of points in time below 2^32. The bitmap grows only at its end.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     levels: [Vec<u64>; LEVELS],
@@ -19,14 +19,14 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self {
             levels: std::array::from_fn(|_| vec![0; 1]),
         }
     }
 
-    /// Empties the set and makes room for `points` points.
+    /// Empties the set and allocates bits for `points` points.
     pub fn reset(&mut self, points: usize) {
         let mut words = points.div_ceil(64).max(1);
         for level in &mut self.levels {
@@ -36,7 +36,7 @@ impl Tokens {
         }
     }
 
-    /// Adds a point. It may be later than all before.
+    /// Adds a point, which may be later than all others.
     #[inline]
     pub fn insert(&mut self, time: u32) {
         if at(time >> 6) >= self.levels[0].len() {
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// Makes these the points: a bit for each, and room for as many as there are bits.
+    /// Replaces the set by this bitmap, one bit for each point.
     pub fn load(&mut self, points: &[u64]) {
         self.reset(points.len() * 64);
         self.levels[0].copy_from_slice(points);
@@ -90,8 +90,8 @@ impl Tokens {
         }
     }
 
-    /// Removes the latest point up to `until`, of which there is one, if it is `removed`; returns it. Most words stay in
-    /// use, which spares branches.
+    /// Returns the latest point at or before `until`, which must exist, and removes it if `removed` is true. Written
+    /// for few branches, since most words stay non-zero.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -102,7 +102,7 @@ impl Tokens {
         let early = *word & (u64::MAX >> (!until & 63));
         let place = early.checked_ilog2().unwrap_or(0);
         let left = *word & !(u64::from(removed) << place);
-        // The word has nothing early enough, or nothing else.
+        // The word has no point at or before `until`, or no other point.
         if removed && (early == 0 || left == 0) {
             let found = if early == 0 {
                 self.latest_above(until >> 6).unwrap_or(0)
@@ -116,7 +116,7 @@ impl Tokens {
         until & !63 | place
     }
 
-    /// The first point from `time` on.
+    /// Returns the first point at or after `time`.
     pub fn first(&self, time: u32) -> Option<u32> {
         let later = self.levels[0].iter().enumerate().skip(at(time >> 6));
         let mut within = u64::MAX << (time & 63);
@@ -130,13 +130,13 @@ impl Tokens {
         None
     }
 
-    /// Hints that a point about `time` is asked for soon.
+    /// Prefetches the bits around `time`.
     #[inline]
-    pub fn soon(&self, time: u32) {
-        flat::soon(&self.levels[0], time >> 6);
+    pub fn prefetch(&self, time: u32) {
+        flat::prefetch(&self.levels[0], time >> 6);
     }
 
-    /// The latest point that is not after `time`.
+    /// Returns the latest point at or before `time`, or `None` if there is none.
     #[inline]
     pub fn latest(&self, time: u32) -> Option<u32> {
         let last = self.levels[0].len() * 64 - 1;
@@ -148,7 +148,7 @@ impl Tokens {
         self.latest_above(time >> 6)
     }
 
-    /// The latest point in the words before `word`, by way of the levels above.
+    /// Returns the latest point in the words before `word`, found through the levels above.
     fn latest_above(&self, mut index: u32) -> Option<u32> {
         for level in 1..LEVELS {
             // Bits strictly before `index` within its word.

@@ -1,6 +1,6 @@
-//! Proof that the processor has wide registers: what is compiled for them runs only where there is one.
+//! A value that proves that the processor has AVX2, so that code compiled for it can be called safely.
 
-/// Whether wide registers are used.
+/// Whether AVX2 is used.
 pub(crate) trait Registers: Copy {
     const WIDE: bool;
 }
@@ -9,7 +9,7 @@ pub(crate) trait Registers: Copy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
-/// Nothing is known of the processor.
+/// No assumption on the processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -22,7 +22,7 @@ impl Registers for Plain {
 }
 
 impl Wide {
-    /// Asks the processor.
+    /// Detects the processor's features.
     #[inline]
     pub fn at_hand() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]

@@ -17,7 +17,7 @@ use crate::string::ReferenceString;
 pub struct WriteCost(f64);
 
 impl WriteCost {
-    /// Refuses what is negative, infinite or no number.
+    /// Fails if `faults` is negative, infinite or not a number.
     pub fn new(faults: f64) -> Result<Self, WriteCostError> {
         if faults.is_finite() && faults >= 0.0 {
             // Negative zero is shown as zero.
@@ -29,12 +29,12 @@ impl WriteCost {
         }
     }
 
-    /// The cost, in faults.
+    /// Returns the cost of one write-back, in faults.
     pub fn faults(self) -> f64 {
         self.0
     }
 
-    /// Cost of so many faults and write-backs, in faults.
+    /// Returns the total cost of faults and write-backs, in faults.
     pub fn of(self, faults: u64, write_backs: u64) -> f64 {
         faults as f64 + self.0 * write_backs as f64
     }
@@ -54,9 +54,10 @@ impl FromStr for WriteCost {
 /// Which references of a string write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
-    /// References that fill memory first, and whether they write.
+    /// Number of first references that fill memory.
     fill: u64,
-    dirties: bool,
+    /// Whether these write.
+    fill_is_dirty: bool,
     rest: Rest,
 }
 
@@ -78,23 +79,23 @@ impl Writes {
     pub fn after_fill(fill: u32, fill_writes: bool, write: bool) -> Self {
         Self {
             fill: u64::from(fill),
-            dirties: fill_writes,
+            fill_is_dirty: fill_writes,
             rest: Rest::Alike(write),
         }
     }
 
-    /// What is told of each reference in order.
+    /// Creates from one value for each reference, in order.
     pub fn each(writes: impl IntoIterator<Item = bool>) -> Self {
         let mut bits = Bits::default();
         writes.into_iter().for_each(|write| bits.push(write));
         bits.finish()
     }
 
-    /// Whether the reference with this number, from 0, writes.
+    /// Returns true if the reference with this number, counted from 0, writes.
     #[inline]
     pub fn is(&self, time: u64) -> bool {
         if time < self.fill {
-            return self.dirties;
+            return self.fill_is_dirty;
         }
         match &self.rest {
             Rest::Alike(write) => *write,
@@ -124,7 +125,7 @@ impl Bits {
         self.len += 1;
     }
 
-    /// Bytes that are taken while the table grows: it is there twice for a moment, the new one twice as large.
+    /// Returns the peak size in bytes while the table grows: the old table and a new one of twice its size.
     pub fn bytes(&self) -> u64 {
         self.words.capacity() as u64 * 8 * 3
     }
@@ -132,13 +133,13 @@ impl Bits {
     pub fn finish(self) -> Writes {
         Writes {
             fill: 0,
-            dirties: false,
+            fill_is_dirty: false,
             rest: Rest::Each(self.words),
         }
     }
 }
 
-/// Counts write-backs while a policy takes references.
+/// Counts write-backs while a policy processes references.
 pub struct Ledger<'a> {
     writes: &'a Writes,
     time: u64,
@@ -147,7 +148,7 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Before the first reference, for pages below `pages`.
+    /// Creates a ledger with all pages clean, for page numbers below `pages`.
     pub fn new(writes: &'a Writes, pages: u32) -> Self {
         Self {
             writes,
@@ -157,7 +158,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The next reference, and whether its page was in memory.
+    /// Records the next reference and whether its page was in memory.
     #[inline]
     pub fn note(&mut self, page: u32, hit: bool) {
         let dirty = &mut self.dirty[at(page)];
@@ -166,7 +167,7 @@ impl<'a> Ledger<'a> {
         self.time += 1;
     }
 
-    /// Dirty pages that were evicted, after the last reference.
+    /// Returns the number of dirty pages evicted; call after the last reference.
     pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
         let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
         let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();
@@ -174,12 +175,12 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// A number of write-backs that no policy with memory of `size` pages can go below.
+/// Returns a lower bound of the write-backs of any policy with memory of `size` pages.
 ///
-/// Between two writes to a page, the page is kept or there is a write-back; likewise from its last write to the end. At
-/// each write, memory can keep `size` − 1 pages beside the one that is written. The most intervals that can be kept so are
-/// the hits of OPT on the string of the writes alone, with what it can keep to the end. References that only read take
-/// room as well, which is left out: hence a bound, not always reached.
+/// Between two writes to a page, the page stays in memory or there is a write-back; likewise from its last write to the
+/// end. At each write, memory can hold `size` − 1 pages beside the one written. So the most intervals in which pages
+/// stay are the hits of OPT on the writes alone, plus the pages it can hold at the end. Reads need memory as well,
+/// which is ignored: hence a lower bound, which is not always reached.
 pub(crate) fn fewest_write_backs(
     string: &ReferenceString,
     writes: &Writes,

@@ -1,15 +1,15 @@
 //! The LRU curve by stack distances.
 //!
 //! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
-//! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live bits
-//! from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The axis is closed up when it is
-//! full, so that it is never longer than six times the pages (Olken's bound without a tree).
+//! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live
+//! bits from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The gaps on the axis are
+//! closed when it is full, so that it is never longer than six times the pages (Olken's bound without a tree).
 //!
-//! Times to come count as live from the start. They lie behind every last use and change no number of live bits before
-//! it, so that a use needs no change at its own time: all there is to do is to clear the bit of the one before. A line of
-//! the processor's cache holds the bits of 384 times and the sums before each of its words; above, groups and nodes hold
-//! the sums before each of their children. So a question reads one number a level, and a change adds to one piece of
-//! consecutive numbers a level.
+//! Future times count as live from the start. They come after every last use and so do not change the number of live
+//! bits before it. A use therefore only has to clear the bit of the page's previous use. A line of the processor's
+//! cache holds the bits of 384 times and the sums before each of its words; above, groups and nodes hold the sums
+//! before each of their children. So a question reads one number a level, and a change adds to one piece of consecutive
+//! numbers a level.
 
 use super::Curve;
 use crate::flat::{self, AHEAD};
@@ -27,7 +27,7 @@ const FAN: usize = 32;
 /// Children of a node that are changed together.
 const PART: usize = 8;
 /// Times on the axis for each page.
-const ROOM: usize = 6;
+const SLOTS_PER_PAGE: usize = 6;
 
 /// The exact curve.
 pub fn lru(references: &[u32], pages: u32) -> Curve {
@@ -72,15 +72,15 @@ struct Stack {
     end: u32,
     /// Pages used so far.
     count: u32,
-    /// References by distance, from 1, in 16 bits: the less memory is spread over, the more of it the caches hold.
+    /// References by distance, from 1, in 16 bits: small counters, so that the caches hold more of them.
     distances: Vec<u16>,
-    /// Distances whose count began from 0 again, once for each time.
+    /// Distances whose counter overflowed, once for each overflow.
     overflows: Vec<u32>,
 }
 
 impl Stack {
     fn new(pages: u32) -> Self {
-        let lines = (at(pages) * ROOM).div_ceil(at(LINE)).max(2);
+        let lines = (at(pages) * SLOTS_PER_PAGE).div_ceil(at(LINE)).max(2);
         let groups = lines.div_ceil(GROUP);
         let mut levels = Vec::new();
         let mut nodes = groups;
@@ -112,7 +112,7 @@ impl Stack {
         stack
     }
 
-    /// Takes references, with the processor's widest registers if it has them.
+    /// Processes references, with the processor's widest registers if it has them.
     fn run(&mut self, references: &[u32]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
@@ -148,14 +148,14 @@ impl Stack {
     )]
     #[inline(always)]
     fn take(&mut self, references: &[u32]) {
-        // Counts lie far apart: each is asked for first, and changed some references later.
+        // Counts are scattered in memory: each is prefetched first and changed some references later.
         let mut found = [0; AHEAD];
         for (place, &page) in references.iter().enumerate() {
             if let Some(&next) = references.get(place + 2 * AHEAD) {
-                flat::soon(&self.times, next);
+                flat::prefetch(&self.times, next);
                 let time = self.times[at(references[place + AHEAD])];
-                flat::soon(&self.lines, time / LINE_SPAN);
-                flat::soon(&self.groups, time / LINE_SPAN / narrow(GROUP));
+                flat::prefetch(&self.lines, time / LINE_SPAN);
+                flat::prefetch(&self.groups, time / LINE_SPAN / narrow(GROUP));
             }
             if at(self.end / LINE_SPAN) == self.lines.len() {
                 self.close_up();
@@ -167,7 +167,7 @@ impl Stack {
             }
             if time > 0 {
                 let distance = self.count - self.clear(time - 1);
-                flat::soon(&self.distances, distance - 1);
+                flat::prefetch(&self.distances, distance - 1);
                 let earlier = std::mem::replace(&mut found[place % AHEAD], distance);
                 if earlier > 0 {
                     self.count_distance(earlier);
@@ -203,7 +203,7 @@ impl Stack {
         })
     }
 
-    /// Clears a time's bit and returns how many live ones lie before it.
+    /// Clears the bit of a time and returns the number of live bits before it.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -275,7 +275,7 @@ impl Stack {
     }
 }
 
-/// Takes 1 from the sums behind a place.
+/// Subtracts 1 from the sums after a place.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -284,7 +284,8 @@ impl Stack {
 fn lessen16<const N: usize>(sums: &mut [u16; N], place: usize) {
     let place = low16(place);
     for (other, sum) in (0..).zip(sums) {
-        // The sign says which is larger. A comparison would make the compiler treat the first one, and then the rest, apart.
+        // The sign says which is larger. A comparison would make the compiler treat the first one, and then the rest,
+        // apart.
         *sum -= place.wrapping_sub(other) >> 15;
     }
 }

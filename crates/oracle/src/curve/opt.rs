@@ -1,19 +1,20 @@
-//! The OPT curve: the faults of Belady's policy at every size, in memory that goes by the pages.
+//! The OPT curve: the faults of Belady's policy at every size, with memory proportional to the number of pages.
 //!
-//! With memory of C pages a reference is a hit if the interval since its page's last use is among the most intervals that
-//! C − 1 tokens can serve (see `policy/opt.rs`). The tokens that are free with memory of one more page are those with
-//! memory of one less, and one more. So the free tokens of all sizes are one list: the time at which each size's one more
-//! became free. An interval is served by the first size whose one became free before it began. With the sizes behind
-//! that, the latest token that is early enough is used up: each keeps the earlier of its own and the one carried on to it.
-//! This is the critical stack of Bilardi, Ekanadham, Pattnaik, "Efficient stack distance computation for a class of
-//! priority replacement policies", Int. J. Parallel Programming 41, 2013; compare Sugumar and Abraham, "Efficient
-//! simulation of caches under optimal replacement", SIGMETRICS 1993.
+//! With memory of C pages a reference is a hit if the interval since its page's last use is among the most intervals
+//! that C − 1 tokens can serve (see `policy/opt.rs`). The tokens that are free with memory of one more page are those
+//! with memory of one less, and one more. So the free tokens of all sizes are one list: the time at which each size's
+//! one more became free. An interval is served by the first size whose one became free before it began. With the sizes
+//! behind that, the latest token that is early enough is used up: each keeps the earlier of its own and the one carried
+//! on to it. This is the critical stack of Bilardi, Ekanadham, Pattnaik, "Efficient stack distance computation for a
+//! class of priority replacement policies", Int. J. Parallel Programming 41, 2013; compare Sugumar and Abraham,
+//! "Efficient simulation of caches under optimal replacement", SIGMETRICS 1993.
 //!
-//! One reference can change the times of hundreds of sizes. But of any run of sizes it takes one time, the latest that is
-//! early enough, and gives one, whatever the order of times within: an exchange (`owners.rs`). So the string is taken in
-//! pieces, and for each piece the exchanges of all sizes become those of groups of them (`group.rs`), and those of a group
-//! become those of its parts, down to bundles of sizes that fit a core's caches (`bundle.rs`). Between the pieces there is
-//! one time for each size and one for each page. Times are numbered anew for each piece and each bundle.
+//! One reference can change the times of hundreds of sizes. But of any run of sizes it takes one time, the latest that
+//! is early enough, and gives one, whatever the order of times within: an exchange (`owners.rs`). So the string is
+//! taken in pieces, and for each piece the exchanges of all sizes become those of groups of them (`group.rs`), and
+//! those of a group become those of its parts, down to bundles of sizes that fit a core's caches (`bundle.rs`). Between
+//! the pieces there is one time for each size and one for each page. Times are numbered anew for each piece and each
+//! bundle.
 
 mod bundle;
 mod group;
@@ -32,7 +33,7 @@ use owners::Exchange;
 
 /// References in a piece for each page, but not fewer nor more than these; with more pages, as many as pages.
 ///
-/// The longer a piece, the less often are all sizes gone through, and the more memory do its exchanges take.
+/// The longer a piece, the fewer passes over all sizes, and the more memory for its exchanges.
 const PIECE_FOR_A_PAGE: usize = 4;
 const SHORTEST_PIECE: usize = 1 << 16;
 const LONGEST_PIECE: usize = 1 << 20;
@@ -53,7 +54,7 @@ fn opt_in_pieces(references: &[u32], pages: u32, piece: usize, group: Group) -> 
     Curve::of_distances(references.len() as u64, distances)
 }
 
-/// All sizes between two pieces of the string.
+/// State of all sizes between two pieces of the string.
 struct Stack {
     /// Of each page, before which time a token has to be free to serve the interval since its last use; 0 for no use.
     until: Vec<u32>,
@@ -101,11 +102,12 @@ impl Stack {
         let mut exchanges = Vec::with_capacity(references.len());
         for (place, &page) in references.iter().enumerate() {
             if let Some(&later) = references.get(place + 2 * AHEAD) {
-                flat::soon(&self.until, later);
-                tokens.soon(self.until[at(references[place + AHEAD])]);
+                flat::prefetch(&self.until, later);
+                tokens.prefetch(self.until[at(references[place + AHEAD])]);
             }
             let now = first + narrow(place);
-            // The interval begins behind now, where a token that becomes free with the next reference can still serve it.
+            // The interval begins behind now, where a token that becomes free with the next reference can still serve
+            // it.
             let until = std::mem::replace(&mut self.until[at(page)], now + 2);
             if until == now + 1 {
                 // It has no time inside.
@@ -121,7 +123,7 @@ impl Stack {
         exchanges
     }
 
-    /// Gives the times that are still held new numbers from 0 without gaps.
+    /// Renumbers the times that are still held from 0 without gaps.
     fn number_anew(&mut self, end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);

@@ -1,8 +1,8 @@
-//! New numbers without gaps for times that lie far apart.
+//! Renumbers sparse times without gaps.
 
 use crate::number::{at, narrow};
 
-/// A set of times that knows how many come before each.
+/// A set of times with the rank of each.
 #[derive(Debug, Default)]
 pub(in crate::curve) struct Ranks {
     words: Vec<u64>,
@@ -11,13 +11,13 @@ pub(in crate::curve) struct Ranks {
 }
 
 impl Ranks {
-    /// Empties the set and makes room for times below `end`.
+    /// Empties the set and allocates bits for times below `end`.
     pub fn reset(&mut self, end: usize) {
         self.words.clear();
         self.words.resize(end / 64 + 1, 0);
     }
 
-    /// The set, a bit for each time.
+    /// Returns the set, a bit for each time.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -29,7 +29,7 @@ impl Ranks {
         self.words[at(time >> 6)] |= 1 << (time & 63);
     }
 
-    /// Counts what was inserted, and returns how many that are: from then on [`of`](Self::of) can be asked.
+    /// Computes the ranks and returns the number of times in the set; to be called before [`of`](Self::of).
     pub fn count(&mut self) -> u32 {
         self.before.clear();
         let mut sum = 0;
@@ -40,14 +40,14 @@ impl Ranks {
         sum
     }
 
-    /// Number of times in the set that are earlier than `time`, which is at most the end.
+    /// Returns how many times in the set are earlier than `time`, which must be at most the end.
     #[inline]
     pub fn of(&self, time: u32) -> u32 {
         let earlier = self.words[at(time >> 6)] & ((1 << (time & 63)) - 1);
         self.before[at(time >> 6)] + earlier.count_ones()
     }
 
-    /// Hands on all times in order.
+    /// Calls `take` with all times in order.
     pub fn each(&self, mut take: impl FnMut(u32)) {
         for (place, &word) in self.words.iter().enumerate() {
             let mut left = word;

@@ -1,9 +1,10 @@
 //! The LRU curve from a sample of the pages: SHARDS, for strings that do not fit.
 //!
 //! A page is sampled if its hash is small; distances within the sample are divided by the rate (Waldspurger, Park,
-//! Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate with the adjustment of the paper's
-//! section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten subsamples,
-//! drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent groups.
+//! Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate with the adjustment of the
+//! paper's section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten
+//! subsamples, drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent
+//! groups.
 
 mod groups;
 
@@ -16,23 +17,24 @@ use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
 use groups::Groups;
 
-/// Subsamples that the error bars come from.
+/// Number of subsamples from which error bars are computed.
 const GROUPS: usize = 10;
-/// Sampled pages below which subsamples have too few to say how far off the whole may be.
+/// Fewest sampled pages for which subsamples give an error bar.
 const FEWEST_PAGES: u32 = 100;
-/// Pages that a sample which was too small is advised to have.
+/// Number of sampled pages that is advised if a sample was too small.
 const GOOD_PAGES: f64 = 1000.0;
-/// Ids that are hashed at a time.
+/// Ids hashed at a time.
 const LANES: usize = 16;
 
-/// A curve from a sample.
+/// A curve estimated from a sample.
 #[derive(Debug, Clone)]
 pub struct SampledCurve {
     references: u64,
     rate: f64,
     /// Distinct pages in the sample.
     pages: u32,
-    /// References of the sample by their distance within it, and those without one; for all, then for each group left out.
+    /// References of the sample by their distance within it, and those without one; for all, then for each group left
+    /// out.
     parts: Vec<Part>,
 }
 
@@ -65,9 +67,10 @@ impl SampledCurve {
         self.pages
     }
 
-    /// Whether the sample has too few pages for an estimate with an error.
+    /// Returns true if the sample has too few pages for an estimate with an error bar.
     ///
-    /// It has where an error is no smaller than the deviation of a number anywhere between no fault and faults only, too.
+    /// It also does if an error is at least the standard deviation of a uniform guess between no faults and only
+    /// faults.
     fn says_nothing(&self) -> bool {
         let error_of_a_guess = self.references as f64 / 12_f64.sqrt();
         let guesses = |size| self.faults(size).1 >= error_of_a_guess;
@@ -76,7 +79,7 @@ impl SampledCurve {
             && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
 
-    /// About the size from which on more memory saves no fault.
+    /// Returns about the size from which on more memory saves no fault.
     pub fn enough(&self) -> u32 {
         let part = &self.parts[0];
         let last = part
@@ -87,7 +90,7 @@ impl SampledCurve {
         whole((last + 1) as f64 / part.rate).max(1)
     }
 
-    /// The estimate at these sizes, or at some 30 if none is given.
+    /// Returns the estimate at these sizes, or at about 30 sizes if none is given.
     pub fn points(&self, sizes: &[u32]) -> Vec<Point> {
         let shown = shown_sizes(self.enough());
         let sizes = if sizes.is_empty() { &shown } else { sizes };
@@ -103,7 +106,7 @@ impl SampledCurve {
         sizes.iter().map(point).collect()
     }
 
-    /// Estimated faults with memory of `size` pages, and their standard error.
+    /// Returns the estimated faults with memory of `size` pages and their standard error.
     pub fn faults(&self, size: u32) -> (f64, f64) {
         let estimate = self.parts[0].faults(size, self.references);
         let groups: Vec<f64> = self.parts[1..]
@@ -143,8 +146,8 @@ fn hash(id: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 32 bits that depend on all bits of an id, by multiplications that wide registers have: an id that is not sampled needs
-/// nothing more. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, behind both halves of the id.)
+/// 32 bits that depend on all bits of an id, by multiplications that wide registers have: an id that is not sampled
+/// needs nothing more. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, behind both halves of the id.)
 #[inline]
 fn draw(id: u64) -> u32 {
     let mut x = low32(id & u64::from(u32::MAX)) ^ low32(id >> 32).wrapping_mul(0x9e37_79b1);
@@ -153,12 +156,12 @@ fn draw(id: u64) -> u32 {
     x ^ (x >> 16)
 }
 
-/// The highest draw with which a page is sampled.
+/// Returns the highest hash with which a page is sampled.
 fn threshold(rate: f64) -> u32 {
     whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX))
 }
 
-/// The curve of a sample of `rate` of all pages, from references in memory.
+/// Returns the curve estimated from a share `rate` of all pages, for references in memory.
 pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     let mut sample = Sample::new(rate);
     let mut ids = Vec::new();
@@ -170,7 +173,8 @@ pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     sample.finish()
 }
 
-/// The curve of a sample, from a file that is read once; memory is that of the sample. A sample of too few pages is refused.
+/// Returns the curve estimated from a share `rate` of the pages of a file, which is read once. Memory use is that of
+/// the sample. Fails if the sample has too few pages.
 pub fn shards_of_file(
     path: &Path,
     format: Option<Format>,
@@ -221,7 +225,7 @@ impl Sample {
         }
     }
 
-    /// Takes ids, with the processor's widest registers if it has them.
+    /// Adds ids, with the processor's widest registers if it has them.
     fn take(&mut self, ids: &[u64]) {
         self.references += ids.len() as u64;
         #[cfg(target_arch = "x86_64")]
@@ -252,7 +256,7 @@ impl Sample {
         self.pick(ids);
     }
 
-    /// Keeps the ids that are in the sample. Most lanes hold none, which one question tells.
+    /// Keeps the ids that are in the sample. Most vectors hold none, which one test finds.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -296,7 +300,7 @@ impl Sample {
     }
 }
 
-/// The subsample that a page belongs to.
+/// Returns the subsample that a page belongs to.
 fn group(id: u64) -> u8 {
     let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
     group.to_le_bytes()[0]

@@ -1,4 +1,4 @@
-//! Files that are compressed: gzip, xz and zstd, told by their first bytes.
+//! Decompression of gzip, xz and zstd files, detected by their first bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 /// Bytes read at a time: they stay in a core's own cache until they are used.
 const BUFFER_BYTES: usize = 3 << 15;
 
-/// Opens a file for reading what is in it, compressed or not.
+/// Opens a file for reading its contents, decompressed if needed.
 pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {
     let mut head = [0; 6];
     let mut length = 0;

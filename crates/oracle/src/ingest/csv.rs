@@ -1,8 +1,8 @@
 //! Tables of columns, of which one holds ids: CSV, and tables with semicolons, tabs or spaces between their columns.
 //!
 //! Fields may be in double quotes (RFC 4180), lines may not end within them. The first line is a header if none of its
-//! fields is a number. A column is named by the header or counted from 1. If its first value is a number, all have to be;
-//! otherwise values are words, and two equal words are one page. A range of bytes is not split into pages.
+//! fields is a number. A column is named by the header or counted from 1. If its first value is a number, all have to
+//! be; otherwise values are words, and two equal words are one page. A range of bytes is not split into pages.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufRead;
@@ -90,7 +90,8 @@ fn is_measure(field: &[u8]) -> bool {
 
 /// True if the first two lines have the same number of columns, two or more, and not only words.
 ///
-/// A line of two words and a line of a word and a number pass too: whatever has a more particular format is to be told first.
+/// A line of two words and a line of a word and a number pass too: whatever has a more particular format is to be told
+/// first.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if !head.is_text {
         return false;
@@ -134,7 +135,6 @@ impl Table {
         let found = match column {
             Some(Column::Number(number)) => number.checked_sub(1).filter(|at| *at < columns),
             Some(Column::Name(name)) if is_header => place(&|field| field == name.as_bytes()),
-            Some(Column::Name(_)) => None,
             None if columns == 1 => Some(0),
             None if is_header => {
                 let is_id = |field: &[u8]| {
@@ -143,7 +143,7 @@ impl Table {
                 };
                 place(&is_id)
             }
-            None => None,
+            Some(Column::Name(_)) | None => None,
         };
         let table = Self {
             separator,

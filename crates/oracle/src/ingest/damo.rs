@@ -1,12 +1,13 @@
 //! What `damo report access --raw_form` prints: snapshots of DAMON's regions, each with the accesses that were sampled.
 //!
-//! A region is `START-END (SIZE) ACCESSES AGE`, older `START-END(SIZE): ACCESSES`, with hexadecimal addresses. `nr_regions:`
-//! before them says how many follow, `target_id:` whose addresses they are. DAMON looks at one page of a region and takes
-//! the others to be like it. So a region with accesses is a reference to each of its pages, once a snapshot, and a region
-//! without is none: the order within a snapshot, and how often a page was used in it, is not known.
+//! A region is `START-END (SIZE) ACCESSES AGE`, older `START-END(SIZE): ACCESSES`, with hexadecimal addresses.
+//! `nr_regions:` before them says how many follow, `target_id:` whose addresses they are. DAMON looks at one page of a
+//! region and takes the others to be like it. So a region with accesses is a reference to each of its pages, once a
+//! snapshot, and a region without is none: the order within a snapshot, and how often a page was used in it, is not
+//! known.
 //!
-//! Source: `pr_records_raw_form` in `src/damo_report_access.py` and USAGE.md of <https://github.com/damonitor/damo>, and
-//! the kernel's `Documentation/mm/damon/design.rst`.
+//! Source: `pr_records_raw_form` in `src/damo_report_access.py` and USAGE.md of <https://github.com/damonitor/damo>,
+//! and the kernel's `Documentation/mm/damon/design.rst`.
 
 use std::io::BufRead;
 

@@ -1,8 +1,8 @@
-//! Dense numbers for ids of 64 bits, in order of first use.
+//! Renumbers 64-bit ids from 0 in order of first use.
 //!
 //! Ids below 2^32 that lie close together are looked up in a radix tree of two levels, which stays in the caches and
-//! needs no hash. If the tree would be mostly empty, or an id is larger, all moves to a hash table whose entries are
-//! asked for a few references ahead.
+//! needs no hash. If the tree would be mostly empty, or an id is larger, all ids move to a hash table, whose entries
+//! are prefetched a few references ahead.
 
 use crate::error::Trouble;
 use crate::flat::{self, AHEAD};
@@ -12,15 +12,15 @@ use crate::number::{at, low32, narrow};
 const LEAF: u32 = 12;
 /// Leaves that ids below 2^32 can have.
 const LEAVES: usize = 1 << (32 - LEAF);
-/// Leaves that are never too many.
+/// Number of leaves that is always allowed, however empty they are.
 const FREE_LEAVES: usize = 1 << 10;
 
-/// Gives ids their numbers.
+/// Maps ids to dense numbers.
 pub(crate) struct Dense {
     table: Table,
-    /// Ids by number, kept for the case that a hash table takes over.
+    /// Ids by number, needed to build the hash table if the tree is given up.
     ids: Vec<u64>,
-    /// Bytes that may be taken.
+    /// Most bytes that the tables may use.
     memory: u64,
 }
 
@@ -30,7 +30,7 @@ enum Table {
 }
 
 struct Radix {
-    /// Place of a leaf in `leaves`, 0 for none.
+    /// Index of each leaf in `leaves`, 0 for none.
     tops: Vec<u32>,
     /// Numbers plus 1, one leaf after the other; the first leaf is empty.
     leaves: Vec<u32>,
@@ -50,7 +50,7 @@ fn spread(id: u64, bits: u32) -> usize {
 }
 
 impl Dense {
-    /// For few ids that may lie anywhere: a tree would touch more memory than they need.
+    /// Creates a map for few ids: a hash table, since a tree would touch more memory.
     pub fn of_few() -> Self {
         Self {
             table: Table::Hash(Hash::of(&[])),
@@ -59,7 +59,7 @@ impl Dense {
         }
     }
 
-    /// Takes at most this many bytes of memory.
+    /// Creates a map that uses at most `memory` bytes.
     pub fn within(memory: u64) -> Self {
         Self {
             table: Table::Radix(Radix {
@@ -71,12 +71,12 @@ impl Dense {
         }
     }
 
-    /// Numbers given so far.
+    /// Returns the number of distinct ids so far.
     pub fn pages(&self) -> u32 {
         narrow(self.ids.len())
     }
 
-    /// Ids by their numbers.
+    /// Returns the ids, indexed by number.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
@@ -104,7 +104,7 @@ impl Dense {
         if self.ids.len() > at(crate::MOST_PAGES) {
             return Err(Trouble::TooManyPages);
         }
-        // A table that grows is there twice for a moment, the new one twice as large.
+        // While a table grows, the old one and a new one of twice its size exist together.
         if self.bytes().saturating_mul(3) > self.memory {
             return Err(Trouble::Memory {
                 pages: self.ids.len(),
@@ -116,7 +116,7 @@ impl Dense {
 }
 
 impl Radix {
-    /// Numbers ids as long as they fit the tree; returns how many did.
+    /// Appends the numbers of the first ids that fit the tree, and returns how many did.
     fn number(&mut self, ids: &[u64], known: &mut Vec<u64>, out: &mut Vec<u32>) -> usize {
         for (place, &id) in ids.iter().enumerate() {
             let Some(top) = usize::try_from(id >> LEAF).ok().filter(|top| *top < LEAVES) else {
@@ -125,7 +125,7 @@ impl Radix {
             if let Some(&next) = ids.get(place + AHEAD) {
                 let top = usize::try_from(next >> LEAF).unwrap_or(0) & (LEAVES - 1);
                 let low = low32(next & ((1 << LEAF) - 1));
-                flat::soon(&self.leaves, (self.tops[top] << LEAF) | low);
+                flat::prefetch(&self.leaves, (self.tops[top] << LEAF) | low);
             }
             let low = at(low32(id & ((1 << LEAF) - 1)));
             let mut leaf = at(self.tops[top]);
@@ -162,7 +162,7 @@ impl Hash {
         hash
     }
 
-    /// The slot of an id, or the empty one where it belongs.
+    /// Returns the slot of an id, or the empty slot where it belongs.
     #[inline]
     fn find(&self, id: u64) -> usize {
         let mut slot = spread(id, self.slots.len().trailing_zeros());
@@ -176,7 +176,7 @@ impl Hash {
         for (place, &id) in ids.iter().enumerate() {
             if let Some(&next) = ids.get(place + AHEAD) {
                 let slot = spread(next, self.slots.len().trailing_zeros());
-                flat::soon(&self.slots, narrow(slot));
+                flat::prefetch(&self.slots, narrow(slot));
             }
             let mut slot = self.find(id);
             if self.slots[slot].1 == 0 {

@@ -4,8 +4,9 @@
 //! addresses are its own. Fetched instructions, reads and writes are references; prefetches, flushes and markers are
 //! passed over. The samples print `ADDRESS: SIZE, r`, `w` or an instruction's name, and `INSTRUCTION,r,SIZE,ADDRESS`.
 //!
-//! Source: `clients/drcachesim/tools/view.cpp`, the section "Human-Readable View" of `clients/drcachesim/docs/drcachesim.dox.in`,
-//! `api/samples/memtrace_simple.c` and `api/samples/memtrace_x86.c` of <https://github.com/DynamoRIO/dynamorio>.
+//! Source: `clients/drcachesim/tools/view.cpp`, the section "Human-Readable View" of
+//! `clients/drcachesim/docs/drcachesim.dox.in`, `api/samples/memtrace_simple.c` and `api/samples/memtrace_x86.c` of
+//! <https://github.com/DynamoRIO/dynamorio>.
 
 use std::io::BufRead;
 
@@ -29,8 +30,15 @@ struct Access {
     write: bool,
 }
 
-/// Parses a line: no access is a line to pass over, nothing a line of another form.
-type Parse = fn(&[u8]) -> Option<Option<Access>>;
+/// What a line holds.
+enum Line {
+    Access(Access),
+    /// Nothing that is a reference.
+    Other,
+}
+
+/// Parses a line; `None` if it is of another form.
+type Parse = fn(&[u8]) -> Option<Line>;
 
 pub(super) fn begins(head: &Head<'_>) -> bool {
     let first = head.first;
@@ -45,7 +53,7 @@ pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
             SIMPLE => parse = simple,
             X86 => parse = x86,
             _ => {
-                if let Some(access) = parse(line).ok_or(EXPECTED)? {
+                if let Line::Access(access) = parse(line).ok_or(EXPECTED)? {
                     sink.range(access.space, access.address, access.bytes, access.write)?;
                 }
             }
@@ -54,35 +62,39 @@ pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     })
 }
 
-fn view(line: &[u8]) -> Option<Option<Access>> {
+fn view(line: &[u8]) -> Option<Line> {
     if AROUND.iter().any(|around| line.starts_with(around)) {
-        return Some(None);
+        return Some(Line::Other);
     }
     let mut words = words(line);
     decimal(words.next()?)?;
     let instruction = words.next()?;
     if instruction == b":" {
         // The last line: the number of instructions.
-        return words.eq([&b"total"[..], b"instructions"]).then_some(None);
+        return words
+            .eq([&b"total"[..], b"instructions"])
+            .then_some(Line::Other);
     }
     decimal(instruction.strip_suffix(b":")?)?;
     let space = workload(words.next()?)?;
     let kind = words.next()?;
     let byte_of_instruction = kind.len() == 2 && hex(kind).is_some();
     if kind.starts_with(b"<") || byte_of_instruction {
-        return Some(None);
+        return Some(Line::Other);
     }
     let bytes = decimal(words.next()?)?;
     if words.next()? != b"byte(s)" || words.next()? != b"@" {
         return None;
     }
     let address = hex(words.next()?)?;
+    // By which instruction, or what it is: without it the address may be cut.
+    words.next()?;
     let write = match kind {
         b"ifetch" | b"read" => false,
         b"write" => true,
-        _ => return Some(None),
+        _ => return Some(Line::Other),
     };
-    Some(Some(Access {
+    Some(Line::Access(Access {
         space,
         address,
         bytes,
@@ -101,13 +113,13 @@ fn workload(thread: &[u8]) -> Option<u64> {
     decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MOST_SPACES as u64)
 }
 
-fn simple(line: &[u8]) -> Option<Option<Access>> {
+fn simple(line: &[u8]) -> Option<Line> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let mut rest = line[colon + 1..].split(|byte| *byte == b',');
     let address = hex(&line[..colon])?;
     let bytes = decimal(rest.next()?.trim_ascii())?;
     let kind = rest.next().filter(|kind| !kind.trim_ascii().is_empty())?;
-    rest.next().is_none().then_some(Some(Access {
+    rest.next().is_none().then_some(Line::Access(Access {
         space: 0,
         address,
         bytes,
@@ -115,7 +127,7 @@ fn simple(line: &[u8]) -> Option<Option<Access>> {
     }))
 }
 
-fn x86(line: &[u8]) -> Option<Option<Access>> {
+fn x86(line: &[u8]) -> Option<Line> {
     let mut fields = line.split(|byte| *byte == b',');
     hex(fields.next()?)?;
     let write = match fields.next()? {
@@ -125,7 +137,7 @@ fn x86(line: &[u8]) -> Option<Option<Access>> {
     };
     let bytes = decimal(fields.next()?.trim_ascii())?;
     let address = hex(fields.next()?.trim_ascii())?;
-    fields.next().is_none().then_some(Some(Access {
+    fields.next().is_none().then_some(Line::Access(Access {
         space: 0,
         address,
         bytes,

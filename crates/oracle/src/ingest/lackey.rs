@@ -1,7 +1,8 @@
-//! What `valgrind --tool=lackey --trace-mem=yes` prints: `I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`.
+//! What `valgrind --tool=lackey --trace-mem=yes` prints: `I  addr,size`, ` L addr,size`, ` S addr,size`, ` M
+//! addr,size`.
 //!
-//! Addresses are hexadecimal, sizes decimal. S is a store and M a load and a store; both write. Lines of valgrind itself
-//! begin with `==`.
+//! Addresses are hexadecimal, sizes decimal. S is a store and M a load and a store; both write. Lines of valgrind
+//! itself begin with `==`.
 //!
 //! Source: valgrind's manual, chapter 15 (lackey), and the comment at the top of `lackey/lk_main.c`.
 

@@ -1,10 +1,11 @@
 //! libCacheSim's lcs: a header of 8 KiB, then requests of one of eight versions.
 //!
 //! The header is u64 magic, u64 version, the trace's statistics (of which the second of 8 bytes is the number of
-//! requests), and u64 magic at its end. A request begins with u32 time and u64 object in every version; the rest differs.
+//! requests), and u64 magic at its end. A request begins with u32 time and u64 object in every version; the rest
+//! differs.
 //!
-//! Source: `libCacheSim/traceReader/customizedReader/lcs.h` of <https://github.com/1a1a11a/libCacheSim>. Until 2024 a file
-//! had another header of 1 KiB with the same magic, which is refused.
+//! Source: `libCacheSim/traceReader/customizedReader/lcs.h` of <https://github.com/1a1a11a/libCacheSim>. Until 2024 a
+//! file had another header of 1 KiB with the same magic, which is refused.
 
 use std::io::{BufRead, ErrorKind};
 

@@ -1,6 +1,7 @@
 //! Block traces of MSR Cambridge: CSV of time, host, disk, `Read` or `Write`, offset, size and response time.
 //!
-//! Offset and size are bytes. Each host's disk is a volume of its own. A request is references to all its pages of 4 KiB.
+//! Offset and size are bytes. Each host's disk is a volume of its own. A request is references to all its pages of 4
+//! KiB.
 //!
 //! Source: the README of the traces at SNIA's IOTTA repository (trace set 388), and D. Narayanan, A. Donnelly and
 //! A. Rowstron, "Write Off-Loading", FAST 2008.

@@ -1,6 +1,7 @@
 //! libCacheSim's oracleGeneral: u32 time, u64 object, u32 size, i64 next access, little-endian, without gaps.
 //!
-//! Source: `libCacheSim/traceReader/customizedReader/oracle/oracleGeneralBin.h` of <https://github.com/1a1a11a/libCacheSim>.
+//! Source: `libCacheSim/traceReader/customizedReader/oracle/oracleGeneralBin.h` of
+//! <https://github.com/1a1a11a/libCacheSim>.
 
 use std::io::BufRead;
 

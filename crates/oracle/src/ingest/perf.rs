@@ -1,16 +1,17 @@
 //! Samples with addresses, as `perf script` and `perf mem report --dump-raw-samples` print them.
 //!
-//! A line of `perf script` is command, thread, CPU, time, period, event and `:`, then the fields that were asked for with
-//! `-F`: the address comes first, then the data source, then the instruction's address, each hexadecimal. An instruction's
-//! address alone looks like an address alone, unless its symbol is printed too. So a line is taken only if its address is
-//! followed by nothing or by another address. Of the tracepoints `exceptions:page_fault_user` and `page_fault_kernel` the
-//! field `address=` is taken. A dump of `perf mem` begins with `# PID, TID, IP, ADDR`; the second number with 0x is the
-//! address. With space between the fields, perf writes 016 before the first address, which is taken off.
+//! A line of `perf script` is command, thread, CPU, time, period, event and `:`, then the fields that were asked for
+//! with `-F`: the address comes first, then the data source, then the instruction's address, each hexadecimal. An
+//! instruction's address alone looks like an address alone, unless its symbol is printed too. So a line is taken only
+//! if its address is followed by nothing or by another address. Of the tracepoints `exceptions:page_fault_user` and
+//! `page_fault_kernel` the field `address=` is taken. A dump of `perf mem` begins with `# PID, TID, IP, ADDR`; the
+//! second number with 0x is the address. With space between the fields, perf writes 016 before the first address, which
+//! is taken off.
 //!
 //! Addresses of several processes are not told apart.
 //!
-//! Source: `process_event` in `tools/perf/builtin-script.c`, `dump_raw_samples` in `tools/perf/builtin-mem.c` of Linux 6.1,
-//! and `perf-script(1)`.
+//! Source: `process_event` in `tools/perf/builtin-script.c`, `dump_raw_samples` in `tools/perf/builtin-mem.c` of Linux
+//! 6.1, and `perf-script(1)`.
 
 use std::io::BufRead;
 

@@ -1,11 +1,11 @@
 //! VMware's vscsiStats traces of block requests, in both versions of their binary records.
 //!
 //! Version 1 is u32 number, u32 bytes, u32 segments, u16 command, u16 version, u64 block, u64 time; version 2 is u16
-//! command, u16 version, u32 number, u32 bytes, u32 segments, u64 block, u64 time, u64 response time; little-endian. The
-//! version is the upper byte of its field. Commands are those of SCSI (SBC-3, table 13), blocks are of 512 bytes.
+//! command, u16 version, u32 number, u32 bytes, u32 segments, u64 block, u64 time, u64 response time; little-endian.
+//! The version is the upper byte of its field. Commands are those of SCSI (SBC-3, table 13), blocks are of 512 bytes.
 //!
-//! Source: `libCacheSim/traceReader/customizedReader/vscsi.h` of <https://github.com/1a1a11a/libCacheSim>. libCacheSim takes
-//! a request's first block as its object; here a request is references to all its pages of 4 KiB.
+//! Source: `libCacheSim/traceReader/customizedReader/vscsi.h` of <https://github.com/1a1a11a/libCacheSim>. libCacheSim
+//! takes a request's first block as its object; here a request is references to all its pages of 4 KiB.
 
 use std::io::BufRead;
 
@@ -15,8 +15,9 @@ use super::tell::Head;
 use crate::error::Trouble;
 
 const BLOCK_BYTES: u64 = 512;
-/// Entries that are looked at to tell the version.
-const TOLD_BY: usize = 64;
+/// Entries that tell the format, and those that tell the version once the format is known.
+const TELL_FORMAT: usize = 64;
+const TELL_VERSION: usize = 2;
 
 /// Where a version has its fields.
 #[derive(Clone, Copy)]
@@ -72,10 +73,10 @@ impl Layout {
     }
 }
 
-/// The version that all of the first entries fit.
-fn layout(head: &[u8]) -> Option<Layout> {
+/// The version that all of the first `entries` entries fit.
+fn layout(head: &[u8], entries: usize) -> Option<Layout> {
     let fit = |layout: &Layout, bytes: usize| {
-        let mut some = head.chunks_exact(bytes).take(TOLD_BY).peekable();
+        let mut some = head.chunks_exact(bytes).take(entries).peekable();
         some.peek().is_some() && some.all(|entry| layout.fits(entry))
     };
     if fit(&TWO, TWO_BYTES) {
@@ -88,12 +89,12 @@ fn layout(head: &[u8]) -> Option<Layout> {
 }
 
 pub(super) fn begins(head: &Head<'_>) -> bool {
-    !head.is_text && layout(head.bytes).is_some()
+    !head.is_text && layout(head.bytes, TELL_FORMAT).is_some()
 }
 
 /// Reads the pages of reads and writes; other commands are passed over.
 pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
-    match layout(input.fill_buf()?) {
+    match layout(input.fill_buf()?, TELL_VERSION) {
         Some(layout) if layout.version == ONE.version => requests::<ONE_BYTES>(input, layout, take),
         Some(layout) => requests::<TWO_BYTES>(input, layout, take),
         None => Err(Trouble::Beginning {

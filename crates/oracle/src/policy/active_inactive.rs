@@ -34,9 +34,9 @@ struct TwoLists {
     active: Queue,
     /// nonresident_age of the lruvec.
     age: u32,
-    /// Refaults that were activated since active pages were last looked at.
+    /// Refaults that were activated since active pages were last scanned.
     activated: bool,
-    /// Part of a page that is still to be deactivated.
+    /// Fraction of a page still to be deactivated.
     owed: f64,
     size: u32,
     batch: u32,
@@ -44,14 +44,14 @@ struct TwoLists {
 
 impl TwoLists {
     fn new(setup: Setup<'_>) -> Self {
-        let room = setup.size.min(setup.pages);
+        let capacity = setup.size.min(setup.pages);
         Self {
             places: flat::zeroed(at(setup.pages)),
             accessed: flat::zeroed(at(setup.pages)),
             referenced: flat::zeroed(at(setup.pages)),
             shadow: flat::zeroed(at(setup.pages)),
-            inactive: Queue::new(room),
-            active: Queue::new(room),
+            inactive: Queue::new(capacity),
+            active: Queue::new(capacity),
             age: 0,
             activated: false,
             owed: 0.0,
@@ -82,7 +82,7 @@ impl TwoLists {
         }
     }
 
-    /// shrink_inactive_list() on one page; whether it was evicted.
+    /// shrink_inactive_list() on one page. Returns true if it was evicted.
     fn scan_one(&mut self) -> bool {
         let Some(page) = self.inactive.pop() else {
             return false;
@@ -130,7 +130,7 @@ impl TwoLists {
                     break;
                 }
             }
-            // Whatever was freed, the lists are brought into balance again.
+            // The lists are rebalanced, whether or not pages were freed.
             if self.inactive_is_low() {
                 self.deactivate(self.batch);
             }
@@ -167,8 +167,8 @@ impl Policy for TwoLists {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.places, page);
-        flat::soon(&self.accessed, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.places, page);
+        flat::prefetch(&self.accessed, page);
     }
 }

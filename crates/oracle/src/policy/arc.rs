@@ -1,9 +1,9 @@
 //! ARC: recency and frequency in a balance that adapts.
 //!
-//! Pages leave T1 for B1, and T2 for B2, in the order in which they came. So T1 and B1 are one window over time: the pages
-//! that were remembered are those from its start on, and those in memory from a later time on. Likewise T2 and B2. To
-//! evict or to forget moves such a time on behind the next page of its window, and nothing says which page it was. Both
-//! windows share one axis of time, with a bit in each for the times that are still some page's own.
+//! Pages leave T1 for B1, and T2 for B2, in the order in which they came. So T1 and B1 are one window over time: the
+//! pages that were remembered are those from its start on, and those in memory from a later time on. Likewise T2 and
+//! B2. To evict or to forget moves such a time on behind the next page of its window, and nothing says which page it
+//! was. Both windows share one axis of time, with a bit in each for the times that are still some page's own.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -21,13 +21,13 @@ pub(super) static ABOUT: About = About {
 const ONCE: u32 = 0;
 const OFTEN: u32 = 1;
 
-/// Times for each page that there is room for.
-const ROOM: u64 = 8;
+/// Times for each page.
+const SLOTS_PER_PAGE: u64 = 8;
 
 struct Arc {
-    /// When each page came to the end of its window, from 1, twice, and the window; 0 for never.
+    /// Twice the time, from 1, at which each page was appended to its window, plus the window; 0 for never.
     last: Vec<u32>,
-    /// The times that are some page's, for either window.
+    /// For each window, a bit for each time that belongs to a page.
     live: Vec<[u64; 2]>,
     /// First times in memory, and first times remembered, of either window.
     held: [u32; 2],
@@ -44,10 +44,10 @@ struct Arc {
 impl Arc {
     fn new(setup: Setup<'_>) -> Self {
         // A time has 31 bits.
-        let room = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
+        let capacity = low32((u64::from(setup.pages) * SLOTS_PER_PAGE).clamp(256, 1 << 31));
         Self {
             last: flat::zeroed(at(setup.pages)),
-            live: flat::filled([0; 2], at(room / 64)),
+            live: flat::filled([0; 2], at(capacity / 64)),
             held: [1; 2],
             known: [1; 2],
             inside: [0; 2],
@@ -68,7 +68,7 @@ impl Arc {
         self.live[at(self.now >> 6)][at(window)] |= 1 << (self.now & 63);
     }
 
-    /// The time after the first one from `time` on that is some page's.
+    /// Returns the time after the first one from `time` on that belongs to a page.
     #[inline]
     fn behind(&self, window: u32, time: u32) -> u32 {
         let mut word = at(time >> 6);
@@ -93,7 +93,7 @@ impl Arc {
         self.ghosts[at(window)] -= 1;
     }
 
-    /// A page was remembered only: what it came from should have been larger.
+    /// Adapts p after a hit in a ghost list: the list that the page was evicted from should have been larger.
     fn learn(&mut self, window: u32) {
         let [b1, b2] = self.ghosts.map(f64::from);
         self.target = if window == ONCE {
@@ -115,8 +115,8 @@ impl Arc {
         }
     }
 
-    /// Case IV: a page that no list knows.
-    fn make_room(&mut self) {
+    /// Case IV: makes space for a page that is in no list.
+    fn evict_or_forget(&mut self) {
         let ([t1, t2], [b1, b2]) = (self.inside, self.ghosts);
         if t1 + t2 < self.size {
             return;
@@ -136,7 +136,7 @@ impl Arc {
         self.replace(false);
     }
 
-    /// A page that is not in memory, with the window and the time where it was last.
+    /// Processes a page that is not in memory, given the window and the time of its last append.
     #[inline(never)]
     fn miss(&mut self, page: u32, window: u32, time: u32) {
         if time >= self.known[at(window)] {
@@ -147,7 +147,7 @@ impl Arc {
             self.set(OFTEN);
             self.inside[1] += 1;
         } else {
-            self.make_room();
+            self.evict_or_forget();
             self.last[at(page)] = self.now << 1 | ONCE;
             self.set(ONCE);
             self.inside[0] += 1;
@@ -155,7 +155,7 @@ impl Arc {
         self.now += 1;
     }
 
-    /// Gives the times in the windows new numbers from 1 without gaps, so that there is room behind them.
+    /// Renumbers the times in the windows from 1 without gaps, which frees times behind them.
     #[cold]
     fn close_up(&mut self) {
         for (window, &known) in self.known.iter().enumerate() {
@@ -232,12 +232,12 @@ impl Policy for Arc {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.last, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.last, page);
     }
 
     #[inline]
-    fn near(&self, page: u32) {
-        flat::soon(&self.live, self.last[at(page)] >> 7);
+    fn prefetch_next(&self, page: u32) {
+        flat::prefetch(&self.live, self.last[at(page)] >> 7);
     }
 }

@@ -28,7 +28,7 @@ struct FourLists {
 
 impl FourLists {
     fn new(setup: Setup<'_>) -> Self {
-        // Together they hold one page more than twice memory for a moment.
+        // Together they briefly hold one page more than twice the size of memory.
         let most = setup.size.saturating_mul(2).saturating_add(1);
         Self {
             lists: Lists::new(setup.pages, most),
@@ -37,13 +37,13 @@ impl FourLists {
         }
     }
 
-    /// Pages in a list.
+    /// Returns the number of pages in a list.
     #[inline]
     fn len(&self, list: u32) -> u32 {
         self.lists.len(list)
     }
 
-    /// A page was in a ghost list: what it came from should have been larger.
+    /// Adapts p after a hit in a ghost list: the list that the page was evicted from should have been larger.
     fn learn(&mut self, ghost: u32) {
         let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
         self.target = if ghost == B1 {
@@ -53,12 +53,12 @@ impl FourLists {
         };
     }
 
-    /// Pages in memory.
+    /// Returns the number of pages in memory.
     fn held(&self) -> u32 {
         self.len(T1) + self.len(T2)
     }
 
-    /// Whether all lists together hold twice what memory does.
+    /// Returns true if all lists together hold twice as many pages as memory.
     fn is_full(&self) -> bool {
         let all = u64::from(self.held()) + u64::from(self.len(B1)) + u64::from(self.len(B2));
         all >= 2 * u64::from(self.size)
@@ -98,7 +98,7 @@ impl Car {
         }
     }
 
-    /// A page that is not in memory.
+    /// Processes a reference to a page that is not in memory.
     fn miss(&mut self, page: u32, list: u32) {
         let held = &mut self.held;
         if held.held() == held.size {
@@ -117,7 +117,7 @@ impl Car {
             held.lists.append(T1, page);
         } else {
             held.learn(list);
-            // It may have moved on the axis meanwhile.
+            // Its slot may have changed meanwhile.
             held.lists.renew(T2, page, held.lists.place(page));
         }
     }
@@ -141,8 +141,8 @@ impl Policy for Car {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        self.held.lists.soon(page);
-        flat::soon(&self.used, page);
+    fn prefetch(&self, page: u32) {
+        self.held.lists.prefetch(page);
+        flat::prefetch(&self.used, page);
     }
 }

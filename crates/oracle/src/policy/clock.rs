@@ -81,7 +81,7 @@ impl Policy for Clock {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.state, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.state, page);
     }
 }

@@ -61,7 +61,7 @@ impl ClockPro {
         self.entries[at(page)].next
     }
 
-    /// Puts a page just behind the hot hand.
+    /// Inserts a page just behind the hot hand.
     fn insert(&mut self, page: u32, kind: Kind) {
         let empty = self.hot + self.cold + self.test == 0;
         let entry = Entry {
@@ -90,7 +90,7 @@ impl ClockPro {
         }
     }
 
-    /// Takes a remembered page out of the ring; hands that stand on it go back one.
+    /// Removes a remembered page from the ring; hands that point to it move back by one.
     fn forget(&mut self, page: u32) {
         let Entry { next, previous, .. } = self.entries[at(page)];
         for hand in [&mut self.hand_hot, &mut self.hand_cold, &mut self.hand_test] {
@@ -154,7 +154,7 @@ impl ClockPro {
         self.hand_test = self.next(self.hand_test);
     }
 
-    fn make_room(&mut self) {
+    fn evict_one(&mut self) {
         while self.hot + self.cold >= self.size {
             self.run_cold();
         }
@@ -173,12 +173,12 @@ impl Policy for ClockPro {
             Kind::Test => {
                 self.cold_target = (self.cold_target + 1).min(self.size);
                 self.forget(page);
-                self.make_room();
+                self.evict_one();
                 self.insert(page, Kind::Hot);
                 false
             }
             Kind::Absent => {
-                self.make_room();
+                self.evict_one();
                 self.insert(page, Kind::Cold);
                 false
             }
@@ -190,7 +190,7 @@ impl Policy for ClockPro {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.entries, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.entries, page);
     }
 }

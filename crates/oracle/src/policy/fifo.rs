@@ -55,7 +55,7 @@ impl Policy for Fifo {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.present, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.present, page);
     }
 }

@@ -1,10 +1,10 @@
 //! LIRS: pages are ranked by the distance between their last two uses.
 //!
-//! The paper and libCacheSim part where a page is used that waits in the queue and has left the stack. The paper puts it on
-//! the stack and changes no page's kind. libCacheSim also takes the lowest near page off the stack and puts it at the end
-//! of the queue, where it evicts the oldest queued page, which may be the one in use: that one then counts as in memory, as
-//! it stands in the stack, though no room is kept for it. Until another page becomes near, one near page too few is left,
-//! and the next page that is new becomes near at once. With `demote=1` all this is done as there, and hits are equal.
+//! The paper and libCacheSim differ when a page is used that is in the queue and no longer in the stack. The paper puts
+//! it on the stack and changes no page's kind. libCacheSim also moves the lowest LIR page of the stack to the end of
+//! the queue, which evicts the oldest queued page. That may be the page in use, which then counts as in memory, since
+//! it is in the stack, although it uses none. There is one LIR page too few until another page becomes LIR, so the next
+//! new page does at once. `demote=1` repeats all this, and hits are equal to libCacheSim's.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -42,24 +42,24 @@ pub(super) static ABOUT: About = About {
 };
 
 /// Kinds of pages in the stack.
-const NEAR: u32 = 1;
-const FAR: u32 = 2;
-const GONE: u32 = 3;
+const LIR: u32 = 1;
+const HIR: u32 = 2;
+const GHOST: u32 = 3;
 /// Lists beside the stack.
 const QUEUED: u32 = 1;
 const FORGOTTEN_NEXT: u32 = 2;
 
-/// In the paper's words: near is LIR, far is resident HIR, gone is non-resident HIR.
+/// LIR pages are in memory, HIR pages are in memory and in the queue, ghosts are non-resident HIR pages.
 struct Lirs {
     /// Kind and slot in the stack.
     stacked: Vec<Place>,
-    /// Slot in the queue, or among the pages that are gone.
+    /// Slot in the queue, or among the ghosts.
     listed: Vec<Place>,
     stack: Queue,
     queue: Queue,
-    gone: Queue,
-    near: u32,
-    most_near: u32,
+    ghosts: Queue,
+    lir: u32,
+    most_lir: u32,
     most_queued: u32,
     most_stacked: u32,
     demotes: bool,
@@ -70,15 +70,15 @@ impl Lirs {
         let size = setup.size;
         let queued = part(size, setup.value(0), 1, size);
         let stacked = part(size, setup.value(1), size, u32::MAX - 1);
-        let room = setup.pages.min(stacked.saturating_add(1));
+        let capacity = setup.pages.min(stacked.saturating_add(1));
         Self {
             stacked: flat::zeroed(at(setup.pages)),
             listed: flat::zeroed(at(setup.pages)),
-            stack: Queue::new(room),
+            stack: Queue::new(capacity),
             queue: Queue::new(queued.saturating_add(1).min(setup.pages)),
-            gone: Queue::new(room),
-            near: 0,
-            most_near: size - queued,
+            ghosts: Queue::new(capacity),
+            lir: 0,
+            most_lir: size - queued,
             most_queued: queued,
             most_stacked: stacked,
             demotes: setup.value(2) >= 0.5,
@@ -103,14 +103,14 @@ impl Lirs {
         self.stacked[at(page)] = Place::new(kind, self.stacked[at(page)].slot());
     }
 
-    /// Removes what lies below the lowest near page.
+    /// Removes the pages below the lowest LIR page from the stack.
     fn prune(&mut self) {
         while let Some(slot) = self.stack.oldest() {
             let page = self.stack.page(slot);
             match self.stacked[at(page)].list() {
-                NEAR => return,
-                GONE => {
-                    self.gone.remove(self.listed[at(page)].slot());
+                LIR => return,
+                GHOST => {
+                    self.ghosts.remove(self.listed[at(page)].slot());
                     self.listed[at(page)] = Place::default();
                 }
                 _ => {}
@@ -119,10 +119,10 @@ impl Lirs {
         }
     }
 
-    /// The lowest near page becomes a far one at the end of the queue.
+    /// Moves the lowest LIR page to the end of the queue, as a HIR page.
     fn demote(&mut self) {
         if let Some(page) = pop(&mut self.stack, &mut self.stacked) {
-            self.near -= 1;
+            self.lir -= 1;
             if self.queue.len() == self.most_queued {
                 self.evict();
             }
@@ -134,17 +134,17 @@ impl Lirs {
     /// Evicts the oldest page of the queue.
     fn evict(&mut self) {
         if let Some(page) = pop(&mut self.queue, &mut self.listed)
-            && self.stacked[at(page)].list() == FAR
+            && self.stacked[at(page)].list() == HIR
         {
-            self.set_kind(page, GONE);
-            push(&mut self.gone, FORGOTTEN_NEXT, page, &mut self.listed);
+            self.set_kind(page, GHOST);
+            push(&mut self.ghosts, FORGOTTEN_NEXT, page, &mut self.listed);
         }
     }
 
     fn promote(&mut self, page: u32) {
-        self.push_stack(page, NEAR);
-        self.near += 1;
-        if self.near > self.most_near {
+        self.push_stack(page, LIR);
+        self.lir += 1;
+        if self.lir > self.most_lir {
             self.demote();
         }
     }
@@ -152,11 +152,11 @@ impl Lirs {
     fn miss(&mut self, page: u32, known: bool) {
         if known {
             let place = std::mem::take(&mut self.listed[at(page)]);
-            self.gone.remove(place.slot());
+            self.ghosts.remove(place.slot());
         }
-        if self.near < self.most_near {
-            self.push_stack(page, NEAR);
-            self.near += 1;
+        if self.lir < self.most_lir {
+            self.push_stack(page, LIR);
+            self.lir += 1;
             return;
         }
         if self.queue.len() == self.most_queued {
@@ -165,31 +165,31 @@ impl Lirs {
         if known {
             self.promote(page);
         } else {
-            if self.most_near > 0 {
-                self.push_stack(page, FAR);
+            if self.most_lir > 0 {
+                self.push_stack(page, HIR);
             }
             push(&mut self.queue, QUEUED, page, &mut self.listed);
         }
         self.limit_stack();
     }
 
-    /// A hit on a queued page that is not in the stack.
+    /// Processes a hit on a queued page that is not in the stack.
     fn hit_queued(&mut self, page: u32) {
         self.queue.remove(self.listed[at(page)].slot());
         push(&mut self.queue, QUEUED, page, &mut self.listed);
-        if self.demotes && self.near == self.most_near {
+        if self.demotes && self.lir == self.most_lir {
             self.demote();
         }
-        if self.most_near > 0 {
-            self.push_stack(page, FAR);
+        if self.most_lir > 0 {
+            self.push_stack(page, HIR);
         }
         self.limit_stack();
     }
 
-    /// Forgets the pages that were evicted first while the stack is too long.
+    /// Forgets the oldest ghosts while the stack is too long.
     fn limit_stack(&mut self) {
         while self.stack.len() > self.most_stacked {
-            let Some(oldest) = pop(&mut self.gone, &mut self.listed) else {
+            let Some(oldest) = pop(&mut self.ghosts, &mut self.listed) else {
                 return;
             };
             self.stack.remove(self.stacked[at(oldest)].slot());
@@ -202,12 +202,12 @@ impl Policy for Lirs {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
         match self.stacked[at(page)].list() {
-            NEAR => {
-                self.push_stack(page, NEAR);
+            LIR => {
+                self.push_stack(page, LIR);
                 self.prune();
                 true
             }
-            FAR => {
+            HIR => {
                 // Where hits demote, it may have left the queue alone.
                 let place = std::mem::take(&mut self.listed[at(page)]);
                 if place.list() == QUEUED {
@@ -216,7 +216,7 @@ impl Policy for Lirs {
                 self.promote(page);
                 true
             }
-            GONE => {
+            GHOST => {
                 self.miss(page, true);
                 false
             }
@@ -232,13 +232,13 @@ impl Policy for Lirs {
     }
 
     fn held(&mut self, page: u32) -> bool {
-        matches!(self.stacked[at(page)].list(), NEAR | FAR)
-            || self.listed[at(page)].list() == QUEUED && self.stacked[at(page)].list() != GONE
+        matches!(self.stacked[at(page)].list(), LIR | HIR)
+            || self.listed[at(page)].list() == QUEUED && self.stacked[at(page)].list() != GHOST
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.stacked, page);
-        flat::soon(&self.listed, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.stacked, page);
+        flat::prefetch(&self.listed, page);
     }
 }

@@ -1,8 +1,8 @@
 //! Least recently used.
 //!
 //! Memory is a window over time: it holds the pages whose last use is not before its start. A bit for each time in the
-//! window tells whether it is still some page's last use, and to evict is to move the start on behind the first such bit.
-//! Nothing is unlinked and nothing marked absent: a reference reads and writes its page's last use, and changes two bits.
+//! window tells whether it is still some page's last use, and eviction moves the start behind the first such bit.
+//! Nothing is unlinked or marked absent: a reference updates its page's last use and changes two bits.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -16,8 +16,8 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lru::new(setup)),
 };
 
-/// Times of the window for each page: with the time of its last use, and what closing up needs, a page takes some 6 bytes.
-const ROOM: u64 = 8;
+/// Times in the window for each page; with the time of its last use a page needs about 6 bytes.
+const SLOTS_PER_PAGE: u64 = 8;
 
 struct Lru {
     /// Time of each page's last use, from 1; 0 for none.
@@ -27,16 +27,16 @@ struct Lru {
     /// First time in the window, and the next time.
     start: u32,
     now: u32,
-    /// Places in memory that are free yet.
+    /// Free pages of memory.
     free: u32,
 }
 
 impl Lru {
     fn new(setup: Setup<'_>) -> Self {
-        let room = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
+        let capacity = low32((u64::from(setup.pages) * SLOTS_PER_PAGE).clamp(256, 1 << 31));
         Self {
             last: flat::zeroed(at(setup.pages)),
-            live: flat::zeroed(at(room / 64)),
+            live: flat::zeroed(at(capacity / 64)),
             start: 1,
             now: 1,
             free: setup.size,
@@ -44,7 +44,7 @@ impl Lru {
     }
 }
 
-/// The first last use in a word after this one.
+/// Returns the first last use in a word after this one.
 #[cold]
 fn first_beyond(live: &[u64], word: usize) -> u32 {
     let mut word = word + 1;
@@ -54,7 +54,7 @@ fn first_beyond(live: &[u64], word: usize) -> u32 {
     narrow(word * 64) + live[word].trailing_zeros()
 }
 
-/// Gives the last uses from `start` on new times from 1 without gaps, so that there is room behind them; the next time.
+/// Renumbers the last uses from `start` on from 1 without gaps, which frees times behind them. Returns the next time.
 #[cold]
 fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
     let first = at(start >> 6);
@@ -99,13 +99,13 @@ impl Policy for Lru {
         self.live[at(now >> 6)] |= 1 << (now & 63);
         self.now += 1;
         let hit = last >= self.start;
-        // Of a page that was gone the bit lies before the window, where none is read.
+        // The bit of an evicted page is before the window, where no bit is read.
         self.live[at(last >> 6)] &= !(1 << (last & 63));
         if self.free > 0 {
             self.free -= u32::from(!hit);
             return hit;
         }
-        // Which references hit is hard to foretell: whether the start moves on is no jump.
+        // Hits are hard to predict, so that the window's start is moved without a branch.
         let word = self.start & !63;
         let bits = self.live[at(word >> 6)] & (u64::MAX << (self.start & 63));
         let next = if bits == 0 && !hit {
@@ -122,12 +122,12 @@ impl Policy for Lru {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.last, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.last, page);
     }
 
     #[inline]
-    fn near(&self, page: u32) {
-        flat::soon(&self.live, self.last[at(page)] >> 6);
+    fn prefetch_next(&self, page: u32) {
+        flat::prefetch(&self.live, self.last[at(page)] >> 6);
     }
 }

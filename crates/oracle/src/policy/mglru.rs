@@ -64,13 +64,13 @@ struct Mglru {
 
 impl Mglru {
     fn new(setup: Setup<'_>) -> Self {
-        let room = setup.size.min(setup.pages);
+        let capacity = setup.size.min(setup.pages);
         Self {
             places: flat::zeroed(at(setup.pages)),
             accessed: flat::zeroed(at(setup.pages)),
             workingset: flat::zeroed(at(setup.pages)),
             shadow: flat::zeroed(at(setup.pages)),
-            generations: std::array::from_fn(|_| Queue::new(room)),
+            generations: std::array::from_fn(|_| Queue::new(capacity)),
             tiers: [Tier::default(); TIERS],
             oldest: 0,
             // lru_gen_init_lruvec() starts with MIN_NR_GENS + 1 generations.
@@ -101,7 +101,7 @@ impl Mglru {
         self.generations[at(place.list() - 1)].remove(place.slot());
     }
 
-    /// Clears a page's accessed bit and brings it to the youngest generation if it was set.
+    /// Clears a page's accessed bit and moves the page to the youngest generation if it was set.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Place::default()
             && std::mem::take(&mut self.accessed[at(page)]);
@@ -148,7 +148,7 @@ impl Mglru {
         self.youngest += 1;
     }
 
-    /// inc_min_seq(): what is left of the oldest generation goes to the end of the next.
+    /// inc_min_seq(): the pages left in the oldest generation move to the end of the next.
     fn fold_oldest(&mut self) {
         while let Some(page) = self.generations[at(self.oldest % MOST)].pop() {
             self.put(page, self.oldest + 1);
@@ -192,7 +192,7 @@ impl Mglru {
         tier - 1
     }
 
-    /// Scans one page of the oldest generation; whether it was evicted.
+    /// Scans one page of the oldest generation. Returns true if it was evicted.
     fn scan_one(&mut self, evictable: usize) -> bool {
         let Some(page) = self.generations[at(self.oldest % MOST)].pop() else {
             return false;
@@ -262,7 +262,7 @@ impl Policy for Mglru {
         self.workingset[at(page)] = recent;
         self.accessed[at(page)] = true;
         self.resident += 1;
-        // A page that is faulted in joins the youngest generation.
+        // A faulted-in page is added to the youngest generation.
         self.put(page, self.youngest);
         false
     }
@@ -272,8 +272,8 @@ impl Policy for Mglru {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.places, page);
-        flat::soon(&self.accessed, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.places, page);
+        flat::prefetch(&self.accessed, page);
     }
 }

@@ -1,9 +1,9 @@
 //! OPT, the best that any policy can do with demand paging.
 //!
 //! Keeping a page from one use to the next is an interval, and memory of C pages is C − 1 tokens beside the page in
-//! use. The most hits are the most intervals that the tokens can serve. Taking them in order of their ends, each by the
-//! token that became free last before its start, is optimal, and hits the same references as evicting the page whose
-//! next use is farthest. It needs no look into the future, so that a string can be streamed.
+//! use. The maximum of hits is the maximum of intervals that the tokens can serve. Serving them in order of their ends,
+//! each with the token that became free last before its start, is optimal, and hits the same references as evicting the
+//! page whose next use is farthest. It needs no future references, so that a string can be streamed.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -63,7 +63,7 @@ impl Policy for Opt {
         true
     }
 
-    /// Keeping a page to the end is an interval too, which ends after all others.
+    /// Returns true if the page can be kept to the end, which is an interval that ends after all others.
     fn held(&mut self, page: u32) -> bool {
         let start = self.last[at(page)] + 1;
         if start == 1 || start == self.now + 1 {
@@ -79,12 +79,12 @@ impl Policy for Opt {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.last, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.last, page);
     }
 
     #[inline]
-    fn near(&self, page: u32) {
-        self.tokens.soon(self.last[at(page)]);
+    fn prefetch_next(&self, page: u32) {
+        self.tokens.prefetch(self.last[at(page)]);
     }
 }

@@ -54,7 +54,7 @@ impl Policy for Random {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.present, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.present, page);
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Pages enter the ghost queue in the order in which they entered the small queue, less those that go on to the main
 //! queue. So both are one axis of arrivals: the ghosts from a first arrival on, then the small queue. Going from one to
-//! the other moves nothing, and a page that is forgotten needs no change: it arrived before the first ghost. A bit for each
-//! arrival tells which have left for the main queue. Arrivals to come count as present, so that to arrive changes none.
+//! the other moves nothing, and a page that is forgotten needs no change: it arrived before the first ghost. A bit for
+//! each arrival tells which have left for the main queue. Arrivals to come count as present, so that to arrive changes
+//! none.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -45,8 +46,8 @@ const GHOST: u8 = 3 << 6;
 const USES: u8 = 63;
 /// Uses beyond this make no difference.
 const MOST_USES: u8 = 3;
-/// Arrivals for each page that there is room for.
-const ROOM: u64 = 4;
+/// Arrival numbers for each page.
+const SLOTS_PER_PAGE: u64 = 4;
 
 struct S3Fifo {
     /// Queue in the upper two bits, uses in the others. A page that was forgotten still counts as a ghost here.
@@ -72,8 +73,8 @@ impl S3Fifo {
     fn new(setup: Setup<'_>) -> Self {
         let size = setup.size;
         let small = part(size, setup.value(0), 1, size);
-        let room = size.min(setup.pages);
-        let arrivals = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
+        let capacity = size.min(setup.pages);
+        let arrivals = low32((u64::from(setup.pages) * SLOTS_PER_PAGE).clamp(256, 1 << 31));
         Self {
             state: flat::zeroed(at(setup.pages)),
             arrivals: flat::zeroed(at(setup.pages)),
@@ -83,8 +84,8 @@ impl S3Fifo {
             next: 0,
             ghosts: 0,
             most_ghosts: part(size, setup.value(1), 0, u32::MAX),
-            small: Ring::new(room),
-            main: Ring::new(room),
+            small: Ring::new(capacity),
+            main: Ring::new(capacity),
             size,
             main_size: size - small,
             move_at: u8::try_from(whole(setup.value(2))).unwrap_or(1),
@@ -129,13 +130,13 @@ impl S3Fifo {
         }
     }
 
-    /// An arrival leaves for the main queue.
+    /// Marks an arrival as moved to the main queue.
     #[inline]
     fn leave(&mut self, arrival: u32) {
         self.present[at(arrival >> 6)] &= !(1 << (arrival & 63));
     }
 
-    /// Moves the start of the ghosts behind the first.
+    /// Forgets the oldest ghost.
     #[inline]
     fn forget_first(&mut self) {
         let mut word = at(self.first_ghost >> 6);
@@ -163,7 +164,7 @@ impl S3Fifo {
         }
     }
 
-    /// Gives the arrivals that matter new numbers from 0 without gaps, so that there is room behind them.
+    /// Renumbers the arrivals in use from 0 without gaps, which frees numbers behind them.
     #[cold]
     fn close_up(&mut self) {
         let first = self.first_ghost;
@@ -211,7 +212,7 @@ impl Policy for S3Fifo {
             self.leave(arrival);
             self.ghosts -= 1;
         }
-        // It is nowhere while room is made for it.
+        // The page is in no queue while another is evicted for it.
         self.state[at(page)] = 0;
         while self.small.len + self.main.len >= self.size {
             self.evict();
@@ -236,13 +237,13 @@ impl Policy for S3Fifo {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.state, page);
-        flat::soon(&self.arrivals, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.state, page);
+        flat::prefetch(&self.arrivals, page);
     }
 }
 
-/// A first-in, first-out ring of known room.
+/// A FIFO queue of fixed capacity.
 struct Ring {
     pages: Vec<u32>,
     head: u32,
@@ -250,9 +251,9 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(room: u32) -> Self {
+    fn new(capacity: u32) -> Self {
         Self {
-            pages: flat::zeroed(at(room) + 1),
+            pages: flat::zeroed(at(capacity) + 1),
             head: 0,
             len: 0,
         }

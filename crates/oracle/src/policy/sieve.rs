@@ -15,24 +15,24 @@ pub(super) static ABOUT: About = About {
 struct Sieve {
     /// 0 for absent, 1 for present, 2 for used.
     state: Vec<u8>,
-    /// In order of arrival: survivors that the hand has passed, a gap, and from the hand on what it has not looked at.
+    /// Pages in order of arrival: survivors that the hand has passed, a gap, then pages that it has not reached yet.
     pages: Vec<u32>,
     /// End of the survivors before the hand.
     passed: usize,
-    /// The next page to look at; where it is the end, there is none.
+    /// Index of the next page to examine; the end if there is none.
     hand: usize,
     end: usize,
-    /// Places in memory that are free yet.
+    /// Free pages of memory.
     free: u32,
 }
 
 impl Sieve {
     fn new(setup: Setup<'_>) -> Self {
-        // Beside the pages in memory as much again, so that the gap is closed once in as many arrivals at most.
-        let room = at(setup.size.min(setup.pages)) * 2 + flat::AHEAD;
+        // Twice the size of memory, so that the gap is closed at most once in `size` arrivals.
+        let capacity = at(setup.size.min(setup.pages)) * 2 + flat::AHEAD;
         Self {
             state: flat::zeroed(at(setup.pages)),
-            pages: flat::zeroed(room),
+            pages: flat::zeroed(capacity),
             passed: 0,
             hand: 0,
             end: 0,
@@ -40,12 +40,12 @@ impl Sieve {
         }
     }
 
-    /// Moves the hand on until it has evicted a page. Survivors move to the others that it has passed.
+    /// Advances the hand until it has evicted a page. Survivors are moved to those passed before.
     #[inline]
     fn evict(&mut self) {
         loop {
             let page = self.pages[self.hand];
-            flat::soon(&self.state, self.pages[self.hand + flat::AHEAD / 2]);
+            flat::prefetch(&self.state, self.pages[self.hand + flat::AHEAD / 2]);
             let state = &mut self.state[at(page)];
             *state -= 1;
             let is_evicted = *state == 0;
@@ -53,7 +53,7 @@ impl Sieve {
             self.passed += usize::from(!is_evicted);
             self.hand += 1;
             if self.hand == self.end {
-                // The hand goes back to the oldest, and there is no gap.
+                // The hand restarts at the oldest page, without a gap.
                 (self.hand, self.end, self.passed) = (0, self.passed, 0);
             }
             if is_evicted {
@@ -81,7 +81,7 @@ impl Policy for Sieve {
             self.evict();
         }
         if self.end + flat::AHEAD > self.pages.len() {
-            // What the hand has not looked at moves to the survivors.
+            // Pages that the hand has not reached are moved behind the survivors.
             self.pages.copy_within(self.hand..self.end, self.passed);
             self.end -= self.hand - self.passed;
             self.hand = self.passed;
@@ -96,7 +96,7 @@ impl Policy for Sieve {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        flat::soon(&self.state, page);
+    fn prefetch(&self, page: u32) {
+        flat::prefetch(&self.state, page);
     }
 }

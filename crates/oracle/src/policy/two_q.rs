@@ -50,7 +50,7 @@ impl TwoQ {
         }
     }
 
-    /// Makes room for one page.
+    /// Evicts a page if memory is full.
     fn reclaim(&mut self) {
         let lists = &mut self.lists;
         if lists.len(IN) + lists.len(MAIN) < self.size {
@@ -67,7 +67,7 @@ impl TwoQ {
         }
     }
 
-    /// A page that is not in memory.
+    /// Processes a reference to a page that is not in memory.
     fn miss(&mut self, page: u32, place: Place) {
         let known = place.list() == OUT;
         if known {
@@ -100,12 +100,12 @@ impl Policy for TwoQ {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        self.lists.soon(page);
+    fn prefetch(&self, page: u32) {
+        self.lists.prefetch(page);
     }
 
     #[inline]
-    fn near(&self, page: u32) {
-        self.lists.near(page);
+    fn prefetch_next(&self, page: u32) {
+        self.lists.prefetch_next(page);
     }
 }

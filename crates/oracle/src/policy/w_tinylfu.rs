@@ -1,4 +1,4 @@
-//! W-TinyLFU: a window, a segmented main part, and a vote by frequency at the door between them.
+//! W-TinyLFU: a window, a segmented main part, and admission to the main part by frequency of use.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -72,7 +72,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Lets the window's oldest page into the main part, or not.
+    /// Moves the window's oldest page to the main part if it was used more often than the main part's victim; else
+    /// evicts it.
     fn leave_window(&mut self) {
         let lists = &mut self.lists;
         let Some(page) = lists.oldest(WINDOW) else {
@@ -94,7 +95,8 @@ impl WTinyLfu {
         lists.renew(PROBATION, page, lists.place(page));
     }
 
-    /// A page in probation was used: it is protected, and what was protected longest is not if they are too many.
+    /// Moves a used page from probation to the protected segment, and that segment's oldest page back if it is too
+    /// long.
     fn protect(&mut self, page: u32, place: Place) {
         let lists = &mut self.lists;
         lists.renew(PROTECTED, page, place);
@@ -120,7 +122,7 @@ impl Policy for WTinyLfu {
                 }
                 return false;
             }
-            // Window and protected pages stay where they are.
+            // Pages of the window and the protected segment stay in their lists.
             list => self.lists.renew(list, page, place),
         }
         true
@@ -131,13 +133,13 @@ impl Policy for WTinyLfu {
     }
 
     #[inline]
-    fn soon(&self, page: u32) {
-        self.lists.soon(page);
-        flat::soon(&self.uses, page);
+    fn prefetch(&self, page: u32) {
+        self.lists.prefetch(page);
+        flat::prefetch(&self.uses, page);
     }
 
     #[inline]
-    fn near(&self, page: u32) {
-        self.lists.near(page);
+    fn prefetch_next(&self, page: u32) {
+        self.lists.prefetch_next(page);
     }
 }

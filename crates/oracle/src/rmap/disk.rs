@@ -21,11 +21,12 @@ impl Disk {
         }
     }
 
-    /// Transfers `count` slots from `first` on, once the disk is free; returns when they are there.
+    /// Transfers `count` slots from `first` on, once the disk is free. Returns the time at which the transfer is
+    /// complete.
     ///
-    /// A transfer that follows the last one directly needs neither seek nor turn. Otherwise the seek grows with the square
-    /// root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994), and
-    /// the platter turns half round on average.
+    /// A transfer that follows the last one directly needs neither seek nor turn. Otherwise the seek grows with the
+    /// square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3),
+    /// 1994), and the platter turns half round on average.
     pub fn transfer(&mut self, now: u64, first: u32, count: u32) -> u64 {
         let p = &self.parameters;
         let start = now.max(self.free_at);

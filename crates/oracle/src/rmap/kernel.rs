@@ -14,9 +14,9 @@ pub(super) enum State {
     New,
     /// In memory and mapped.
     Mapped,
-    /// In memory, not mapped: read around a fault, or on its way out.
+    /// In memory, not mapped: read around a fault, or being evicted.
     Cached,
-    /// On the disk alone.
+    /// In swap only.
     Swapped,
 }
 
@@ -28,7 +28,7 @@ pub(super) trait Reclaim {
     /// A page that was in memory unmapped is mapped again.
     fn mapped_again(&mut self, page: u32);
 
-    /// Finds pages to go, about `batch`: appends them to `victims`. Returns how many pages were looked at.
+    /// Chooses about `batch` pages to evict and appends them to `victims`. Returns how many pages were scanned.
     ///
     /// `accessed` holds the accessed bit of every page, which scanning clears.
     fn scan(
@@ -54,7 +54,7 @@ pub(super) struct Memory {
     pub now: u64,
     pub faults: u64,
     pub written: u64,
-    /// Pages that reclaim looked at.
+    /// Pages scanned by reclaim.
     pub looked: u64,
 }
 
@@ -76,7 +76,7 @@ impl Memory {
         }
     }
 
-    /// One reference.
+    /// Processes one reference.
     pub fn touch(&mut self, page: u32, policy: &mut impl Reclaim) {
         self.now += self.parameters.touch;
         match self.state[at(page)] {
@@ -119,7 +119,7 @@ impl Memory {
         }
     }
 
-    /// Takes a free frame; reclaims some if there is none.
+    /// Allocates a frame; reclaims some if none is free.
     fn take_frame(&mut self, policy: &mut impl Reclaim) {
         while self.free == 0 {
             self.victims.clear();
@@ -136,7 +136,7 @@ impl Memory {
         self.free -= 1;
     }
 
-    /// Writes those victims that swap does not hold yet, in the order of their choice, and frees all.
+    /// Writes the victims without a copy in swap, in the order in which they were chosen, and frees all victims.
     fn evict(&mut self) {
         let first = crate::number::narrow(self.slots.len());
         for place in 0..self.victims.len() {
@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// Share of the pages in memory that are used more often than the median page.
+    /// Returns the share of the pages in memory that are used more often than the median page.
     pub fn often_used(&self, counts: &[u32]) -> f64 {
         let mut sorted = counts.to_vec();
         sorted.sort_unstable();

@@ -16,9 +16,9 @@ const MOST: u8 = 64;
 
 pub(super) struct Rmap {
     age: Vec<u8>,
-    /// Pages in the order in which they are looked at.
+    /// Active pages in scan order.
     active: VecDeque<u32>,
-    /// Pages whose age reached 0: used again before they go, they stay.
+    /// Pages whose age reached 0; those used again before eviction become active again.
     inactive: VecDeque<u32>,
     /// Which list a page is on: 0 none, 1 active, 2 inactive.
     list: Vec<u8>,

@@ -8,7 +8,7 @@ use super::kernel::{Reclaim, State};
 use crate::number::at;
 
 pub(super) struct VirtualScan {
-    /// Where the walk of the address space stands (mm->swap_address).
+    /// Position of the walk over the address space (mm->swap_address).
     address: u32,
     /// PG_referenced and PG_active.
     referenced: Vec<bool>,
@@ -17,7 +17,7 @@ pub(super) struct VirtualScan {
     active_list: VecDeque<u32>,
     active_count: u32,
     resident: u32,
-    /// Pages read around faults that nobody asked for yet: the first to go.
+    /// Pages read around faults and not used yet; evicted first.
     unasked: VecDeque<u32>,
 }
 
@@ -47,7 +47,7 @@ impl VirtualScan {
         }
     }
 
-    /// refill_inactive(): active pages that were not marked meanwhile are so no more.
+    /// refill_inactive(): active pages that were not marked since the last scan become inactive.
     fn refill(&mut self, count: u64) -> u64 {
         let mut looked = 0;
         for _ in 0..count {
@@ -119,7 +119,7 @@ impl Reclaim for VirtualScan {
             }
         }
         if victims.is_empty() {
-            // All are active: let go of some.
+            // All pages are active: deactivate some.
             looked += self.refill(u64::from(self.active_count));
         }
         self.resident -= crate::number::narrow(victims.len()).min(self.resident);

@@ -152,7 +152,8 @@ pub fn lackey(accesses: &[Access]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What DynamoRIO's tool view prints, with markers, a prefetch and the bytes of a long instruction between the accesses.
+/// What DynamoRIO's tool view prints, with markers, a prefetch and the bytes of a long instruction between the
+/// accesses.
 pub fn view(accesses: &[Access]) -> Vec<u8> {
     let mut text = String::from(
         "Output format:\n<--record#-> <--instr#->: <Wrkld.Tid> <record details>\n\

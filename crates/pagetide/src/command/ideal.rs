@@ -17,14 +17,27 @@ use crate::output::Output;
 /// Say how many faults an ideal policy would have, and textbook policies, with the same references and memory
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
-Files may hold one id a line, a trace of valgrind's lackey, libCacheSim's oracleGeneral, or what `pagetide references`
-writes; compressed by gzip, xz or zstd or not.
+Formats of files, told from their contents or named with --format; compressed by gzip, xz or zstd or not:
+  pagetide        what `pagetide references` writes
+  text            one id a line, decimal or with 0x
+  csv, csv:COLUMN a table with commas, semicolons, tabs or spaces; the column with the ids by name or number
+  lackey          valgrind --tool=lackey --trace-mem=yes
+  dynamorio       the view of drmemtrace, memtrace_simple, memtrace_x86
+  perf            perf script -F comm,tid,time,event,addr; perf mem report -D
+  damo            damo report access --raw_form: all pages of a region with accesses, once a snapshot
+  oracle-general, lcs, vscsi
+                  binary traces as libCacheSim reads them
+  msr             CSV of MSR Cambridge
+  twitter         CSV of Twitter's caches; a key is a page
+An id is a page. Addresses, and the block requests of vscsi and msr with their offset and size, become pages of
+4 KiB: a request of several pages is several references.
 
 Examples:
   pagetide ideal smooth-sin-random --memory 64M
   pagetide ideal 3f2a
   pagetide ideal trace.oracleGeneral.zst --pages 100000 --policy lru,s3-fifo,opt
   pagetide ideal trace.txt --curve
+  pagetide ideal requests.csv --format csv:lbn --pages 5000
   pagetide ideal trace.txt --pages 5000 --sweep small=0.01:0.5:50,ghost=0.5:2:4 --policy s3-fifo
   pagetide ideal --policies")]
 pub struct Args {
@@ -75,7 +88,7 @@ pub struct Args {
     policies: bool,
 }
 
-/// Answers.
+/// Runs `pagetide ideal`.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if args.policies {
         out.list(&policies(), "there are no policies")?;

@@ -1,7 +1,8 @@
-//! Bundles: as many sizes as a core's own caches have room for.
+//! Bundles: as many sizes as fit in a core's own caches.
 //!
-//! Times get new numbers, so that they fit in 15 bits. Owners say which leaf holds which, and leaves are asked in turn.
-//! Where exchanges are of so many leaves that taking the bundle apart is less work, that is done (`halving.rs`).
+//! Times are renumbered to fit in 15 bits. `Owners` tells which leaf holds which time, and exchanges go through the
+//! leaves one by one. If exchanges involve so many leaves that halving is less work, the bundle is halved
+//! (`halving.rs`).
 
 use std::collections::BTreeMap;
 
@@ -16,34 +17,34 @@ use crate::wide::{Plain, Registers, Wide};
 
 /// Most sizes of a bundle.
 pub(super) const SIZES: usize = 1 << 13;
-/// Most exchanges that leaves are asked for at a time: each may bring a time, and times start from 1.
+/// Most exchanges through leaves at a time: each may add a time, and times are numbered from 1.
 const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
-/// Most exchanges that the bundle is taken apart for at a time.
+/// Most exchanges for which a bundle is halved at a time.
 const HALVED: usize = 1 << 18;
-/// How many times a bundle that was taken apart is taken apart without asking leaves first.
+/// How many more times a bundle that was halved is halved without trying leaves first.
 const APART: u8 = 15;
 
-/// How many leaves may be asked before the bundle is taken apart instead.
+/// How many leaves may be visited before the bundle is halved instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// In any case.
+    /// Fixed number.
     pub first: usize,
-    /// More of them for each interval that is served.
+    /// Number added for each interval served.
     pub each: usize,
 }
 
 impl Patience {
-    /// Halving takes about as long for an interval as 10 leaves do.
+    /// Halving takes about as long for each interval as visiting 10 leaves.
     pub const USUAL: Self = Self {
         first: 1 << 12,
         each: 10,
     };
 }
 
-/// Makes exchanges among the sizes of bundles; its tables are used for one after the other.
+/// Performs exchanges among the sizes of bundles; its tables are reused from bundle to bundle.
 pub(super) struct Bundle {
     patience: Patience,
-    /// How many more times each bundle that was taken apart is taken apart at once, by its first size.
+    /// For each bundle, by its first size: how many more times it is halved without trying leaves first.
     apart: BTreeMap<usize, u8>,
     ranks: Ranks,
     owners: Owners,
@@ -68,7 +69,7 @@ impl Bundle {
         }
     }
 
-    /// Makes exchanges in order; all times are below `end`.
+    /// Performs exchanges in order; all times are below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let rest = self.apart.get(&sizes.first).copied().unwrap_or(0);
         let mut left = exchanges;
@@ -83,7 +84,7 @@ impl Bundle {
         if left.is_empty() {
             return;
         }
-        // What a string does seldom changes from one piece to the next.
+        // A string's behaviour seldom changes from one piece to the next.
         let rest = rest.checked_sub(1).unwrap_or(APART);
         self.apart.insert(sizes.first, rest);
         for some in left.chunks(HALVED) {
@@ -106,7 +107,7 @@ impl Bundle {
         self.ranks.each(|time| self.times.push(time));
     }
 
-    /// Makes exchanges as long as few leaves are asked, and returns how many it made.
+    /// Performs exchanges until too many leaves were visited, and returns how many it performed.
     fn ask_leaves(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) -> usize {
         self.number(sizes, exchanges, end);
         let Self {

@@ -7,19 +7,19 @@ use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Most exchanges that a group of few sizes within a group makes at a time.
+/// Most exchanges at a time of a small group within a group.
 const EXCHANGES: usize = 1 << 20;
 
-/// Consecutive sizes: when the token that each has more than the one before became free, and how many intervals each is
-/// the first to serve.
+/// Consecutive sizes. For each: when the one token that it has more than the size before became free, and how many
+/// intervals it is the first to serve.
 pub(super) struct Sizes<'a> {
-    /// How many sizes are smaller than these.
+    /// Number of sizes smaller than these.
     pub first: usize,
     pub free: &'a mut [u32],
     pub hits: &'a mut [u32],
 }
 
-/// Makes exchanges among any number of sizes.
+/// Performs exchanges among any number of sizes.
 pub(super) struct Group {
     bundle: Bundle,
     /// Most sizes of a bundle, and most parts of a group.
@@ -32,7 +32,7 @@ impl Group {
         Self::of(bundle::SIZES, owners::PARTS, Patience::USUAL)
     }
 
-    /// One whose bundles have at most `most` sizes, and whose groups have at most `parts` parts.
+    /// Creates a solver whose bundles have at most `most` sizes, and whose groups have at most `parts` parts.
     pub fn of(most: usize, parts: usize, patience: Patience) -> Self {
         Self {
             bundle: Bundle::new(patience),
@@ -41,7 +41,7 @@ impl Group {
         }
     }
 
-    /// Makes exchanges in order; all times are below `end`.
+    /// Performs exchanges in order; all times are below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let count = sizes.free.len();
         if count <= self.most {
@@ -69,7 +69,7 @@ impl Group {
         }
     }
 
-    /// [`solve`](Self::solve) with new numbers for times, so that there are no more than are needed.
+    /// [`solve`](Self::solve) after renumbering the times without gaps.
     fn solve_anew(&mut self, sizes: &mut Sizes<'_>, exchanges: &mut [Exchange], end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);
@@ -135,7 +135,7 @@ fn list<R: Registers>(
 ) {
     for (place, &exchange) in exchanges.iter().enumerate() {
         if let Some(later) = exchanges.get(place + AHEAD) {
-            owners.soon(later.taken);
+            owners.prefetch(later.taken);
         }
         let tell = |part: u8, own| lists[usize::from(part)].push(own);
         owners.exchange(exchange, registers, tell);

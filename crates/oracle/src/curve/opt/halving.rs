@@ -1,23 +1,23 @@
-//! Taking a bundle apart: the distances of all intervals by halving the sizes.
+//! Finds the distances of all intervals of a bundle by halving its range of sizes recursively.
 //!
-//! What a bundle takes part in is laid out along the times that it ever holds. A time comes as the end of an interval that
-//! one of its sizes serves, or from a smaller size, or was there at first. It goes as the beginning of an interval that
-//! it serves, or to a larger size, or is there at last. What came from a smaller size and goes to a larger one is a token
-//! more in between: the slack. Times that are there at last count as beginnings of intervals that end after all others,
-//! in this order: each is served by the size that holds it.
+//! The events of a bundle are ordered along the times that it ever holds. A bundle gets a time as the end of an
+//! interval that one of its sizes serves, or from a smaller size, or holds it at the start. It gives a time up as the
+//! beginning of an interval that it serves, or to a larger size, or holds it at the end. A time that comes from a
+//! smaller size and goes to a larger one is one more token in between: the slack. Times held at the end count as
+//! beginnings of intervals that end after all others, in this order: each is served by the size that holds it.
 //!
-//! So all there is to find are distances. Which intervals does the middle size serve? They need at most that much, and the
-//! others more. The halves are solved apart: the lower without the others, the upper with the slack that the lower leaves.
-//! Both keep only the points where one of their own intervals begins or ends, with the least slack in between. Intervals
-//! are served in order of their ends, each by the token that became free last before its beginning; where slack goes, the
-//! latest tokens do. This stays optimal with tokens that vary over time, and serves the same intervals as all sizes
-//! together would.
+//! So only distances have to be found. Which intervals does the middle size serve? They need at most that much, and the
+//! others more. The halves are solved separately: the lower without those others, the upper with the slack that the
+//! lower leaves. Both keep only the points where one of their own intervals begins or ends, with the least slack in
+//! between. Intervals are served in order of their ends, each by the token that became free last before its beginning;
+//! where slack goes, the latest tokens do. This stays optimal with tokens that vary over time, and serves the same
+//! intervals as all sizes together would.
 //!
-//! An interval needs one token. So slack matters only as far as it grows by one where an interval begins and falls by one
-//! where an interval ends: what exceeds that is cut, and changes nothing. Then each event brings a token or none, which is
-//! a bit. All bits are there from the start, since an interval only asks for tokens from before its beginning. What ends
-//! takes the latest one up to its beginning and is served by the lower half; where there is none, it takes the latest one
-//! up to now, and is left to the upper half.
+//! An interval needs one token. So slack matters only as far as it grows by one where an interval begins and falls by
+//! one where an interval ends: what exceeds that is cut, and changes nothing. Then each event brings a token or none,
+//! which is a bit. All bits are there from the start, since an interval only asks for tokens from before its beginning.
+//! What ends takes the latest one up to its beginning and is served by the lower half; where there is none, it takes
+//! the latest one up to now, and is left to the upper half.
 
 use super::group::Sizes;
 use super::leaf::{self, Leaf};
@@ -25,17 +25,17 @@ use crate::number::{at, low15, narrow};
 use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Marks a time that is there at first; the lower bits say which size holds it. Numbers below it mark the end of an
-/// interval and are the place of its beginning.
+/// Code of a time held at the start, plus the size that holds it. Codes below it are ends of intervals: the index of
+/// the event at which the interval begins.
 pub(super) const FIRST: u32 = 1 << 30;
-/// Marks a time that is there at last, which the lower bits say. What is below it frees a token, the rest needs one.
+/// Code of a time held at the end, plus that time. Events with codes below it free a token, the others need one.
 pub(super) const LAST: u32 = 1 << 31;
-/// Marks the beginning of an interval.
+/// Code of the beginning of an interval.
 pub(super) const BEGIN: u32 = u32::MAX;
-/// Events whose tokens are a word.
+/// Events for each word of a bitmap.
 const WORD: usize = 64;
 
-/// What happens at a point.
+/// A decoded event.
 enum Event {
     Begin,
     End(u32),
@@ -55,32 +55,32 @@ impl Event {
     }
 }
 
-/// Sizes from `low` on and below `high`, with what happens to them.
+/// The sizes `low..high` with their events.
 pub(super) struct Part {
     low: u32,
     high: u32,
     events: Vec<u32>,
-    /// Tokens that smaller sizes leave, as far as they can matter: before the first event, and after each.
+    /// Tokens left by smaller sizes, as many as can be used: before the first event, and after each.
     ///
-    /// What begins needs at most one token more, and what ends leaves at most one. So this grows by at most one where a
-    /// token is needed, falls by at most one where one becomes free, and does nothing else.
+    /// An event that begins an interval needs at most one more token, one that ends an interval frees at most one. So
+    /// the slack grows by at most one where a token is needed, falls by at most one where one is freed, and else stays.
     slack: Vec<u32>,
-    /// Events that free a token, a bit for each.
+    /// A bit for each event: set if it frees a token.
     frees: Vec<u64>,
-    /// Events with which a token comes to be there: those that need one where the slack grows, and those that free one
-    /// where it does not fall. What is not served gives that up, or what came last.
+    /// A bit for each event: set if a token becomes available with it, because the slack grows or because the event
+    /// frees a token and the slack does not fall. An event that is not served gives up the latest of these tokens.
     gains: Vec<u64>,
-    /// Times that are there at last.
+    /// A bit for each event: set if it is a time held at the end.
     lasts: Vec<u64>,
 }
 
-/// One half of a part while it is taken apart.
+/// One half of a part, under construction.
 pub(super) struct Half {
     events: Vec<u32>,
     slack: Vec<u32>,
-    /// Events so far; there is room for one more behind them.
+    /// Events so far; the table has space for one more.
     pub length: usize,
-    /// Slack after the newest event: the least so far, and no more than could be used.
+    /// Smallest slack since the newest event, at most what can be used.
     least: u32,
 }
 
@@ -94,7 +94,7 @@ impl Half {
         }
     }
 
-    /// Takes an event, or leaves it to be overwritten by the next: a branch would take longer.
+    /// Appends an event if `really`; otherwise the next event overwrites it. This avoids a branch.
     #[inline]
     pub fn take(&mut self, code: u32, really: bool) {
         self.events[self.length] = code;
@@ -102,7 +102,7 @@ impl Half {
         self.least += u32::from(really && code >= LAST);
     }
 
-    /// Notes the slack at a time after the newest event.
+    /// Records the slack at a time after the newest event.
     #[inline]
     pub fn note(&mut self, slack: u32) {
         self.least = self.least.min(slack);
@@ -142,13 +142,13 @@ impl Half {
 }
 
 impl Part {
-    /// What happens, with the slack behind it.
+    /// Returns the events in order, each with the slack after it.
     fn happenings(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
         let slack = self.slack[1..].iter().copied();
         self.events.iter().copied().zip(slack).enumerate()
     }
 
-    /// The events that were served, and those that were not.
+    /// Splits the events into those that were served and those that were not.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -157,7 +157,7 @@ impl Part {
     fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
         let mut lower = Half::new(count);
         let mut upper = Half::new(self.events.len() - count);
-        // Tokens of the lower half's own that nothing uses.
+        // Unused tokens of the lower half itself.
         let mut idle = 0_u32;
         for (event, &slack) in self.slack[1..].iter().enumerate() {
             let (code, is_lower) = (self.events[event], served[event]);
@@ -179,7 +179,7 @@ impl Part {
         )
     }
 
-    /// There is one size, which serves them all.
+    /// Solves a part of one size, which serves all its intervals.
     fn find_one(&self, sizes: &mut Sizes<'_>) {
         let low = at(self.low);
         for &code in &self.events {
@@ -191,12 +191,12 @@ impl Part {
         }
     }
 
-    /// Whether its sizes and events fit in a leaf.
+    /// Returns true if the sizes and events fit in a leaf.
     fn is_leaf(&self) -> bool {
         at(self.high - self.low) <= leaf::SIZES && self.events.len() < leaf::NONE as usize - 1
     }
 
-    /// Finds the size that serves each interval by asking all of them.
+    /// Finds the size that serves each interval by searching all sizes.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -205,9 +205,9 @@ impl Part {
     fn find_all<R: Registers>(&self, sizes: &mut Sizes<'_>, registers: R) {
         let low = at(self.low);
         let mut leaf = Leaf::EMPTY;
-        // No token of the leaf became free later.
+        // The latest time at which a token of the leaf became free, or later.
         let mut newest = 0;
-        // When the tokens of the slack came: the last goes first.
+        // When each token of the slack came; the last one is given up first.
         let mut below = Vec::new();
         for (event, (code, slack)) in self.happenings() {
             let now = low15(event + 1);
@@ -229,7 +229,7 @@ impl Part {
             } else if at(slack) < below.len()
                 && let Some(time) = below.pop()
             {
-                // The latest goes. Where that is one of the leaf's, it has the slack's for it.
+                // The latest token is given up. If it belongs to the leaf, the leaf gets the slack's token instead.
                 let kept = time < newest && leaf.pass(time, leaf::NONE - 1, registers).is_some();
                 newest = if kept { newest } else { newest.min(time) };
             }
@@ -244,7 +244,7 @@ impl Part {
     }
 }
 
-/// Takes parts apart; its tables are used for one after the other.
+/// Solver of parts; its tables are reused from part to part.
 #[derive(Default)]
 pub(super) struct Halving {
     tokens: Tokens,
@@ -253,7 +253,7 @@ pub(super) struct Halving {
 }
 
 impl Halving {
-    /// Counts each interval at its distance, and finds the time that each size holds at last.
+    /// Counts each interval at its distance, and finds the time that each size holds at the end.
     pub fn solve(&mut self, whole: Part, sizes: &mut Sizes<'_>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Wide::at_hand() {
@@ -291,7 +291,7 @@ impl Halving {
         }
     }
 
-    /// Finds which events are of sizes below `middle`, and how many.
+    /// Finds which events belong to sizes below `middle`, and returns their number.
     #[expect(
         clippy::needless_bitwise_bool,
         reason = "a branch that goes either way takes longer than both ways"
@@ -306,9 +306,9 @@ impl Halving {
         let events = part.events.len();
         let mut count = 0;
         served.clear();
-        // One more, to be written to where a branch would take longer.
+        // One entry more than events, as a target for writes that avoid a branch.
         served.resize(events + 1, false);
-        // Tokens still to come are later than what is asked for.
+        // All tokens are set from the start: later ones are never found, since searches end at `until`.
         tokens.load(&part.gains);
         let mut earliest = tokens.first(0).unwrap_or(u32::MAX);
         for (word, &frees) in (0..).zip(&part.frees) {
@@ -337,7 +337,7 @@ impl Halving {
     }
 }
 
-/// Takes the latest token up to `until`, or none where not `really`, and keeps which one is the earliest.
+/// Removes the latest token at or before `until` if `really`, and updates `earliest`.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -350,7 +350,7 @@ fn take_latest(tokens: &mut Tokens, earliest: &mut u32, until: u32, really: bool
     }
 }
 
-/// The places of bits.
+/// Returns the indices of the bits that are set.
 #[inline]
 fn bits(words: &[u64]) -> impl Iterator<Item = u32> {
     (0..).zip(words).flat_map(|(word, &bits)| {

@@ -1,29 +1,29 @@
-//! What a bundle takes part in, along time: the whole that is taken apart.
+//! Orders the events of a bundle along time: the part that is then halved.
 
 use super::halving::{BEGIN, FIRST, Half, LAST, Part};
 use super::owners::Exchange;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
-/// How each time comes and goes, a bit for each.
+/// Bitmaps over times that tell how a bundle gets and gives up each time.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Times that come from smaller sizes, and that go to larger ones.
+    /// Times that come from smaller sizes, and times that go to larger sizes.
     came: Vec<u64>,
     went: Vec<u64>,
-    /// Times that are there at first, and which size holds each, in order of time.
+    /// Times held at the start, and which size holds each, in order of time.
     held: Ranks,
     holders: Vec<u32>,
     /// Times at which intervals end, and when each of these began, in order of the ends.
     ended: Vec<u64>,
     begins: Vec<u32>,
-    /// Times at which intervals begin, and the places of these events.
+    /// Times at which intervals begin, and the indices of these events.
     begun: Ranks,
     places: Vec<u32>,
 }
 
 impl Layout {
-    /// Lays out what happens to sizes that hold the times `free` at first; all times are below `end`.
+    /// Returns the events of sizes that hold the times `free` at the start; all times are below `end`.
     pub fn part(&mut self, free: &[u32], exchanges: &[Exchange], end: usize) -> Part {
         let words = end / 64 + 1;
         for bits in [&mut self.came, &mut self.went, &mut self.ended] {
@@ -56,7 +56,7 @@ impl Layout {
             .finish(0, narrow(free.len()))
     }
 
-    /// Goes through time.
+    /// Creates the events in order of time.
     fn sweep(&mut self, events: usize) -> Half {
         let mut part = Half::new(events);
         let mut holders = self.holders.iter();
@@ -67,7 +67,7 @@ impl Layout {
             let (came, went) = (self.came[word], self.went[word]);
             let (held, begun) = (self.held.words()[word], self.begun.words()[word]);
             let comes = held | self.ended[word];
-            // What is there and never goes stays to the last.
+            // A time that never goes to a larger size is held to the end.
             let goes = begun | ((came | comes) & !went);
             let mut left = comes | goes | (came ^ went);
             while left != 0 {

@@ -1,19 +1,18 @@
-//! The sizes of a leaf, through which a time passes all at once.
+//! A leaf: 64 sizes, through which a time is passed in one step with wide registers.
 //!
-//! Each size that is asked in turn keeps the earlier of its own time and the one carried on to it, if its own is early
-//! enough. So what is carried on is the latest of those before, which is known everywhere after a few steps of a prefix
-//! maximum.
+//! Each size in turn keeps the earlier of its own time and the time carried to it, if its own is early enough. So the
+//! time carried on is the latest of those before, which a prefix maximum computes for all sizes in a few steps.
 
 use crate::wide::Registers;
 
 /// Sizes of a leaf.
 pub(super) const SIZES: usize = 64;
-/// Stands for a token that is not there: it is later than any that are asked for.
+/// No token: later than any time that is searched for.
 pub(super) const NONE: i16 = i16::MAX;
-/// Sizes that are looked at together.
+/// Sizes in one register.
 const LANES: usize = 16;
 
-/// When the token that each size has more than the one before it became free; times count from 1.
+/// For each size, when the one token that it has more than the size before became free; times count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(32))]
 pub(super) struct Leaf(pub [i16; SIZES]);
@@ -21,7 +20,8 @@ pub(super) struct Leaf(pub [i16; SIZES]);
 impl Leaf {
     pub const EMPTY: Self = Self([NONE; SIZES]);
 
-    /// Takes the latest token up to `until` and gives `given` for it, 0 for nothing; returns the first size to change.
+    /// Replaces the latest token at or before `until` by `given`, or by none if that is 0. Returns the first size that
+    /// changed.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -44,7 +44,7 @@ impl Leaf {
         first
     }
 
-    /// Serves an interval that began at `until` and ends now, by the first size that can, which is returned.
+    /// Serves an interval from `until` to `now` with the first size that can, and returns that size.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"

@@ -4,7 +4,7 @@ use crate::flat;
 use crate::number::{at, narrow};
 use crate::wide::Registers;
 
-/// Stands for a time that no part holds.
+/// Owner of a time that no part holds.
 const NOBODY: u8 = u8::MAX;
 /// Most parts of a group.
 pub(super) const PARTS: usize = NOBODY as usize;
@@ -13,10 +13,10 @@ const LINE: usize = 64;
 /// Levels that times below 2^32 can need.
 const LEVELS: usize = 6;
 
-/// Some sizes give up the time `taken` and get the time `given`.
+/// An exchange: some sizes give up the time `taken` and get the time `given`.
 ///
-/// Where `given` is later, it is the present: an interval is served that no smaller size could serve. Else it is what
-/// smaller sizes gave up.
+/// If `given` is later, it is the current time: an interval is served that no smaller size could serve. Otherwise it is
+/// the time that smaller sizes gave up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange {
     pub given: u32,
@@ -30,7 +30,7 @@ struct Line([u8; LINE]);
 impl Line {
     const EMPTY: Self = Self([NOBODY; LINE]);
 
-    /// A bit for each entry that is less than `most`, which is not 0.
+    /// Returns a bit for each entry that is less than `most`, which must not be 0.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -43,7 +43,8 @@ impl Line {
                 __m256i, _mm256_cmpeq_epi8, _mm256_load_si256, _mm256_min_epu8,
                 _mm256_movemask_epi8, _mm256_set1_epi8,
             };
-            // SAFETY: the processor has AVX2, as the caller proved; a line has 64 bytes and begins at a multiple of them.
+            // SAFETY: the processor has AVX2, as the caller proved; a line has 64 bytes and begins at a multiple of
+            // them.
             return unsafe {
                 let most = _mm256_set1_epi8((most - 1).cast_signed());
                 let place: *const __m256i = self.0.as_ptr().cast();
@@ -58,7 +59,7 @@ impl Line {
         self.0.iter().rev().fold(0, bit)
     }
 
-    /// The least entry beside the one at `place`.
+    /// Returns the least entry other than the one at `place`.
     #[inline(always)]
     fn least_but(&self, place: usize) -> u8 {
         const OUT: [u8; 2 * LINE - 1] = {
@@ -78,12 +79,12 @@ pub(super) struct Owners {
     levels: [Vec<Line>; LEVELS],
     /// Levels in use.
     used: usize,
-    /// Times that pass to a later part in an exchange, with that part.
+    /// Times that move to a later part in the current exchange, with that part.
     passed: Vec<(u32, u8)>,
 }
 
 impl Owners {
-    /// Makes room for `times` times, which nobody holds.
+    /// Allocates entries for `times` times, which no part holds yet.
     pub fn reset(&mut self, times: usize) {
         let mut lines = times.div_ceil(LINE).max(1);
         self.used = 0;
@@ -98,13 +99,13 @@ impl Owners {
         }
     }
 
-    /// Says who holds a time before the first exchange.
+    /// Sets which part holds a time before the first exchange.
     #[inline]
     pub fn put(&mut self, time: u32, part: u8) {
         self.levels[0][at(time) / LINE].0[at(time) % LINE] = part;
     }
 
-    /// Derives the minima from what was put.
+    /// Computes the minima from the entries.
     pub fn complete(&mut self) {
         for upper in 1..self.used {
             let (below, above) = self.levels.split_at_mut(upper);
@@ -115,16 +116,16 @@ impl Owners {
         }
     }
 
-    /// Hints that this time is taken soon.
+    /// Prefetches the entry of this time.
     #[inline]
-    pub fn soon(&self, time: u32) {
-        flat::soon(&self.levels[0], time / narrow(LINE));
+    pub fn prefetch(&self, time: u32) {
+        flat::prefetch(&self.levels[0], time / narrow(LINE));
     }
 
-    /// Makes an exchange and tells of each part's own one, the last part first.
+    /// Performs an exchange and calls back with the exchange of each part, the last part first.
     ///
-    /// Of each part that is asked in turn, the latest time up to `taken` is used up, if it is later than what the parts
-    /// before it gave up. Backwards in time, these are the times whose part comes before those of all later ones.
+    /// Each part in turn gives up its latest time at or before `taken`, if that is later than what the parts before
+    /// gave up. Backwards in time, these are the times whose part comes before the parts of all later times.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -152,7 +153,7 @@ impl Owners {
             taken = earlier;
         }
         tell(part, Exchange { given, taken });
-        // A line that was just written to is slow to be read in one piece: what was found is noted at the end.
+        // Reading a line with a wide load just after writing an entry is slow, so all writes come at the end.
         self.raise(taken, next);
         while let Some((time, part)) = self.passed.pop() {
             self.raise(time, part);
@@ -165,7 +166,7 @@ impl Owners {
         self.levels[0][at(time) / LINE].0[at(time) % LINE]
     }
 
-    /// The latest time before `time` that is held by a part before `part`.
+    /// Returns the latest time before `time` that is held by a part before `part`.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -192,7 +193,7 @@ impl Owners {
         None
     }
 
-    /// Notes that a time passes to this part from a later one, or from nobody.
+    /// Records that a time moves to this part from a later one, or from none.
     #[inline]
     fn lower(&mut self, time: u32, part: u8) {
         let mut place = at(time);
@@ -206,7 +207,7 @@ impl Owners {
         }
     }
 
-    /// Notes that a time passes from a part to a later one, or to nobody.
+    /// Records that a time moves from a part to a later one, or to none.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -221,7 +222,7 @@ impl Owners {
             let own = place % LINE;
             place /= LINE;
             let old = line.0[own];
-            // Where the line has others that are as low, its minimum stays.
+            // If the line has another entry as low, its minimum stays.
             if upper == self.used || above[0][place / LINE].0[place % LINE] < old {
                 line.0[own] = new;
                 return;
@@ -241,7 +242,7 @@ mod tests {
     use super::*;
     use crate::wide::{Plain, Wide};
 
-    /// What each part holds, as a plain list.
+    /// The times that each part holds, as a plain list.
     fn slow(parts: &mut [Vec<u32>], exchange: Exchange) -> Vec<(usize, u32, u32)> {
         let Exchange { mut given, taken } = exchange;
         let mut told = Vec::new();
@@ -289,7 +290,7 @@ mod tests {
                 let Some(taken) = held.filter(|time| *time <= asked).max() else {
                     continue;
                 };
-                // One in four comes from elsewhere: a time that nobody holds.
+                // One in four is a time that no part holds.
                 let other = rng.below_u32(taken + 1);
                 let known = parts.iter().flatten().any(|time| *time == other);
                 let given = if now % 4 == 0 && !known { other } else { now };

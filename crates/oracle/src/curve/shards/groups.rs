@@ -1,8 +1,8 @@
 //! Distances within a sample, and within it without each of its groups, all in one pass.
 //!
-//! Without a group a distance is less by that group's pages that were used since. So the last uses of each group are bits
-//! of its own on one axis of time, and a question counts them for every group: ten passes would ask ten times. The axis
-//! is closed up when it is full (see `lru.rs`).
+//! Without a group a distance is less by that group's pages that were used since. So the last uses of each group are
+//! bits of its own on one axis of time, and a question counts them for every group: ten passes would ask ten times. The
+//! axis is closed up when it is full (see `lru.rs`).
 
 use super::GROUPS;
 use crate::curve::ranks::Ranks;
@@ -11,7 +11,7 @@ use crate::number::{at, narrow};
 /// Children of a node.
 const FAN: usize = 32;
 /// Times on the axis for each page.
-const ROOM: usize = 4;
+const SLOTS_PER_PAGE: usize = 4;
 /// Times in a word.
 const WORD: usize = 64;
 
@@ -31,7 +31,7 @@ pub(super) struct Groups {
     members: Vec<u8>,
     /// A bit for each last use, of each group apart.
     live: Vec<[u64; GROUPS]>,
-    /// From words upwards.
+    /// Levels of sums, from words upwards.
     levels: Vec<Vec<Node>>,
     /// Pages used so far.
     count: Each,
@@ -40,9 +40,9 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Pages belong to these groups, whose numbers are below [`GROUPS`].
+    /// Creates the table for pages of these groups, whose numbers must be below [`GROUPS`].
     pub fn new(groups: Vec<u8>) -> Self {
-        let words = (groups.len() * ROOM).div_ceil(WORD).max(2);
+        let words = (groups.len() * SLOTS_PER_PAGE).div_ceil(WORD).max(2);
         let mut levels = Vec::new();
         let mut nodes = words;
         while nodes > 1 {
@@ -59,8 +59,8 @@ impl Groups {
         }
     }
 
-    /// Hands on, for each reference whose page was used before, the pages of each group that were used since, itself
-    /// included, and its own group.
+    /// Calls `take` for each reference whose page was used before, with the number of pages of each group used since,
+    /// itself included, and the page's own group.
     pub fn run(&mut self, references: &[u32], take: impl FnMut(Each, usize)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
@@ -105,7 +105,7 @@ impl Groups {
         }
     }
 
-    /// Each group's last uses from a time on.
+    /// Returns the number of each group's last uses from a time on.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -146,7 +146,7 @@ impl Groups {
         }
     }
 
-    /// Time reaches a word: what lies before it is known.
+    /// Called when time reaches a new word: computes the sums before it.
     fn enter(&mut self, word: usize) {
         let mut before = self.count;
         for (number, level) in self.levels.iter_mut().enumerate().rev() {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn pages_since_the_last_use_are_those_of_a_plain_list() {
         let mut rng = Rng::new(6);
-        // One page, few, and more than two levels have room for.
+        // One page, few pages, and more than two levels can hold.
         for (pages, length) in [(1, 2000), (7, 3000), (300, 6000), (20_000, 90_000)] {
             let groups: Vec<u8> = (0..pages)
                 .map(|page: u32| u8::try_from(at(page * 7 % 31) % GROUPS).unwrap())
