@@ -45,9 +45,8 @@ fn a_store_and_a_table_may_have_names_that_are_no_text_and_a_cache_is_refused() 
     let mut import = own(&["import", "csv"]);
     import.push(file);
     lab.ends(0, import);
-    let (out, _) = lab.ends(0, own(&["list", "records", "--json"]));
-    assert_eq!(out.matches("\"digest\"").count(), 12, "{out}");
-    lab.ends(0, own(&["store", "verify"]));
+    let (out, _) = lab.ends(0, own(&["store", "verify"]));
+    assert!(out.contains("12 records are whole"), "{out}");
     lab.ends(0, own(&["store", "rebuild"]));
     let note = fs::read_to_string(lab.folder().join(store).join("campaigns/t.json")).unwrap();
     // As it can be typed again.

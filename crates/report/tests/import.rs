@@ -292,16 +292,13 @@ fn a_table_is_read_in_proportion_to_its_size_and_refused_beyond_its_limits() {
     // Were each metric looked for among all of its record, it would take 10,000,000,000 steps.
     let batch = read(&|n| format!("a,b,m{n},1,1\n"), 100_000).unwrap();
     assert_eq!(batch.records[0].results.metrics.len(), 100_000);
-    let mut batch = read(&|n| format!("s{n},b,m,1,1\n"), 100_000).unwrap();
+    let mut batch = read(&|n| format!("s{n},b,m,1,1\n"), 20_000).unwrap();
     let note = pagetide_report::import::note("x", 1, &mut batch, Claims::default()).unwrap();
-    assert_eq!(note.cells.len(), 100_000);
-    let mut batch = read(&|n| format!("a,v{n},m,1,1\n"), 100_000).unwrap();
+    assert_eq!(note.cells.len(), 20_000);
+    let mut batch = read(&|n| format!("a,v{n},m,1,1\n"), 1_001).unwrap();
     let said = pagetide_report::import::note("x", 1, &mut batch, Claims::default());
     let said = said.unwrap_err().to_string();
     assert!(said.contains("more than 1000 variants"), "{said}");
-    let said = read(&|n| format!("a,b,m,1,{n}\n"), csv::MOST_TRIALS + 1);
-    let said = said.unwrap_err().to_string();
-    assert!(said.contains("more than 200000 trials"), "{said}");
 }
 
 #[test]

@@ -98,6 +98,16 @@ pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
 
 /// Reads CSV; `path` is named in errors. Pairs are made by the column `pair`, or by seed.
 pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch, ImportError> {
+    read_within(MOST_TRIALS, path, reader, pair)
+}
+
+/// The same with at most so many trials.
+fn read_within(
+    most: usize,
+    path: &Path,
+    reader: impl Read,
+    pair: Option<&str>,
+) -> Result<Batch, ImportError> {
     let no_csv = |error: csv::Error| ImportError::NoCsv {
         path: path.to_owned(),
         why: error.to_string(),
@@ -148,6 +158,12 @@ pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch,
             });
         }
         table.take(&line)?;
+        if table.records.len() > most {
+            return Err(ImportError::TooMany {
+                what: "trials",
+                most,
+            });
+        }
     }
     if table.records.is_empty() {
         return Err(ImportError::Nothing {
@@ -263,12 +279,6 @@ impl Table {
         if let Some(&index) = self.known.get(&key) {
             return Ok(index);
         }
-        if self.records.len() == MOST_TRIALS {
-            return Err(ImportError::TooMany {
-                what: "trials",
-                most: MOST_TRIALS,
-            });
-        }
         let seed = if line.cells.contains_key("seed") {
             line.get("seed").parse().map_err(|_| {
                 line.bad(
@@ -373,4 +383,20 @@ fn unit(line: &Line) -> Result<(Unit, f64), ImportError> {
             ));
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_trials_than_there_is_room_for_are_refused() {
+        let read = |most| {
+            let text = "scenario,variant,metric,value,seed\na,b,m,1,1\na,b,n,1,1\na,b,m,1,2\n";
+            read_within(most, Path::new("x.csv"), text.as_bytes(), None)
+        };
+        assert_eq!(read(2).unwrap().records.len(), 2);
+        let said = read(1).unwrap_err().to_string();
+        assert!(said.contains("more than 1 trials"), "{said}");
+    }
 }
