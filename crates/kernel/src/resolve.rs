@@ -88,6 +88,30 @@ impl Cache {
         }
     }
 
+    /// Resolves several references: the kernels that were found, and the references without a kernel, each with the reason. Ends
+    /// when the cache's [`Stop`](crate::Stop) is set.
+    pub fn resolve_all(
+        &self,
+        references: Vec<KernelRef>,
+        freshness: Freshness,
+        watch: &mut Watch,
+    ) -> (Vec<Kernel>, Vec<(KernelRef, KernelError)>) {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for reference in references {
+            match self.resolve(&reference, freshness, watch) {
+                Ok(kernel) => found.push(kernel),
+                Err(why) => {
+                    let is_stopped = matches!(why, KernelError::Stopped);
+                    missing.push((reference, why));
+                    if is_stopped {
+                        break;
+                    }
+                }
+            }
+        }
+        (found, missing)
+    }
+
     /// The kernel that a reference is pinned to, if both exist. Its files are not verified.
     pub fn pinned(&self, reference: &KernelRef) -> Option<Kernel> {
         let pin = self.pins().get(&reference.to_string())?;

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::common::rot::Random;
+use crate::common::rot::{Random, kernel_files};
 use crate::common::{Lab, TINY, wait_until};
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,26 +23,7 @@ const SOURCES: u64 = 3;
 /// The patch whose kernel is built.
 const PATCH: &str = include_str!("../../../patches/used-once-2008.patch");
 /// What the trials of a test do not need of pagetide's own configuration: a build without it is as small as can be.
-const SMALLER: &str = "# CONFIG_EXT4_FS is not set\n# CONFIG_BLK_DEV_NBD is not set\n# CONFIG_FTRACE is not set\n\
-                       # CONFIG_ENABLE_DEFAULT_TRACERS is not set\n# CONFIG_DEBUG_FS is not set\n";
-
-fn command<'a>(store: &'a str, cache: &'a str) -> Vec<&'a str> {
-    let own = [
-        "run",
-        "random",
-        "--seeds",
-        "1",
-        "--patch",
-        "my.patch",
-        "--config",
-        "my.config",
-        "--store",
-        store,
-        "--cache",
-        cache,
-    ];
-    [&own, &TINY[..]].concat()
-}
+const SMALLER: &str = "# CONFIG_EXT4_FS is not set\n# CONFIG_BLK_DEV_NBD is not set\n";
 
 /// Digests of a store's records by variant; all of them are valid.
 fn digests(lab: &Lab, store: &str) -> BTreeMap<String, String> {
@@ -88,7 +69,7 @@ fn phase(cache: &Path) -> &'static str {
                     Ok(_) => "unpacking",
                 }
             }
-            _ => "fetching lists",
+            _ => "before there is a source",
         };
     };
     assert!(source.is_dir());
@@ -100,85 +81,211 @@ fn phase(cache: &Path) -> &'static str {
     }
 }
 
-/// A real kernel is built again and again: with ccache some 2 minutes for each run that comes through, and 30 s for each interruption.
+/// A command that is interrupted again and again, and where.
+struct Trouble<'a> {
+    lab: &'a Lab,
+    /// The words of the command, without its store.
+    words: Vec<String>,
+    /// The latest moment of an interruption.
+    latest: Duration,
+    /// What is removed from the cache after so many runs came through, so that the next run makes it again.
+    removed: &'a dyn Fn(u64) -> Vec<&'static str>,
+}
+
+impl Trouble<'_> {
+    fn command(&self, store: &str, cache: &Path) -> Vec<String> {
+        let places = ["--store", store, "--cache", &cache.display().to_string()].map(str::to_owned);
+        [&self.words, &places[..]].concat()
+    }
+
+    /// Lets it come to its end; gives the digests of its records.
+    fn finished(&self, store: &str, cache: &Path) -> BTreeMap<String, String> {
+        let output = self
+            .lab
+            .pagetide(self.command(store, cache))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
+        digests(self.lab, store)
+    }
+
+    /// Interrupts it so many times; gives the digests of all runs that came through, the last of which nobody interrupts.
+    fn interrupted(&self, kills: u64) -> Vec<BTreeMap<String, String>> {
+        let cache = self.lab.cache();
+        let mut random = Random::new(3);
+        let (mut round, mut killed, mut whole) = (0_u64, 0, 0);
+        let mut phases: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut ends = Vec::new();
+        while killed < kills {
+            round += 1;
+            let store = format!("store-{whole}");
+            let mut child = self.lab.start(self.command(&store, cache));
+            let latest = u64::try_from(self.latest.as_millis()).unwrap();
+            let moment = Duration::from_millis(random.below(latest));
+            let began = Instant::now();
+            while began.elapsed() < moment && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let was = phase(cache);
+            let signals = [Signal::TERM, Signal::KILL, Signal::INT];
+            let signal = signals[usize::try_from(round % 3).unwrap()];
+            let is_killed = child.try_wait().unwrap().is_none();
+            if is_killed {
+                kill_process(Pid::from_child(&child), signal).unwrap();
+                killed += 1;
+                *phases.entry(was).or_default() += 1;
+            }
+            let status = child.wait().unwrap();
+            let mut said = String::new();
+            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+            wait_until("the end of all that was started", SOON, || {
+                at_work_for(cache).is_empty()
+            });
+            println!("round {round}: {was}, {signal:?}, {status}");
+            if is_killed && !matches!(status.code(), Some(0 | 1 | 3)) {
+                let by_signal = [None, Some(130), Some(143)];
+                assert!(
+                    by_signal.contains(&status.code()),
+                    "round {round}: {status}: {said}"
+                );
+                continue;
+            }
+            assert!(
+                matches!(status.code(), Some(0 | 1 | 3)),
+                "round {round}: {status}: {said}"
+            );
+            ends.push(digests(self.lab, &store));
+            whole += 1;
+            for folder in (self.removed)(whole) {
+                let _ = fs::remove_dir_all(cache.join(folder));
+            }
+        }
+        println!("{killed} interruptions in {round} rounds, {whole} of them whole: {phases:?}");
+        ends.push(self.finished("last", cache));
+        ends
+    }
+}
+
+/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+const SOON: Duration = Duration::from_mins(10);
+
+fn kills() -> u64 {
+    std::env::var("PAGETIDE_TEST_BUILD_KILLS").map_or(KILLS, |text| text.parse().unwrap())
+}
+
+/// The words of a run with a patch, and more of them.
+fn words(more: &[&str]) -> Vec<String> {
+    let run = ["run", "random", "--seeds", "1", "--patch", "my.patch"];
+    let all = [&run, more, &TINY[..]].concat();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// A Makefile that does what Kbuild does, in seconds: what comes out is the kernel of the tests with its objects behind it. One
+/// program makes two files of a parser, and make looks for the first of them only. Each object is half made for a while.
+fn makefile(kernel: &Path, release: &str) -> String {
+    let kernel = kernel.display();
+    format!(
+        r#"
+OBJECTS := $(patsubst mm/%.c,$(O)/mm/%.o,$(wildcard mm/*.c))
+allnoconfig:
+	@mkdir -p $(O)/scripts
+	@test -e $(O)/scripts/parser.tab.h || {{ : > $(O)/scripts/parser.tab.h; sleep 0.3; : > $(O)/scripts/parser.tab.c; }}
+	@test -e $(O)/scripts/parser.tab.c || {{ echo "cc1: fatal error: parser.tab.c: No such file"; exit 1; }}
+	@sleep 0.2
+	@cp {kernel}/config $(O)/.config
+mm/%.o: $(O)/mm/%.o ;
+$(O)/mm/%.o: mm/%.c
+	@mkdir -p $(O)/mm
+	@echo "  CC      mm/$*.o"
+	@echo half > $@
+	@sleep 0.1
+	@cat $< > $@
+	@echo "cmd" > $(O)/mm/.$*.o.cmd
+bzImage: $(OBJECTS)
+	@mkdir -p $(O)/arch/x86/boot $(O)/include/config
+	@echo {release} > $(O)/include/config/kernel.release
+	@cat {kernel}/image $(OBJECTS) > $(O)/arch/x86/boot/bzImage
+modules:
+	@mkdir -p $(O)/drivers $(O)/lib $(O)/crypto $(O)/mm
+	@cd {kernel}/modules/kernel; find drivers/block lib/lz4 crypto mm -name '*.ko*' > $(O)/modules.found
+	@cd {kernel}/modules/kernel; cp --parents $$(cat $(O)/modules.found) $(O)
+	@mv $(O)/modules.found $(O)/modules.order
+"#
+    )
+}
+
+/// The folder of the tests' kernel in their cache, and its release.
+fn kernel_of_tests(shared: &Lab) -> (PathBuf, String) {
+    let files = kernel_files(shared);
+    let image = files
+        .strip_prefix("image:")
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    let folder = Path::new(image).parent().unwrap().to_owned();
+    let facts = fs::read_to_string(folder.join("kernel.json")).unwrap();
+    let facts: Value = serde_json::from_str(&facts).unwrap();
+    let release = facts["kernel"]["release"].as_str().unwrap().to_owned();
+    (folder, release)
+}
+
 #[test]
-fn a_run_that_builds_a_kernel_comes_to_its_right_end_however_often_it_is_interrupted() {
+fn a_run_that_builds_in_seconds_comes_to_its_right_end_however_often_it_is_interrupted() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let (kernel, release) = kernel_of_tests(&shared);
+    let lab = Lab::with_own_cache();
+    let tree = lab.folder().join("linux");
+    fs::create_dir_all(tree.join("mm")).unwrap();
+    fs::write(tree.join("Makefile"), makefile(&kernel, &release)).unwrap();
+    for number in 0..20 {
+        fs::write(tree.join(format!("mm/{number}.c")), format!("{number}\n")).unwrap();
+    }
+    pagetide_testing::git::tree_of(&tree);
+    let patch = "--- a/mm/7.c\n+++ b/mm/7.c\n@@ -1 +1,2 @@\n 7\n+more\n";
+    fs::write(lab.folder().join("my.patch"), patch).unwrap();
+    let trouble = Trouble {
+        lab: &lab,
+        words: words(&["--source", "linux"]),
+        latest: Duration::from_secs(6),
+        removed: &|_| vec!["built", "builds", "kernels", "snapshots", "sources"],
+    };
+    let ends = trouble.interrupted(kills());
+    let right = trouble.finished("right", &lab.folder().join("undisturbed"));
+    assert_eq!(right.len(), 2);
+    assert!(ends.iter().all(|end| *end == right), "{right:?} {ends:?}");
+}
+
+/// A real kernel is fetched and built: 7 minutes of processor time once, then 2 for each run that comes through where ccache is
+/// installed, and 20 s for each interruption.
+#[test]
+fn a_run_that_fetches_and_builds_a_kernel_comes_to_its_right_end_however_often_it_is_interrupted() {
     let Some(builds) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
         return skip(
             Need::Builds,
             "PAGETIDE_TEST_BUILDS names no cache folder to build kernels in (6 minutes once)",
         );
     };
-    let kills =
-        std::env::var("PAGETIDE_TEST_BUILD_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let lab = Lab::with_own_cache();
     fs::write(lab.folder().join("my.patch"), PATCH).unwrap();
     fs::write(lab.folder().join("my.config"), SMALLER).unwrap();
-    let finished = |store: &str, cache: &Path| {
-        let cache = cache.display().to_string();
-        let output = lab.pagetide(command(store, &cache)).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
-        digests(&lab, store)
+    let trouble = Trouble {
+        lab: &lab,
+        words: words(&["--config", "my.config"]),
+        latest: LATEST,
+        removed: &|whole| {
+            let mut all = vec!["built", "builds", "kernels", "snapshots"];
+            if whole % SOURCES == 0 {
+                all.push("sources");
+            }
+            all
+        },
     };
-    let right = finished("right", &builds);
+    let ends = trouble.interrupted(kills());
+    let right = trouble.finished("right", &builds);
     assert_eq!(right.len(), 2);
-
-    let cache = lab.cache().to_owned();
-    let path = cache.display().to_string();
-    let mut random = Random::new(3);
-    let (mut round, mut killed, mut whole) = (0_u64, 0, 0);
-    let mut phases: BTreeMap<&str, u32> = BTreeMap::new();
-    while killed < kills {
-        round += 1;
-        let store = format!("store-{whole}");
-        let mut child = lab.start(command(&store, &path));
-        let latest = u64::try_from(LATEST.as_millis()).unwrap();
-        let moment = Duration::from_millis(random.below(latest));
-        let began = Instant::now();
-        while began.elapsed() < moment && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let was = phase(&cache);
-        let signals = [Signal::TERM, Signal::KILL, Signal::INT];
-        let signal = signals[usize::try_from(round % 3).unwrap()];
-        let is_killed = child.try_wait().unwrap().is_none();
-        if is_killed {
-            kill_process(Pid::from_child(&child), signal).unwrap();
-            killed += 1;
-            *phases.entry(was).or_default() += 1;
-        }
-        let status = child.wait().unwrap();
-        let mut said = String::new();
-        let _ = child.stderr.take().unwrap().read_to_string(&mut said);
-        wait_until(
-            "the end of all that was started",
-            Duration::from_mins(1),
-            || at_work_for(&cache).is_empty(),
-        );
-        println!("round {round}: {was}, {signal:?}, {status}");
-        if is_killed && !matches!(status.code(), Some(0 | 1 | 3)) {
-            let by_signal = [None, Some(130), Some(143)];
-            assert!(
-                by_signal.contains(&status.code()),
-                "round {round}: {status}: {said}"
-            );
-            continue;
-        }
-        assert!(
-            matches!(status.code(), Some(0 | 1 | 3)),
-            "round {round}: {status}: {said}"
-        );
-        assert_eq!(digests(&lab, &store), right, "round {round}: {said}");
-        whole += 1;
-        // What comes next is configured and built anew, or also fetched.
-        for folder in ["built", "builds", "kernels", "snapshots"] {
-            let _ = fs::remove_dir_all(cache.join(folder));
-        }
-        if whole % SOURCES == 0 {
-            let _ = fs::remove_dir_all(cache.join("sources"));
-        }
-    }
-    assert_eq!(finished("last", &cache), right);
-    println!("{killed} interruptions in {round} rounds, {whole} of them whole: {phases:?}");
+    assert!(ends.iter().all(|end| *end == right), "{right:?} {ends:?}");
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
-use pagetide_kernel::{Freshness, KernelError, KernelListing, KernelRef, Stop, forms};
+use pagetide_kernel::{Cache, Freshness, Kernel, KernelListing, KernelRef, Step, Stop, forms};
 use pagetide_lab::Interrupt;
 use pagetide_quantity::command::told;
 use pagetide_report::{draw::Align, terminal::Row};
@@ -62,19 +62,12 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
                     .map(|name| name.parse())
                     .collect::<Result<Vec<KernelRef>, _>>()?
             };
-            let freshness = Freshness::new(refresh);
             let stop = Stop::by(Interrupt::listen()?.flag());
             let cache = places.kernels()?.stopping_by(stop);
-            let mut added = Vec::new();
-            let mut missing = Vec::new();
-            for reference in references {
-                match cache.resolve(&reference, freshness, &mut |step| say(&step.to_string())) {
-                    Ok(kernel) => added.push(KernelRow(cache.listing(&kernel)?)),
-                    Err(why @ KernelError::Stopped) => return Err(why.into()),
-                    Err(why) => missing.push((reference, why)),
-                }
-            }
-            out.list(&added, "nothing was added")?;
+            let watch = &mut |step: &Step| say(&step.to_string());
+            let (added, mut missing) =
+                cache.resolve_all(references, Freshness::new(refresh), watch);
+            out.list(&rows(&cache, &added)?, "nothing was added")?;
             if let Some((last, reason)) = missing.pop() {
                 for (reference, why) in missing {
                     say(&format!("{reference} was not added: {why}"));
@@ -134,16 +127,17 @@ impl Row for KernelRow {
 /// Lists the kernels in the cache.
 pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
     let cache = places.kernels()?;
-    let rows = cache
-        .list()?
-        .iter()
-        .map(|kernel| Ok(KernelRow(cache.listing(kernel)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let kernels = rows(&cache, &cache.list()?)?;
     out.list(
-        &rows,
+        &kernels,
         &format!(
             "no kernels: {} fetches one",
             told("kernel add debian:bookworm")
         ),
     )
+}
+
+fn rows(cache: &Cache, kernels: &[Kernel]) -> Result<Vec<KernelRow>> {
+    let row = |kernel| Ok(KernelRow(cache.listing(kernel)?));
+    kernels.iter().map(row).collect()
 }
