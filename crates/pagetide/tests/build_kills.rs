@@ -95,7 +95,7 @@ struct Trouble<'a> {
 impl Trouble<'_> {
     fn command(&self, store: &str, cache: &Path) -> Vec<String> {
         let places = ["--store", store, "--cache", &cache.display().to_string()].map(str::to_owned);
-        [&self.words, &places[..]].concat()
+        [&self.words[..], &places[..]].concat()
     }
 
     /// Lets it come to its end; gives the digests of its records.
@@ -177,7 +177,7 @@ fn kills() -> u64 {
 /// The words of a run with a patch, and more of them.
 fn words(more: &[&str]) -> Vec<String> {
     let run = ["run", "random", "--seeds", "1", "--patch", "my.patch"];
-    let all = [&run, more, &TINY[..]].concat();
+    let all = [&run[..], more, &TINY[..]].concat();
     all.into_iter().map(str::to_owned).collect()
 }
 

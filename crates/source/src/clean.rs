@@ -83,7 +83,16 @@ pub fn build(
 /// The object below the top of the source that make could not make, by its log: `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`.
 /// `None` where it is another kind of file or not of a plain folder: make does not make those by name.
 fn failed_object(log: &str, source: &Path, out: &Path) -> Option<String> {
-    const OWN_RULES: [&str; 4] = ["scripts/", "tools/", "arch/", "usr/"];
+    const OWN_RULES: [&str; 8] = [
+        "scripts/",
+        "tools/",
+        "usr/",
+        "arch/x86/boot/",
+        "arch/x86/entry/vdso/",
+        "arch/x86/purgatory/",
+        "arch/x86/realmode/",
+        "arch/x86/tools/",
+    ];
     let failed = log
         .lines()
         .filter(|line| line.starts_with("make"))
