@@ -13,13 +13,7 @@ use pagetide_exact::program::PROGRAM;
 
 /// Copies what a build reads of the workspace.
 fn copy_workspace(from: &Path, to: &Path) {
-    for name in [
-        "Cargo.toml",
-        "Cargo.lock",
-        "rust-toolchain.toml",
-        ".cargo",
-        "crates",
-    ] {
+    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates"] {
         let done = Command::new("cp")
             .arg("-a")
             .args([from.join(name), to.join(name)])
@@ -37,6 +31,7 @@ fn second_home(real: &Path, home: &Path) -> PathBuf {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn another_folder_another_home_and_a_changed_report_give_the_same_guest() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()

@@ -4,7 +4,19 @@
 //! trial of our own by mistake. What the source does not tell is empty, never guessed.
 
 pub mod csv;
+mod file;
+mod fio;
+pub mod format;
+mod hyperfine;
+mod lkp;
 pub mod mmtests;
+mod perf;
+mod pgbench;
+mod phoronix;
+mod run;
+mod stress_ng;
+mod xml;
+mod ycsb;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -24,6 +36,24 @@ use pagetide_store::{
 use serde::Serialize;
 
 use crate::draw::clean;
+
+/// Largest file that is read, decompressed.
+const MOST_BYTES: u64 = 64 << 20;
+/// Most files or folders of one argument.
+const MOST_FILES: usize = 10_000;
+/// Most runs of one import.
+const MOST_RUNS: usize = 100_000;
+/// Most metrics of one run.
+const MOST_METRICS: usize = 4096;
+
+/// What a user names to be imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The variant that it holds, if the user said so.
+    pub variant: Option<String>,
+    /// The file or folder.
+    pub path: PathBuf,
+}
 
 /// Why something cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +88,7 @@ pub enum ImportError {
     #[error(
         "there are more than {most} {what}: import them in parts, each with a --name of its own"
     )]
-    TooMany {
+    TooVaried {
         /// Of what.
         what: &'static str,
         /// The limit.
@@ -120,6 +150,83 @@ pub enum ImportError {
         /// The metric, cut.
         metric: String,
     },
+    /// A file is not what its format demands.
+    #[error(
+        "{path}{} cannot be read as results of {tool} ({why}): make it anew ({made_by})",
+        place(*.line)
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1; 0 if no line is to blame.
+        line: usize,
+        /// The format.
+        tool: &'static str,
+        /// What is wrong, cut.
+        why: String,
+        /// What makes such files.
+        made_by: &'static str,
+    },
+    /// There is more than anything sensible.
+    #[error("{path} holds more than {limit} {what}: import fewer at a time")]
+    TooMany {
+        /// The file or folder.
+        path: PathBuf,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The format cannot be told from the content.
+    #[error(
+        "{path} does not tell which tool made it: name the format before the path, such as `fio`; `pagetide import --help` lists all"
+    )]
+    NoFormat {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A format that names its own variants was given several paths, or a name.
+    #[error("results of {tool} name their own variants: give one path, without VARIANT=")]
+    OneOnly {
+        /// The format.
+        tool: &'static str,
+    },
+    /// One name was given to several variants.
+    #[error("{path} holds {variants} variants, which cannot all be {name}: leave out `{name}=`")]
+    SeveralVariants {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        variants: usize,
+        /// The name.
+        name: String,
+    },
+    /// Two paths have the same name.
+    #[error("{path} would be the second variant called {name}: name them, as in `OTHER={path}`")]
+    OneName {
+        /// The second path.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// Turns were claimed where the tool takes none.
+    #[error(
+        "{path} holds several runs of each variant in a row, so they took no turns: leave out --interleaved"
+    )]
+    InARow {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A metric has two units.
+    #[error(
+        "metric {metric} of {scenario} is in different units or directions under two variants: measure both alike"
+    )]
+    MixedUnits {
+        /// The metric, cut.
+        metric: String,
+        /// The scenario, cut.
+        scenario: String,
+    },
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -133,6 +240,14 @@ pub enum ImportError {
         /// The reader's reason.
         why: String,
     },
+}
+
+/// A line as errors name it.
+fn place(line: usize) -> String {
+    match line {
+        0 => String::new(),
+        line => format!(" line {line}"),
+    }
 }
 
 /// Records of others, and what pairs them.
@@ -149,6 +264,8 @@ pub struct Batch {
     pub lasting: bool,
     /// Why the first variant is the baseline, where neither time nor the user says which is.
     pub first: &'static str,
+    /// A file that holds several runs of a variant in a row, so that variants cannot have taken turns.
+    pub in_a_row: Option<PathBuf>,
 }
 
 /// What came of an import.
@@ -245,6 +362,10 @@ pub fn note(
     batch: &mut Batch,
     claims: Claims<'_>,
 ) -> Result<CampaignNote, ImportError> {
+    if let Some(path) = batch.in_a_row.as_ref().filter(|_| claims.interleaved) {
+        return Err(ImportError::InARow { path: path.clone() });
+    }
+    are_alike(&batch.records)?;
     let (variants, baseline) = variants(batch, claims)?;
     let records = &mut batch.records;
     let mut note = CampaignNote {
@@ -312,6 +433,24 @@ pub fn note(
     Ok(note)
 }
 
+/// Fails if a metric has another unit or direction in another record of its cell.
+fn are_alike(records: &[Record]) -> Result<(), ImportError> {
+    let mut known = BTreeMap::new();
+    for record in records {
+        let cell = (&record.subject.scenario, &record.subject.params);
+        for metric in &record.results.metrics {
+            let kind = (metric.unit, metric.direction);
+            if *known.entry((cell, &metric.name)).or_insert(kind) != kind {
+                return Err(ImportError::MixedUnits {
+                    metric: clean(&metric.name, 60, false),
+                    scenario: clean(&record.subject.scenario, 60, false),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The names of all variants, the baseline first, and why it is that.
 fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
@@ -322,7 +461,7 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
             None => begun.push((name.clone(), started)),
         }
         if begun.len() > MOST_VARIANTS {
-            return Err(ImportError::TooMany {
+            return Err(ImportError::TooVaried {
                 what: "variants",
                 most: MOST_VARIANTS,
             });

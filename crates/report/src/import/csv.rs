@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
-use pagetide_outside::Place;
 use pagetide_quantity::{Direction, Metric, Unit, Value};
 use pagetide_record::file::MOST_VALUE;
 use pagetide_record::{Invalid, KernelId, Record, Variant};
 
+use super::file::bytes;
 use super::{Batch, ImportError, record};
 use crate::date;
 use crate::draw::clean;
@@ -86,14 +86,21 @@ impl Line<'_> {
     }
 }
 
+/// Whether a text begins with the heads of such a table.
+pub(super) fn is_in(text: &str) -> bool {
+    let heads = text.lines().next().unwrap_or_default();
+    let heads: Vec<&str> = heads
+        .split(',')
+        .map(|head| head.trim_matches(['"', ' ']))
+        .collect();
+    ["scenario", "variant", "metric", "value"]
+        .iter()
+        .all(|name| heads.iter().any(|head| head.eq_ignore_ascii_case(name)))
+}
+
 /// Reads a file. Pairs are made by the column `pair`, or by seed.
 pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
-    let text = pagetide_outside::read(path, Place::Named, MOST_BYTES);
-    let text = text.map_err(|source| ImportError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    read(path, &text[..], pair)
+    read(path, bytes(path)?.as_slice(), pair)
 }
 
 /// Reads CSV; `path` is named in errors. Pairs are made by the column `pair`, or by seed.
@@ -159,7 +166,7 @@ fn read_within(
         }
         table.take(&line)?;
         if table.records.len() > most {
-            return Err(ImportError::TooMany {
+            return Err(ImportError::TooVaried {
                 what: "trials",
                 most,
             });
@@ -179,6 +186,7 @@ fn read_within(
         paired_by: pair.or(by_seed).map(str::to_owned),
         lasting: true,
         first: "the first in the file",
+        in_a_row: None,
     })
 }
 

@@ -7,24 +7,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
-use pagetide_outside::Place;
 use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
 use pagetide_record::file::MOST_VALUE;
 use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 
+use super::file::text;
 use super::{Batch, ImportError, record};
 
-/// Largest file that is read.
-const MOST_BYTES: u64 = 64 << 20;
 /// Most counters of a test; the kernel has some two hundred.
 const MOST_COUNTERS: usize = 4096;
 
 /// Growth of vmstat that is shown as metrics: name, counters that are summed, direction.
-const VMSTAT: [(&str, &[&str], Direction); 9] = [
+pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
     ("swap-ins", &["pswpin"], Direction::Lower),
     ("swap-outs", &["pswpout"], Direction::Lower),
     ("major-faults", &["pgmajfault"], Direction::Lower),
@@ -53,6 +50,11 @@ struct Test {
     times: Option<[f64; 3]>,
     exit: Option<i64>,
     vmstat: BTreeMap<String, [Option<u64>; 2]>,
+}
+
+/// Whether a folder holds runs of mmtests.
+pub(super) fn is_in(folder: &Path) -> bool {
+    folder.join("work/log").is_dir() || runs(folder).is_ok_and(|runs| !runs.is_empty())
 }
 
 /// Reads all runs below `folder`: mmtests' own folder, its `work/log`, or one run.
@@ -86,6 +88,7 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
         // The third run of one day has nothing in common with the third of another.
         lasting: false,
         first: "the first by version, as no times are known",
+        in_a_row: None,
     })
 }
 
@@ -149,31 +152,6 @@ fn tests(iteration: &Path) -> Result<BTreeMap<String, Test>, ImportError> {
         }
     }
     Ok(tests)
-}
-
-/// A file's text, decompressed; bytes that are no UTF-8 are replaced.
-fn text(path: &Path) -> Result<String, ImportError> {
-    let io = |source| ImportError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let file = pagetide_outside::open(path, Place::Listed).map_err(io)?;
-    let mut bytes = Vec::new();
-    let read = if path.extension().is_some_and(|end| end == "gz") {
-        flate2::read::MultiGzDecoder::new(file)
-            .take(MOST_BYTES + 1)
-            .read_to_end(&mut bytes)
-    } else {
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)
-    };
-    read.map_err(io)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(ImportError::TooLarge {
-            path: path.to_owned(),
-            limit: MOST_BYTES,
-        });
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Reads one file's lines. Anything that is not known is passed over: the files hold much else.

@@ -1,0 +1,142 @@
+//! Files of results, read whole and within limits.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use pagetide_compare::version::by_version;
+use pagetide_outside::Place;
+
+use super::format::Format;
+use super::{ImportError, MOST_BYTES, MOST_FILES};
+use crate::draw::clean;
+
+/// A file's text, with what errors say of it.
+pub(super) struct Text<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// What it should be.
+    pub format: &'static Format,
+    /// Its content; bytes that are no UTF-8 are replaced.
+    pub text: String,
+}
+
+impl<'a> Text<'a> {
+    /// Reads a file; one whose name ends in `.gz` is decompressed.
+    pub fn read(path: &'a Path, format: &'static Format) -> Result<Self, ImportError> {
+        Ok(Self {
+            path,
+            format,
+            text: text(path)?,
+        })
+    }
+
+    /// The error that this file is not readable, with the line (from 1, or 0 if no line is to blame) and the reason.
+    pub fn bad(&self, line: usize, why: impl Display) -> ImportError {
+        ImportError::Malformed {
+            path: self.path.to_owned(),
+            line,
+            tool: self.format.name,
+            why: clean(&why.to_string(), 300, false),
+            made_by: self.format.made_by,
+        }
+    }
+
+    /// Reads a number; `what` names it in the error.
+    pub fn number(&self, line: usize, what: &str, text: &str) -> Result<f64, ImportError> {
+        match text.trim().parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err(self.bad(
+                line,
+                format_args!(
+                    "{} is `{}`, not a finite number",
+                    clean(what, 60, false),
+                    clean(text, 40, false)
+                ),
+            )),
+        }
+    }
+}
+
+/// Reads a file's bytes, decompressed if its name ends in `.gz`. Refuses more than [`MOST_BYTES`].
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
+    let io = |source| ImportError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let file = pagetide_outside::open(path, Place::Named).map_err(io)?;
+    let mut bytes = Vec::new();
+    let read = if path.extension().is_some_and(|end| end == "gz") {
+        flate2::read::MultiGzDecoder::new(file)
+            .take(MOST_BYTES + 1)
+            .read_to_end(&mut bytes)
+    } else {
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)
+    };
+    read.map_err(io)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(ImportError::TooLarge {
+            path: path.to_owned(),
+            limit: MOST_BYTES,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Reads a file's text; bytes that are no UTF-8 are replaced.
+pub(super) fn text(path: &Path) -> Result<String, ImportError> {
+    let bytes = bytes(path)?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+/// The entries of a folder whose names do not begin with a dot, sorted as versions: `run9` before `run10`.
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let io = |source| ImportError::Io {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        all.push(entry.path());
+        if all.len() > MOST_FILES {
+            return Err(ImportError::TooMany {
+                path: folder.to_owned(),
+                what: "files",
+                limit: MOST_FILES,
+            });
+        }
+    }
+    all.sort_by(|a, b| by_version(&a.to_string_lossy(), &b.to_string_lossy()));
+    Ok(all)
+}
+
+/// The files that an argument stands for: itself, or a folder's file named `only`, or all files of the folder.
+pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    if let Some(file) = only
+        .map(|name| path.join(name))
+        .filter(|file| file.is_file())
+    {
+        return Ok(vec![file]);
+    }
+    let mut all = entries(path)?;
+    all.retain(|path| path.is_file());
+    if all.is_empty() {
+        return Err(ImportError::Nothing {
+            path: path.to_owned(),
+            what: "files of results",
+            remedy: "give the files, or a folder that holds nothing else",
+        });
+    }
+    Ok(all)
+}

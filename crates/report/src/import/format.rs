@@ -1,0 +1,228 @@
+//! The formats that can be imported, in one table, which also feeds the help.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::file::{self, Text};
+use super::run::{self, Found, Run};
+use super::{
+    Batch, ImportError, Source, csv, fio, hyperfine, lkp, mmtests, perf, pgbench, phoronix,
+    stress_ng, ycsb,
+};
+
+/// A format of results.
+#[derive(Debug)]
+pub struct Format {
+    /// Name on the command line: that of the tool.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub help: &'static str,
+    /// The command or the files that have it.
+    pub made_by: &'static str,
+    /// Whether the tool itself repeats one variant before it goes on to the next, so that repetitions in a file never took turns.
+    pub in_a_row: bool,
+    /// The file that counts in a folder; all files if `None`.
+    only: Option<&'static str>,
+    /// Whether a file's text is of this format.
+    is_in: fn(&str) -> bool,
+    /// How it is read.
+    reader: Reader,
+}
+
+/// How a format is read.
+#[derive(Debug)]
+enum Reader {
+    /// File by file. The second argument is true if this file is all there is and the user named no variant.
+    Files(fn(&Text<'_>, bool) -> Result<Vec<Run>, ImportError>),
+    /// Folder by folder: files below it with their runs.
+    Folders(fn(&Path, &'static Format) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>),
+    /// One file or folder, which names its own variants and says what pairs trials.
+    Whole(fn(&Path, Option<&str>) -> Result<Batch, ImportError>),
+}
+
+/// A file that is of no format that can be told from its text.
+fn never(_: &str) -> bool {
+    false
+}
+
+/// All formats.
+pub static FORMATS: [Format; 10] = [
+    Format {
+        name: "csv",
+        help: "table of comma-separated values, a line for each trial and metric",
+        made_by: "columns scenario, variant, metric, value",
+        in_a_row: false,
+        only: None,
+        is_in: csv::is_in,
+        reader: Reader::Whole(csv::import),
+    },
+    Format {
+        name: "fio",
+        help: "JSON of fio",
+        made_by: "fio --output-format=json --output=FILE",
+        in_a_row: false,
+        only: None,
+        is_in: fio::is_in,
+        reader: Reader::Files(fio::read),
+    },
+    Format {
+        name: "hyperfine",
+        help: "JSON of hyperfine",
+        made_by: "hyperfine --export-json FILE",
+        in_a_row: true,
+        only: None,
+        is_in: hyperfine::is_in,
+        reader: Reader::Files(hyperfine::read),
+    },
+    Format {
+        name: "lkp",
+        help: "folders of LKP with matrix.json or stats.json",
+        made_by: "lkp run JOB",
+        in_a_row: false,
+        only: None,
+        is_in: never,
+        reader: Reader::Folders(lkp::read),
+    },
+    Format {
+        name: "mmtests",
+        help: "folder of the logs of mmtests",
+        made_by: "run-mmtests.sh",
+        in_a_row: false,
+        only: None,
+        is_in: never,
+        reader: Reader::Whole(|path, _| mmtests::import(path)),
+    },
+    Format {
+        name: "perf",
+        help: "counters of perf stat, as CSV or JSON",
+        made_by: "perf stat -x, -o FILE, or perf stat -j -o FILE",
+        in_a_row: false,
+        only: None,
+        is_in: perf::is_in,
+        reader: Reader::Files(|file, _| perf::read(file)),
+    },
+    Format {
+        name: "pgbench",
+        help: "text of pgbench",
+        made_by: "pgbench > FILE",
+        in_a_row: false,
+        only: None,
+        is_in: pgbench::is_in,
+        reader: Reader::Files(|file, _| pgbench::read(file)),
+    },
+    Format {
+        name: "phoronix",
+        help: "composite.xml of the Phoronix Test Suite",
+        made_by: "phoronix-test-suite batch-run TEST",
+        in_a_row: true,
+        only: Some("composite.xml"),
+        is_in: phoronix::is_in,
+        reader: Reader::Files(|file, _| phoronix::read(file)),
+    },
+    Format {
+        name: "stress-ng",
+        help: "YAML of stress-ng",
+        made_by: "stress-ng --metrics --yaml FILE",
+        in_a_row: false,
+        only: None,
+        is_in: stress_ng::is_in,
+        reader: Reader::Files(|file, _| stress_ng::read(file)),
+    },
+    Format {
+        name: "ycsb",
+        help: "text of YCSB",
+        made_by: "ycsb run DATABASE -P WORKLOAD > FILE",
+        in_a_row: false,
+        only: None,
+        is_in: ycsb::is_in,
+        reader: Reader::Files(|file, _| ycsb::read(file)),
+    },
+];
+
+impl Format {
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// The format of a file or folder, told from its content. Fails if it is of none or could be of several.
+    pub fn of(path: &Path) -> Result<&'static Self, ImportError> {
+        let unknown = || ImportError::NoFormat {
+            path: path.to_owned(),
+        };
+        if path.is_dir() {
+            let called = |name| Self::named(name).ok_or_else(unknown);
+            if mmtests::is_in(path) {
+                return called("mmtests");
+            }
+            if lkp::is_in(path) {
+                return called("lkp");
+            }
+        }
+        let named = FORMATS.iter().find_map(|format| format.only);
+        let first = file::files(path, named)?.swap_remove(0);
+        let text = file::text(&first)?;
+        let mut fitting = FORMATS.iter().filter(|format| (format.is_in)(&text));
+        match (fitting.next(), fitting.next()) {
+            (Some(format), None) => Ok(format),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Reads what the arguments of a command name. `pair` is the column that pairs trials, for CSV alone.
+    pub fn import(
+        &'static self,
+        sources: &[Source],
+        pair: Option<&str>,
+    ) -> Result<Batch, ImportError> {
+        let read = match &self.reader {
+            Reader::Whole(read) => {
+                return match sources {
+                    [
+                        Source {
+                            variant: None,
+                            path,
+                        },
+                    ] => read(path, pair),
+                    _ => Err(ImportError::OneOnly { tool: self.name }),
+                };
+            }
+            Reader::Folders(read) => {
+                let mut found = Vec::new();
+                for source in sources {
+                    for (path, runs) in read(&source.path, self)? {
+                        found.push(Found { source, path, runs });
+                    }
+                }
+                return run::batch(self, found);
+            }
+            Reader::Files(read) => read,
+        };
+        let mut files = Vec::new();
+        for source in sources {
+            for path in file::files(&source.path, self.only)? {
+                files.push((source, path));
+            }
+        }
+        let is_alone = matches!(&*files, [(Source { variant: None, .. }, _)]);
+        let mut found = Vec::new();
+        for (source, path) in files {
+            let runs = read(&Text::read(&path, self)?, is_alone)?;
+            found.push(Found { source, path, runs });
+        }
+        run::batch(self, found)
+    }
+}
+
+/// The formats as a table for help texts, a line each.
+pub fn table() -> String {
+    let mut text = String::new();
+    for format in &FORMATS {
+        let _ = writeln!(
+            text,
+            "  {:<10} {} ({})",
+            format.name, format.help, format.made_by
+        );
+    }
+    text
+}

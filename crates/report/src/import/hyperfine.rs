@@ -1,0 +1,107 @@
+//! Results of hyperfine: the file of `--export-json`.
+//!
+//! Every entry of `times` is one run. `user`, `system` and the other numbers of a command are means over its runs and are
+//! not read. In a single file the commands are the variants of one workload. If there are several files, or the user named the
+//! variant, a file is a variant and its commands are workloads. hyperfine runs a command to the end before the next, so the
+//! runs of a file never took turns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagetide_quantity::{Direction, Unit};
+use pagetide_record::Invalid;
+use serde::Deserialize;
+
+use super::ImportError;
+use super::file::Text;
+use super::run::{Known, Run, push};
+
+/// Wall-clock time, in seconds.
+const TIME: Known = Known::new("times", "time", Unit::Nanos, 1e9, Direction::Lower).primary();
+/// Peak memory, since hyperfine 1.19.
+const MEMORY: Known = Known::new(
+    "memory_usage_byte",
+    "peak-memory",
+    Unit::Bytes,
+    1.0,
+    Direction::Lower,
+);
+
+/// The whole file.
+#[derive(Deserialize)]
+struct Export {
+    results: Vec<Command>,
+}
+
+/// One command with its runs.
+#[derive(Deserialize)]
+struct Command {
+    command: String,
+    times: Vec<f64>,
+    #[serde(default)]
+    exit_codes: Vec<Option<i64>>,
+    #[serde(default)]
+    memory_usage_byte: Vec<f64>,
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+}
+
+/// Whether a text is of this format.
+pub(super) fn is_in(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+        && text.contains("\"results\"")
+        && text.contains("\"command\"")
+}
+
+/// Reads a file; `is_alone` makes its commands the variants.
+pub(super) fn read(file: &Text<'_>, is_alone: bool) -> Result<Vec<Run>, ImportError> {
+    let export: Export = serde_json::from_str(&file.text).map_err(|why| file.bad(0, why))?;
+    let mut runs = Vec::new();
+    let mut seen = BTreeSet::new();
+    for command in export.results {
+        let name = (command.command.clone(), command.parameters.clone());
+        if !seen.insert(name) {
+            let why = format_args!("the command `{}` is there twice", command.command);
+            return Err(file.bad(0, why));
+        }
+        if command.times.is_empty() {
+            return Err(file.bad(
+                0,
+                format_args!("the command `{}` has no times", command.command),
+            ));
+        }
+        for (place, time) in command.times.iter().enumerate() {
+            let mut run = Run::of("hyperfine");
+            if is_alone {
+                run.variant.clone_from(&command.command);
+            } else {
+                run.params.clone_from(&command.parameters);
+                run.params
+                    .insert("command".to_owned(), command.command.clone());
+            }
+            if *time < 0.0 {
+                return Err(file.bad(
+                    0,
+                    format_args!("a time of `{}` is negative", command.command),
+                ));
+            }
+            run.add(file, 0, &TIME, *time)?;
+            if command.memory_usage_byte.len() == command.times.len() {
+                run.add(file, 0, &MEMORY, command.memory_usage_byte[place])?;
+            }
+            if let Some(code) = command.exit_codes.get(place)
+                && *code != Some(0)
+            {
+                run.invalid.push(Invalid::ProcessDied {
+                    process: command.command.clone(),
+                    how: code
+                        .map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}")),
+                });
+            }
+            push(file, &mut runs, run)?;
+        }
+    }
+    if runs.is_empty() {
+        return Err(file.bad(0, "it has no commands"));
+    }
+    Ok(runs)
+}

@@ -1,0 +1,382 @@
+//! Results of LKP: folders with `matrix.json` or `stats.json`.
+//!
+//! In the folder of a commit (`/result/TESTCASE/PARAMS/TBOX/ROOTFS/KCONFIG/COMPILER/COMMIT`), `matrix.json` holds for each
+//! measure its values by run, and under `stats_source` which runs those are; runs that lack a measure at the end have zeros. In
+//! the folder of one run below it, `stats.json` has one number for each measure; a `matrix.json` there is a series over time and
+//! is not read. The test case and its parameters are the workload, the commit is the variant. Where the paths do not tell, the
+//! workload is `lkp` and the variant the argument's name. Read are the measures of the test case itself, those whose direction
+//! is known and some of `proc-vmstat`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::{Direction, Unit};
+use pagetide_record::Invalid;
+use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde_json::Value as Json;
+
+use super::file::{self, Text};
+use super::format::Format;
+use super::mmtests::VMSTAT;
+use super::run::{self, Known, Run};
+use super::{ImportError, MOST_FILES};
+
+/// Most folders inside one another: all of LKP's and a few around them.
+const DEEPEST: usize = 12;
+/// Longest text of a file: each of its numbers takes many times its length.
+const MOST_TEXT: usize = 16 << 20;
+/// Names of the runs in a matrix.
+const SOURCE: &str = "stats_source";
+/// Whether a run did not come to its end.
+const INCOMPLETE: &str = "last_state.is_incomplete_run";
+
+/// Measures whose direction is known (from LKP's own lists of performance and latency): a name, in which each `*` stands for
+/// anything, the unit and the factor to it.
+const MEASURES: [(&str, Unit, f64, Direction); 57] = {
+    use Direction::{Higher, Lower};
+    use Unit::{BytesPerSecond, Count, Nanos, PerSecond, Ratio};
+    [
+        ("*.throughput", Ratio, 1.0, Higher),
+        ("aim7.jobs-per-min", Ratio, 1.0, Higher),
+        ("aim9.*.ops_per_sec", PerSecond, 1.0, Higher),
+        ("apachebench.requests_per_second", PerSecond, 1.0, Higher),
+        ("autonuma-benchmark.*.seconds", Nanos, 1e9, Lower),
+        ("blogbench.*_score", Ratio, 1.0, Higher),
+        ("coremark.iterations_per_sec", PerSecond, 1.0, Higher),
+        (
+            "dbench.throughput-MB/sec",
+            BytesPerSecond,
+            1_048_576.0,
+            Higher,
+        ),
+        (
+            "dbench.throughput_MB/s",
+            BytesPerSecond,
+            1_048_576.0,
+            Higher,
+        ),
+        ("dbench.max_latency", Ratio, 1.0, Lower),
+        ("ebizzy.throughput", Ratio, 1.0, Higher),
+        ("exit-free.duration", Ratio, 1.0, Lower),
+        ("filebench.sum_operations/s", PerSecond, 1.0, Higher),
+        ("fio.*_bw_MBps", BytesPerSecond, 1_048_576.0, Higher),
+        ("fio.*_iops", PerSecond, 1.0, Higher),
+        ("fsmark.app_overhead", Ratio, 1.0, Lower),
+        ("fsmark.files_per_sec", PerSecond, 1.0, Higher),
+        ("fxmark.*.works/sec", PerSecond, 1.0, Higher),
+        ("iperf.*.bps", Ratio, 1.0, Higher),
+        ("kbuild.*_per_iteration", Ratio, 1.0, Lower),
+        ("kernbench.elapsed_time", Nanos, 1e9, Lower),
+        ("linkbench.requests/s", PerSecond, 1.0, Higher),
+        ("lmbench3.*.MB/sec", BytesPerSecond, 1_000_000.0, Higher),
+        ("lmbench3.*.latency.ns", Nanos, 1.0, Lower),
+        ("lmbench3.*.latency.us", Nanos, 1e3, Lower),
+        ("memtier.*_ops/s", PerSecond, 1.0, Higher),
+        ("netperf.Throughput_Mbps", Ratio, 1.0, Higher),
+        ("netperf.Throughput_tps", PerSecond, 1.0, Higher),
+        ("oltp.*/s", PerSecond, 1.0, Higher),
+        ("oltp.latency_*_ms", Nanos, 1e6, Lower),
+        ("perf-bench-futex.ops/s", PerSecond, 1.0, Higher),
+        ("perf-bench-sched-pipe.ops_per_sec", PerSecond, 1.0, Higher),
+        ("pft.faults_per_sec_per_cpu", PerSecond, 1.0, Higher),
+        ("pgbench.tps", PerSecond, 1.0, Higher),
+        ("pgbench.latency_ms", Nanos, 1e6, Lower),
+        ("pmbench.throughput.aps", PerSecond, 1.0, Higher),
+        ("pmbench.latency.ns.average", Nanos, 1.0, Lower),
+        ("reaim.jobs_per_min", Ratio, 1.0, Higher),
+        ("redis.*_throughput_rps", PerSecond, 1.0, Higher),
+        ("schbench.*_latency_*us", Nanos, 1e3, Lower),
+        ("simoop.work_rate_avg_per_sec", PerSecond, 1.0, Higher),
+        ("simoop.*_latency_usec.p95", Nanos, 1e3, Lower),
+        ("simoop.*_latency_usec.p99", Nanos, 1e3, Lower),
+        ("specjbb2015.critical-jOPS", Ratio, 1.0, Higher),
+        ("specjbb2015.max-jOPS", Ratio, 1.0, Higher),
+        ("stream.*_bandwidth_MBps", BytesPerSecond, 1e6, Higher),
+        ("stress-ng.*_per_sec", PerSecond, 1.0, Higher),
+        ("sysbench-*.throughput_events/s", PerSecond, 1.0, Higher),
+        ("sysbench-*.throughput_ops/s", PerSecond, 1.0, Higher),
+        ("sysbench-fileio.latency_*_ms", Nanos, 1e6, Lower),
+        (
+            "tbench.throughput_MB/s",
+            BytesPerSecond,
+            1_048_576.0,
+            Higher,
+        ),
+        ("tbench.max_latency", Ratio, 1.0, Lower),
+        ("unixbench.score", Ratio, 1.0, Higher),
+        ("vm-scalability.median", Ratio, 1.0, Higher),
+        ("will-it-scale.*_ops", Count, 1.0, Higher),
+        ("will-it-scale.scalability", Ratio, 1.0, Higher),
+        ("ycsb.*_throughput_ops/s", PerSecond, 1.0, Higher),
+    ]
+};
+
+/// A measure's values: one, or one for each run.
+struct Measures(Vec<(String, Vec<Json>)>);
+
+impl<'de> Deserialize<'de> for Measures {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Measures;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of measures")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Measures, A::Error> {
+                let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+                while let Some((name, value)) = map.next_entry::<String, Json>()? {
+                    if !seen.insert(name.clone()) {
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    let values = match value {
+                        Json::Array(values) => values,
+                        value => vec![value],
+                    };
+                    all.push((name, values));
+                }
+                Ok(Measures(all))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Whether a folder, or one not far below it, holds results of LKP.
+pub(super) fn is_in(folder: &Path) -> bool {
+    let mut left = MOST_FILES;
+    found(folder, 0, &mut left, &mut |_| {}).unwrap_or(0) > 0
+}
+
+/// Reads the results at or below a path.
+pub(super) fn read(
+    path: &Path,
+    format: &'static Format,
+) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError> {
+    let mut files = Vec::new();
+    if path.is_dir() {
+        found(path, 0, &mut MOST_FILES.clone(), &mut |file| {
+            files.push(file)
+        })?;
+    } else {
+        files.push(path.to_owned());
+    }
+    let mut all = Vec::new();
+    for path in files {
+        let file = Text::read(&path, format)?;
+        let runs = runs(&file)?;
+        if !runs.is_empty() {
+            all.push((path, runs));
+        }
+    }
+    if all.is_empty() {
+        return Err(ImportError::Nothing {
+            path: path.to_owned(),
+            what: "results of LKP",
+            remedy: "give the folders of commits, which hold matrix.json, or of runs, which hold stats.json",
+        });
+    }
+    Ok(all)
+}
+
+/// Tells of each file with results at or below a folder, and counts them. Below a matrix of several runs the runs
+/// themselves are not told again.
+fn found(
+    folder: &Path,
+    depth: usize,
+    left: &mut usize,
+    tell: &mut dyn FnMut(PathBuf),
+) -> Result<usize, ImportError> {
+    let too_many = || ImportError::TooMany {
+        path: folder.to_owned(),
+        what: "folders",
+        limit: MOST_FILES,
+    };
+    *left = left.checked_sub(1).ok_or_else(too_many)?;
+    // `matrix.json` beside `stats.json` is the series of one run.
+    for name in ["stats.json", "matrix.json", "matrix.json.gz"] {
+        let file = folder.join(name);
+        if file.is_file() {
+            tell(file);
+            return Ok(1);
+        }
+    }
+    let mut count = 0;
+    if depth < DEEPEST {
+        for path in file::entries(folder)? {
+            // The symbolic links of LKP lead back.
+            if path.is_dir() && !path.is_symlink() {
+                count += found(&path, depth + 1, left, tell)?;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// What the path of a run tells, from its end: run, commit, compiler, configuration, root, machine, parameters, test case.
+struct Place {
+    commit: String,
+    test: String,
+    params: [(&'static str, String); 2],
+}
+
+impl Place {
+    /// Reads the path of a run's folder; `None` if it is not one of LKP's.
+    fn of(path: &Path) -> Option<Self> {
+        let mut parts = path
+            .components()
+            .rev()
+            .map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let number = parts.next()?;
+        let commit = parts.next()?;
+        let is_commit = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        number.parse::<u64>().ok().filter(|_| is_commit)?;
+        // Compiler, configuration and root.
+        let machine = parts.nth(3)?;
+        let params = parts.next()?;
+        let test = parts.next()?;
+        Some(Self {
+            commit,
+            test,
+            params: [("params", params), ("machine", machine)],
+        })
+    }
+}
+
+/// The runs of one file.
+fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
+    if file.text.len() > MOST_TEXT {
+        return Err(ImportError::TooLarge {
+            path: file.path.to_owned(),
+            limit: MOST_TEXT as u64,
+        });
+    }
+    let Measures(measures) = serde_json::from_str(&file.text).map_err(|why| file.bad(0, why))?;
+    let is_single = file
+        .path
+        .file_name()
+        .is_some_and(|name| name == "stats.json");
+    let sources = measures
+        .iter()
+        .find(|(name, _)| name == SOURCE)
+        .map(|(_, values)| values);
+    let places: Vec<Option<Place>> = match sources {
+        _ if is_single => {
+            let whole = file
+                .path
+                .canonicalize()
+                .unwrap_or_else(|_| file.path.to_owned());
+            vec![whole.parent().and_then(Place::of)]
+        }
+        Some(sources) => {
+            let path = |source: &Json| {
+                source
+                    .as_str()
+                    .map(|text| Path::new(text).parent().and_then(Place::of))
+            };
+            sources
+                .iter()
+                .map(|source| {
+                    path(source).ok_or_else(|| file.bad(0, "stats_source holds what is no path"))
+                })
+                .collect::<Result<_, _>>()?
+        }
+        // A series over time.
+        None => return Ok(Vec::new()),
+    };
+    let mut all = Vec::new();
+    for place in &places {
+        let mut run = Run::of("lkp");
+        if let Some(place) = place {
+            run.scenario.clone_from(&place.test);
+            run.variant.clone_from(&place.commit);
+            for (name, value) in &place.params {
+                run.params.insert((*name).to_owned(), value.clone());
+            }
+        }
+        run::push(file, &mut all, run)?;
+    }
+    for (name, values) in &measures {
+        if values.len() > places.len() {
+            return Err(file.bad(
+                0,
+                format_args!(
+                    "`{name}` has {} values for {} runs",
+                    values.len(),
+                    places.len()
+                ),
+            ));
+        }
+        if name == INCOMPLETE {
+            for (run, value) in all.iter_mut().zip(values) {
+                if value.as_f64().is_some_and(|value| value > 0.0) {
+                    run.invalid.push(Invalid::Scenario {
+                        why: "LKP marks this run as incomplete".to_owned(),
+                    });
+                }
+            }
+            continue;
+        }
+        let zero = Json::from(0);
+        for (place, run) in all.iter_mut().enumerate() {
+            let Some(known) = known(name, &run.scenario) else {
+                continue;
+            };
+            let value = values.get(place).unwrap_or(&zero);
+            let number = value
+                .as_f64()
+                .ok_or_else(|| file.bad(0, format_args!("`{name}` is `{value}`, not a number")))?;
+            run.add_as(file, 0, &known, name, number)?;
+        }
+    }
+    if all
+        .iter()
+        .any(|run| run.metrics.is_empty() && run.invalid.is_empty())
+    {
+        return Err(file.bad(0, "it has a run without a measure that is known"));
+    }
+    Ok(all)
+}
+
+/// Unit and direction of a measure; `None` if it is not read.
+fn known(name: &str, test: &str) -> Option<Known> {
+    let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
+    let of_test = name
+        .strip_prefix(test)
+        .is_some_and(|rest| rest.starts_with('.'));
+    // What a test case runs under the name of another does not decide.
+    let measure = MEASURES.iter().find(|(pattern, ..)| fits(pattern, name));
+    if let Some((_, unit, factor, direction)) = measure {
+        let known = of(*unit, *factor, *direction);
+        return Some(if of_test || test == "lkp" {
+            known.primary()
+        } else {
+            known
+        });
+    }
+    if let Some(counter) = name.strip_prefix("proc-vmstat.") {
+        let fits = |of: &&(&str, &[&str], Direction)| of.1 == [counter];
+        return VMSTAT
+            .iter()
+            .find(fits)
+            .map(|(_, _, direction)| of(Unit::Count, 1.0, *direction));
+    }
+    of_test.then(|| of(Unit::Ratio, 1.0, Direction::Neutral))
+}
+
+/// Whether a name fits a pattern in which each `*`, at most two, stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((begin, end)) => {
+            let rest = name.strip_prefix(begin);
+            match end.split_once('*') {
+                None => rest.is_some_and(|rest| rest.len() > end.len() && rest.ends_with(end)),
+                Some((middle, end)) => rest
+                    .and_then(|rest| rest.split_once(middle))
+                    .is_some_and(|(_, rest)| rest.ends_with(end)),
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Runs of other tools, and how they become records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
+use pagetide_record::file::MOST_VALUE;
+use pagetide_record::{Invalid, KernelId, Variant};
+
+use super::file::Text;
+use super::format::Format;
+use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
+use crate::draw::clean;
+
+/// What pairs runs whose order is known to alternate.
+const BY_ORDER: &str = "order of the runs";
+
+/// A metric that a tool is known to write.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// What the tool calls it.
+    pub key: &'static str,
+    /// Its name in records.
+    pub name: &'static str,
+    /// Its unit in records.
+    pub unit: Unit,
+    /// The tool's number times this is in that unit.
+    pub factor: f64,
+    /// Which way is better.
+    pub direction: Direction,
+    /// Whether it decides.
+    pub primary: bool,
+}
+
+impl Known {
+    /// A metric that explains and does not decide.
+    pub const fn new(
+        key: &'static str,
+        name: &'static str,
+        unit: Unit,
+        factor: f64,
+        direction: Direction,
+    ) -> Self {
+        Self {
+            key,
+            name,
+            unit,
+            factor,
+            direction,
+            primary: false,
+        }
+    }
+
+    /// The same metric, as one that decides.
+    pub const fn primary(self) -> Self {
+        Self {
+            primary: true,
+            ..self
+        }
+    }
+
+    /// The metric of this key in a table.
+    pub fn find(table: &[Self], key: &str) -> Option<Self> {
+        table.iter().copied().find(|known| known.key == key)
+    }
+}
+
+/// One run of a workload, as a file tells it.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// Name of the variant, empty if the file does not name one.
+    pub variant: String,
+    /// Name of the workload.
+    pub scenario: String,
+    /// Parameters of the workload.
+    pub params: BTreeMap<String, String>,
+    /// Release of the kernel, empty if unknown.
+    pub kernel: String,
+    /// When it started, 0 if unknown.
+    pub started: Nanos,
+    /// What was measured.
+    pub metrics: Vec<Metric>,
+    /// Why the run must not be used, if so.
+    pub invalid: Vec<Invalid>,
+}
+
+impl Run {
+    /// A run of this workload that has measured nothing yet.
+    pub fn of(scenario: impl Into<String>) -> Self {
+        Self {
+            scenario: scenario.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a known metric under its own name.
+    pub fn add(
+        &mut self,
+        file: &Text<'_>,
+        line: usize,
+        known: &Known,
+        number: f64,
+    ) -> Result<(), ImportError> {
+        self.add_as(file, line, known, known.name, number)
+    }
+
+    /// Adds a metric of this name with the unit and direction of `known`. Refuses a second value of the metric and one
+    /// that a record cannot hold.
+    pub fn add_as(
+        &mut self,
+        file: &Text<'_>,
+        line: usize,
+        known: &Known,
+        name: &str,
+        number: f64,
+    ) -> Result<(), ImportError> {
+        let value = number * known.factor;
+        // Written so that a value that is not a number is refused too.
+        if !(value.abs() <= MOST_VALUE) {
+            return Err(file.bad(
+                line,
+                format_args!(
+                    "{} is too large a number for its unit",
+                    clean(name, 60, false)
+                ),
+            ));
+        }
+        self.push(file, line, known, name, Value::Number(value))
+    }
+
+    /// Adds a metric or its absence.
+    pub fn push(
+        &mut self,
+        file: &Text<'_>,
+        line: usize,
+        known: &Known,
+        name: &str,
+        value: Value,
+    ) -> Result<(), ImportError> {
+        if self.metrics.iter().any(|metric| metric.name == name) {
+            return Err(file.bad(
+                line,
+                format_args!("{} is there twice in one run", clean(name, 60, false)),
+            ));
+        }
+        if self.metrics.len() >= MOST_METRICS {
+            return Err(file.bad(
+                line,
+                format_args!("it has more than {MOST_METRICS} metrics"),
+            ));
+        }
+        self.metrics.push(Metric {
+            name: name.to_owned(),
+            unit: known.unit,
+            direction: known.direction,
+            primary: known.primary,
+            value,
+        });
+        Ok(())
+    }
+
+    /// What runs of one cell share.
+    fn cell(&self) -> (String, BTreeMap<String, String>) {
+        (self.scenario.clone(), self.params.clone())
+    }
+}
+
+/// Adds a run to those of a file. Refuses more than [`MOST_RUNS`].
+pub(super) fn push(file: &Text<'_>, runs: &mut Vec<Run>, run: Run) -> Result<(), ImportError> {
+    if runs.len() >= MOST_RUNS {
+        return Err(ImportError::TooMany {
+            path: file.path.to_owned(),
+            what: "runs",
+            limit: MOST_RUNS,
+        });
+    }
+    runs.push(run);
+    Ok(())
+}
+
+/// The runs of one file, and the argument that named it.
+pub(super) struct Found<'a> {
+    /// The argument.
+    pub source: &'a Source,
+    /// The file.
+    pub path: PathBuf,
+    /// Its runs, in the file's order.
+    pub runs: Vec<Run>,
+}
+
+/// The name of a variant after a path: that of the folder, or of the file without its ending.
+pub(super) fn label(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = if whole.is_dir() {
+        whole.file_name()
+    } else {
+        whole.file_stem()
+    };
+    name.map_or_else(
+        || "run".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// Gives each run its variant: the one that the user named, or the file names, or else the name of the argument.
+fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
+    let mut labels: BTreeMap<String, &Path> = BTreeMap::new();
+    for of_file in found {
+        let own: BTreeSet<&str> = of_file.runs.iter().map(|run| &*run.variant).collect();
+        let name = if let Some(name) = &of_file.source.variant {
+            if own.len() > 1 {
+                return Err(ImportError::SeveralVariants {
+                    path: of_file.path.clone(),
+                    variants: own.len(),
+                    name: clean(name, 60, false),
+                });
+            }
+            name.clone()
+        } else if own.contains("") {
+            let name = label(&of_file.source.path);
+            let path = &*of_file.source.path;
+            if *labels.entry(name.clone()).or_insert(path) != path {
+                return Err(ImportError::OneName {
+                    path: path.to_owned(),
+                    name: clean(&name, 60, false),
+                });
+            }
+            name
+        } else {
+            continue;
+        };
+        let all = of_file.source.variant.is_some();
+        for run in &mut of_file.runs {
+            if all || run.variant.is_empty() {
+                run.variant.clone_from(&name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes records of runs. Runs of one cell are numbered variant by variant, by their starts if all are known, or else in the
+/// order they were read. Those of equal number make a pair if the variants took turns and none has more runs than another.
+pub(super) fn batch(format: &Format, mut found: Vec<Found<'_>>) -> Result<Batch, ImportError> {
+    named(&mut found)?;
+    let mut in_a_row = None;
+    let mut all: Vec<Run> = Vec::new();
+    for of_file in found {
+        if format.in_a_row {
+            let mut seen = BTreeSet::new();
+            let again = of_file
+                .runs
+                .iter()
+                .any(|run| !seen.insert((run.cell(), run.variant.clone())));
+            if again {
+                in_a_row.get_or_insert(of_file.path);
+            }
+        }
+        all.extend(of_file.runs);
+        if all.len() > MOST_RUNS {
+            return Err(ImportError::TooMany {
+                path: of_file.source.path.clone(),
+                what: "runs",
+                limit: MOST_RUNS,
+            });
+        }
+    }
+    if all.iter().all(|run| run.started > Nanos(0)) {
+        all.sort_by_key(|run| run.started);
+    }
+    let mut counts: BTreeMap<_, BTreeMap<String, u64>> = BTreeMap::new();
+    let mut records = Vec::new();
+    for run in all {
+        let count = counts
+            .entry(run.cell())
+            .or_default()
+            .entry(run.variant.clone())
+            .or_default();
+        *count += 1;
+        let variant = Variant {
+            name: run.variant,
+            kernel: KernelId {
+                release: run.kernel,
+                ..KernelId::default()
+            },
+            ..Variant::default()
+        };
+        let mut record = record(format.name, &run.scenario, variant, *count);
+        record.subject.params = run.params;
+        record.wall.started = run.started;
+        format.name.clone_into(&mut record.wall.campaign);
+        record.results.metrics = run.metrics;
+        record.results.invalid = run.invalid;
+        records.push(record);
+    }
+    let is_even = counts.values().all(|of_cell| {
+        let all: BTreeSet<&u64> = of_cell.values().collect();
+        all.len() == 1
+    });
+    Ok(Batch {
+        blocks: records
+            .iter()
+            .map(|record| record.subject.seed.to_string())
+            .collect(),
+        records,
+        paired_by: (is_even && in_a_row.is_none()).then(|| BY_ORDER.to_owned()),
+        // The third run of one day has nothing in common with the third of another.
+        lasting: false,
+        first: "the first that was named, as no times are known",
+        in_a_row,
+    })
+}
