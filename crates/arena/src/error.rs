@@ -27,7 +27,7 @@ pub enum ArenaError {
 
 impl ArenaError {
     /// True if the user's request was invalid; false if the machine or the arena failed.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Wrong(_))
     }
 

@@ -77,7 +77,7 @@ pub enum RepeatError {
 
 impl RepeatError {
     /// Whether a user's words were wrong, rather than that the machine could not.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Noise { .. })
     }
 }

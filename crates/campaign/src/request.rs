@@ -189,9 +189,9 @@ pub enum RequestError {
 
 impl RequestError {
     /// Whether a user's words were wrong, rather than that the machine could not.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         match self {
-            Self::File(error) => error.is_by_words(),
+            Self::File(error) => error.is_user_error(),
             _ => true,
         }
     }

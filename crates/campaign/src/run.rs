@@ -122,13 +122,13 @@ pub enum RunError {
 
 impl RunError {
     /// Whether a user's words were wrong, rather than that the machine could not.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         match self {
             Self::TooMany { .. }
             | Self::Empty { .. }
             | Self::OtherArena { .. }
             | Self::SameCell { .. } => true,
-            Self::Refused { source, .. } => source.is_by_words(),
+            Self::Refused { source, .. } => source.is_user_error(),
             Self::Arena(_) | Self::Store(_) | Self::Compare(_) => false,
         }
     }

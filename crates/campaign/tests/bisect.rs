@@ -317,7 +317,7 @@ fn a_question_has_one_cell_one_metric_and_a_name_of_its_own() {
     );
     let error = ask(Some("rnu"), "b", Until::Enough(8)).unwrap_err();
     assert!(
-        error.is_by_words() && error.to_string().contains("rnu"),
+        error.is_user_error() && error.to_string().contains("rnu"),
         "{error}"
     );
     let mut wide = asked(History::default(), 8).campaign;

@@ -11,7 +11,7 @@ use pagetide_store::Store;
 use pagetide_verdict::Verdict;
 use serde::Serialize;
 
-pub use also::{Kind, OPTION, OtherDifference, Standing};
+pub use also::{Comparability, Kind, OPTION, OtherDifference};
 pub use deaths::Deaths;
 pub use inert::{InertSetting, Workload, cannot_act, cannot_differ};
 
@@ -41,7 +41,7 @@ impl ColumnNotes {
     /// Differences that nobody asked for and that can change the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
-        also.filter(|also| also.standing == Standing::Confounds)
+        also.filter(|also| also.standing == Comparability::Confounds)
     }
 }
 

@@ -88,7 +88,7 @@ pub enum CompareError {
 
 impl CompareError {
     /// Whether a user's words were wrong, rather than that the store could not answer.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(self, Self::OneSide { .. })
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Seeds of one kernel share whatever sets that kernel apart, so they are no independent points: each kernel (and variant)
 //! is one, the median of its values, and a change lies between kernels. By dates each variant stands apart, and a point is what
-//! one sitting made on one kernel.
+//! one session made on one kernel.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -94,16 +94,16 @@ pub struct HistoryValue {
     pub seed: u64,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Which sitting it was made in, by dates: trials of one campaign without a pause of an hour.
-    pub sitting: usize,
+    /// Which session it was made in, by dates: trials of one campaign without a pause of an hour.
+    pub session: usize,
     /// The value.
     pub value: f64,
 }
 
 impl HistoryValue {
-    /// Whether two values are of one point: of one kernel, variant and sitting.
+    /// Whether two values are of one point: of one kernel, variant and session.
     fn is_with(&self, other: &Self) -> bool {
-        let point = |value: &Self| (value.sitting, value.release.clone(), value.variant.clone());
+        let point = |value: &Self| (value.session, value.release.clone(), value.variant.clone());
         point(self) == point(other)
     }
 }
@@ -268,9 +268,9 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     let values: Vec<HistoryValue> = points
         .into_iter()
         .zip(sittings)
-        .filter_map(|(point, sitting)| {
+        .filter_map(|(point, session)| {
             Some(HistoryValue {
-                sitting,
+                session,
                 value: point.metric.value.number()?,
                 release: point.record.variant.kernel.release.clone(),
                 variant: point.record.variant.name.clone(),
@@ -295,18 +295,18 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     })
 }
 
-/// A pause after which trials are of another sitting.
+/// A pause after which trials are of another session.
 const PAUSE: Nanos = Nanos::from_secs(3600);
 
-/// The sitting of each point, which come oldest first.
+/// The session of each point, which come oldest first.
 fn sittings(points: &[Point]) -> Vec<usize> {
-    let mut sitting = 0;
+    let mut session = 0;
     let mut all = vec![0; points.len().min(1)];
     for pair in points.windows(2) {
         let [a, b] = [&pair[0].record, &pair[1].record];
         let pause = b.started.0.saturating_sub(a.started.0);
-        sitting += usize::from(a.campaign != b.campaign || pause > PAUSE.0);
-        all.push(sitting);
+        session += usize::from(a.campaign != b.campaign || pause > PAUSE.0);
+        all.push(session);
     }
     all
 }
@@ -402,7 +402,7 @@ mod tests {
                         variant: "plain".into(),
                         seed,
                         started: Nanos(0),
-                        sitting: 0,
+                        session: 0,
                         value,
                     })
             })

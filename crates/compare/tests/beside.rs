@@ -1,6 +1,6 @@
 //! What stands beside the verdicts: what else differs, settings that cannot act, trials that died.
 
-use pagetide_compare::beside::Standing;
+use pagetide_compare::beside::Comparability;
 use pagetide_compare::{
     Allowance, Comparison, FailOn, Names, Overall, compare_campaign, compare_two,
 };
@@ -106,7 +106,10 @@ fn a_claim_between_kernels_whose_huge_pages_differ_is_confounded_until_it_is_acc
         };
         let comparison = names.compare(&store).unwrap();
         assert_eq!(comparison.overall, Overall::Improved);
-        assert_eq!(comparison.beside[0].also[0].standing, Standing::Accepted);
+        assert_eq!(
+            comparison.beside[0].also[0].standing,
+            Comparability::Accepted
+        );
         let allowed = Allowance {
             anyway: false,
             accepted: accepted.to_vec(),

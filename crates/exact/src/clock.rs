@@ -93,7 +93,7 @@ impl SavedClock {
 
     /// Makes the state that of a guest whose instructions took a nanosecond each from the start, at the same time on its clock:
     /// so it goes on from there with an emulator that counts them so. `shift` is what they took, as a power of two.
-    pub fn quicken(self, state: &mut [u8], shift: u32) {
+    pub fn scale_clock(self, state: &mut [u8], shift: u32) {
         let ahead = (self.instructions << shift) - self.instructions;
         if let Some(bias) = state.get_mut(self.at..self.at + 8) {
             bias.copy_from_slice(&(self.bias + ahead).to_be_bytes());
@@ -145,7 +145,7 @@ mod tests {
             let old = state(1, bias, 610_000_123);
             let clock = SavedClock::of(&old).unwrap();
             let mut new = old.clone();
-            clock.quicken(&mut new, 3);
+            clock.scale_clock(&mut new, 3);
             let quick = SavedClock::of(&new).unwrap();
             assert_eq!(quick.instructions, clock.instructions);
             assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
             );
             let others = |state: &[u8]| [&state[..18], &state[26..]].concat();
             assert_eq!(others(&old), others(&new), "nothing else is touched");
-            clock.quicken(&mut new, 0);
+            clock.scale_clock(&mut new, 0);
             assert_eq!(old, new);
         }
     }

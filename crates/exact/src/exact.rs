@@ -450,7 +450,7 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 
 /// How many disks with an arm a trial has.
 fn turning_disks(subject: &Subject) -> usize {
-    usize::from(subject.swap.has_arm()) + usize::from(subject.files_on.disk().is_some())
+    usize::from(subject.swap.is_rotational()) + usize::from(subject.files_on.disk().is_some())
 }
 
 /// The simulated solid-state disks of a trial; `None` where it has none.

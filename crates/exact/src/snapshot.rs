@@ -293,7 +293,7 @@ impl Snapshots {
             }
             again()?;
             boot.save(&making, contents)?;
-            let is_moved = quicken(&making.join("state"), &boot.emulator.version)?;
+            let is_moved = scale_clock(&making.join("state"), &boot.emulator.version)?;
             if !is_moved {
                 return Ok(true);
             }
@@ -376,13 +376,13 @@ impl Snapshots {
 }
 
 /// Lets what was saved go on at the pace of trials; says whether the emulator had moved its clock.
-fn quicken(path: &Path, emulator: &str) -> Result<bool, ExactError> {
+fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;
     let clock = SavedClock::of(&state).ok_or_else(|| ExactError::NoClock {
         emulator: emulator.to_owned(),
     })?;
-    clock.quicken(&mut state, BOOT_SHIFT);
+    clock.scale_clock(&mut state, BOOT_SHIFT);
     fs::write(path, state).map_err(io("writing", name()))?;
     Ok(clock.is_moved())
 }
@@ -429,17 +429,17 @@ mod tests {
             state.extend(bias.to_be_bytes());
             state.extend(1000_i64.to_be_bytes());
             fs::write(&path, state).unwrap();
-            quicken(&path, "QEMU 7.2")
+            scale_clock(&path, "QEMU 7.2")
         };
         assert!(!saved(0).unwrap());
         assert_eq!(fs::read(&path).unwrap()[16..24], 7000_i64.to_be_bytes());
         assert!(saved(990_593).unwrap());
         fs::write(&path, "nothing of the kind").unwrap();
-        let why = quicken(&path, "QEMU 99.1").unwrap_err().to_string();
+        let why = scale_clock(&path, "QEMU 99.1").unwrap_err().to_string();
         assert!(why.starts_with("QEMU 99.1 saved a guest without"), "{why}");
         fs::remove_file(&path).unwrap();
         assert!(matches!(
-            quicken(&path, ""),
+            scale_clock(&path, ""),
             Err(ExactError::Io {
                 what: "reading",
                 ..

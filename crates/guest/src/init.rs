@@ -108,7 +108,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     // The first disk is the swap device if the trial swaps to one; otherwise it holds the file system.
     let mut ssds = ssds.into_iter();
     let swap = swap(&boot, &mut ssds)?;
-    let turning = usize::from(boot.swap.has_arm());
+    let turning = usize::from(boot.swap.is_rotational());
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
         let device = match (boot.files_on.system, boot.files_on.on) {

@@ -6,5 +6,5 @@ pub enum MachineFate {
     /// It ends. Restoring what was changed would only cost time.
     Ends,
     /// It continues, and must be left as it was before.
-    GoesOn,
+    Continues,
 }

@@ -191,7 +191,7 @@ impl Settings {
 
     fn write(&self, name: &str, wanted: &str) -> Result<(), String> {
         let path = self.file(name).ok_or("its name is of no known form")?;
-        if self.fate == MachineFate::GoesOn && self.read(name).is_none() {
+        if self.fate == MachineFate::Continues && self.read(name).is_none() {
             return Err("it cannot be read, so it could not be restored".to_owned());
         }
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_machine_that_goes_on_gets_its_settings_back_when_the_guard_is_dropped() {
         let (folder, read) = tree();
-        let settings = Settings::below(folder.path(), MachineFate::GoesOn);
+        let settings = Settings::below(folder.path(), MachineFate::Continues);
         let applied = settings.apply(&wanted(&[
             ("vm.swappiness", "1"),
             ("thp/enabled", "never"),
@@ -410,7 +410,7 @@ mod tests {
         let (folder, read) = tree();
         let root = folder.path().to_owned();
         let ended = std::thread::spawn(move || {
-            let settings = Settings::below(root, MachineFate::GoesOn);
+            let settings = Settings::below(root, MachineFate::Continues);
             let _applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
             panic!("in the middle of a trial");
         });
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_only_where_it_would_have_to_be_restored() {
-        for (fate, refusals) in [(MachineFate::GoesOn, 1), (MachineFate::Ends, 0)] {
+        for (fate, refusals) in [(MachineFate::Continues, 1), (MachineFate::Ends, 0)] {
             let (folder, _) = tree();
             let settings = Settings::below(folder.path(), fate);
             let applied = settings.apply(&wanted(&[("vm.compact_memory", "1")]));
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_setting_that_cannot_be_restored_is_named() {
         let (folder, _) = tree();
-        let settings = Settings::below(folder.path(), MachineFate::GoesOn);
+        let settings = Settings::below(folder.path(), MachineFate::Continues);
         let mut applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
         let file = folder.path().join("proc/sys/vm/swappiness");
         fs::remove_file(&file).unwrap();

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_named() {
-        let on = |device| Swap::on_disk(device, Bytes::from_mib(1), MachineFate::GoesOn);
+        let on = |device| Swap::on_disk(device, Bytes::from_mib(1), MachineFate::Continues);
         let why = on("/dev/no-such-device").unwrap_err().to_string();
         assert!(why.contains("/dev/no-such-device"), "{why}");
     }

@@ -272,7 +272,7 @@ fn parts_beside(names: &[String]) -> String {
 
 impl KernelError {
     /// Whether the user's input was wrong, as opposed to a failure of the machine.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(self, Self::UnknownReference { .. } | Self::Absent { .. })
     }
 

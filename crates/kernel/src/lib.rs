@@ -61,7 +61,7 @@ pub use error::KernelError;
 pub use image::{BuildId, Image};
 pub use kernel::{Kernel, Origin};
 pub use kernel_ref::{FORMS, KernelRef, Suite, forms};
-pub use listing::{KernelListing, KernelPortrait};
+pub use listing::{KernelDetails, KernelListing};
 pub use lock::Lock;
 pub use modinfo::Modinfo;
 pub use modules::Module;

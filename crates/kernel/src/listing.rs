@@ -55,7 +55,7 @@ pub struct KernelListing {
 /// All details of a kernel of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct KernelPortrait {
+pub struct KernelDetails {
     /// The complete version line of its image.
     pub banner: String,
     /// The GNU build id, if known.
@@ -125,12 +125,12 @@ impl Cache {
     }
 
     /// All details of a kernel. With `verify` its files are read first and compared with its digest.
-    pub fn portrait(&self, kernel: &Kernel, verify: bool) -> Result<KernelPortrait, KernelError> {
+    pub fn details(&self, kernel: &Kernel, verify: bool) -> Result<KernelDetails, KernelError> {
         if verify {
             self.verify(kernel)?;
         }
         let lacks = kernel.lacks(&NEEDS)?;
-        Ok(KernelPortrait {
+        Ok(KernelDetails {
             banner: kernel.banner.clone(),
             build_id: kernel.build_id.known().map(str::to_owned),
             kernel: self.listing(kernel)?,
@@ -140,7 +140,7 @@ impl Cache {
     }
 }
 
-impl Display for KernelPortrait {
+impl Display for KernelDetails {
     /// One line per detail, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = &self.kernel;

@@ -6,7 +6,7 @@ use pagetide_arena::{Options, VariantSpec};
 use pagetide_campaign::{CONTROL, Campaign, KernelForecast};
 use pagetide_kernel::{Cache, Freshness};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_source::{Delivery, Foreseen, Foretold, Order, Recipe, Workshop};
+use pagetide_source::{BuildState, Delivery, Order, Recipe, VariantForecast, Workshop};
 
 use crate::error::LabError;
 
@@ -68,7 +68,7 @@ pub(crate) fn foretell(
     }
     let workshop = workshop(cache, options);
     let foretold = workshop.foretell(&orders(campaign))?;
-    if foretold.iter().any(Foretold::is_to_build)
+    if foretold.iter().any(VariantForecast::is_to_build)
         && let Err(why) = workshop.needs()
     {
         say(&why.to_string());
@@ -78,15 +78,15 @@ pub(crate) fn foretell(
         .zip(foretold)
     {
         match foretold {
-            Foretold::LeftOut(why) => {
+            VariantForecast::LeftOut(why) => {
                 say(&why);
                 continue;
             }
-            Foretold::Other => {}
-            Foretold::Kernel(foresight) => {
+            VariantForecast::Other => {}
+            VariantForecast::Kernel(foresight) => {
                 let (what, about) = (foresight.to_string(), foresight.state.about());
                 let built = match foresight.state {
-                    Foreseen::Built(name) => Some(name),
+                    BuildState::Built(name) => Some(name),
                     _ => None,
                 };
                 kernels.push(KernelForecast {

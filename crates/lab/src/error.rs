@@ -44,11 +44,11 @@ pub enum LabError {
 impl LabError {
     /// Whether a user's words were wrong, rather than this machine unable. Causes answer for themselves, except a program's
     /// files: what is wrong with them was named by the user, unless making the image failed.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         match self {
             Self::NoArena { .. } => true,
-            Self::Bisect(why) => why.is_by_words(),
-            Self::Source(why) => why.is_by_words(),
+            Self::Bisect(why) => why.is_user_error(),
+            Self::Source(why) => why.is_user_error(),
             Self::Root(why) => !matches!(why, RootError::Image { .. }),
             _ => false,
         }

@@ -258,7 +258,7 @@ impl Subject {
 
     /// The oldest schema version that can express this subject. An older program then reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
-        if self.swap.names_how_it_compresses() {
+        if self.swap.names_compressor() {
             return 4;
         }
         let newer = matches!(self.swap, SwapSpec::Disk(_))

@@ -247,12 +247,12 @@ impl SwapSpec {
     }
 
     /// True if the swap disk is a rotating disk.
-    pub fn has_arm(self) -> bool {
+    pub fn is_rotational(self) -> bool {
         matches!(self.on_disk(), Some(SwapDisk::Disk(_)))
     }
 
     /// True if its text form needs schema version 4.
-    pub(crate) fn names_how_it_compresses(self) -> bool {
+    pub(crate) fn names_compressor(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }
 }
@@ -492,7 +492,7 @@ mod tests {
             parse("zswap+ssd:2ms").on_disk(),
             Some(SwapDisk::Ssd(Nanos(2_000_000)))
         );
-        assert!(parse("zswap+disk").has_arm() && parse("disk").has_arm());
-        assert!(!parse("zswap").has_arm() && !parse("zram").has_arm());
+        assert!(parse("zswap+disk").is_rotational() && parse("disk").is_rotational());
+        assert!(!parse("zswap").is_rotational() && !parse("zram").is_rotational());
     }
 }

@@ -100,7 +100,7 @@ pub enum SourceError {
 
 impl SourceError {
     /// True if the user's request was invalid; false if a file cannot be read or written.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(
             self,
             Self::OtherLength { .. } | Self::NoLength | Self::Pattern(_)

@@ -1,6 +1,6 @@
 //! What stands beside the verdicts of a cell, in sentences: the same for every format.
 
-use pagetide_compare::beside::{ColumnNotes, Deaths, OPTION, OtherDifference, Standing};
+use pagetide_compare::beside::{ColumnNotes, Comparability, Deaths, OPTION, OtherDifference};
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
@@ -128,7 +128,7 @@ fn probability(p: f64) -> String {
 }
 
 fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
-    let of_standing = |wanted: Standing| -> Vec<&OtherDifference> {
+    let of_standing = |wanted: Comparability| -> Vec<&OtherDifference> {
         beside
             .also
             .iter()
@@ -144,7 +144,7 @@ fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
         )
     };
     let mut all = Vec::new();
-    let confounding = of_standing(Standing::Confounds);
+    let confounding = of_standing(Comparability::Confounds);
     if !confounding.is_empty() {
         let mut kinds: Vec<&str> = confounding
             .iter()
@@ -167,16 +167,16 @@ fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
         });
     }
     for (standing, head) in [
-        (Standing::Accepted, "Also differs, and is accepted"),
+        (Comparability::Accepted, "Also differs, and is accepted"),
         (
-            Standing::Follows,
+            Comparability::Follows,
             "Also differs, as what was asked for brings it about",
         ),
         (
-            Standing::Inert,
+            Comparability::Inert,
             "Also differs, and cannot act on this workload",
         ),
-        (Standing::Minor, "Also differs"),
+        (Comparability::Minor, "Also differs"),
     ] {
         let (built, others): (Vec<&OtherDifference>, Vec<&OtherDifference>) = of_standing(standing)
             .into_iter()
@@ -304,9 +304,13 @@ mod tests {
         };
         let beside = ColumnNotes {
             also: vec![
-                also("thp/enabled", Some(Kind::HugePages), Standing::Confounds),
-                also("lru_gen/enabled", None, Standing::Minor),
-                also("CONFIG_KASAN", None, Standing::Minor),
+                also(
+                    "thp/enabled",
+                    Some(Kind::HugePages),
+                    Comparability::Confounds,
+                ),
+                also("lru_gen/enabled", None, Comparability::Minor),
+                also("CONFIG_KASAN", None, Comparability::Minor),
             ],
             inert: vec![InertSetting {
                 setting: "vm.swappiness".to_owned(),

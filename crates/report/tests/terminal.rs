@@ -299,14 +299,14 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
 
 #[test]
 fn a_history_by_dates_keeps_the_time_of_day_beside_its_date() {
-    let value = |sitting: usize| HistoryValue {
-        record: format!("{sitting:016x}"),
+    let value = |session: usize| HistoryValue {
+        record: format!("{session:016x}"),
         release: "6.12.117+deb12-cloud-amd64".to_owned(),
         variant: "mglru-off".to_owned(),
         seed: 1,
-        started: Nanos::from_secs(1_795_207_180 + 7200 * sitting as u64),
-        sitting,
-        value: 1e9 + 1e8 * sitting as f64,
+        started: Nanos::from_secs(1_795_207_180 + 7200 * session as u64),
+        session,
+        value: 1e9 + 1e8 * session as f64,
     };
     let change = Change {
         at: 1,

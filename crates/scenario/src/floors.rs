@@ -50,7 +50,7 @@ impl Floor {
 
     /// Number of pages to allocate to reach this level: free memory minus what stays free. On a large machine never
     /// more than the workload may use.
-    pub(crate) fn pages(self, ground: &Ground) -> Pages {
+    pub(crate) fn pages(self, ground: &InitialMemory) -> Pages {
         // Pages on the per-CPU lists are allocated first, but are not counted as free. Without them no level below the
         // watermarks would be reached. The fast level leaves them as a reserve.
         let free = if self == Self::Fast {
@@ -72,13 +72,13 @@ impl Floor {
 
 /// Free memory and watermarks before anything is allocated. Read once, because freed pages are first on the per-CPU
 /// lists, where they are not counted as free.
-pub(crate) struct Ground {
+pub(crate) struct InitialMemory {
     free: Bytes,
     given: Bytes,
     zones: Zones,
 }
 
-impl Ground {
+impl InitialMemory {
     /// Reads the current values.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         Self {

@@ -41,7 +41,7 @@ impl Group {
     }
 
     /// Path of the file that adds a process to the group.
-    pub(crate) fn door(&self) -> PathBuf {
+    pub(crate) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 

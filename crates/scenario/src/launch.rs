@@ -71,7 +71,7 @@ fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
 
 /// State that a child needs before it executes the program; prepared before the fork, where errors can be handled.
 struct Child<'a> {
-    door: Option<CString>,
+    procs_file: Option<CString>,
     root: CString,
     folder: CString,
     input: CString,
@@ -95,10 +95,10 @@ impl Child<'_> {
             if libc::setsid() < 0 {
                 return failed(0);
             }
-            if let Some(door) = &self.door {
-                let door = libc::open(door.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            if let Some(procs_file) = &self.procs_file {
+                let procs_file = libc::open(procs_file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 // 0 means the writing process.
-                if door < 0 || libc::write(door, c"0".as_ptr().cast(), 1) != 1 {
+                if procs_file < 0 || libc::write(procs_file, c"0".as_ptr().cast(), 1) != 1 {
                     return failed(7);
                 }
             }
@@ -168,11 +168,11 @@ impl Launch<'_> {
         }
         let (output, errors) = (Capture::new(output)?, Capture::new(errors)?);
         let program = text(self.command.first().map_or(&[][..], |word| word.as_bytes()))?;
-        let door = self
+        let procs_file = self
             .group
-            .map(|group| text(group.door().as_os_str().as_bytes()));
+            .map(|group| text(group.procs_file().as_os_str().as_bytes()));
         let child = Child {
-            door: door.transpose()?,
+            procs_file: procs_file.transpose()?,
             root: text(self.root.as_os_str().as_bytes())?,
             folder: text(self.folder.as_bytes())?,
             input: text(self.input.as_bytes())?,

@@ -162,7 +162,7 @@ pub enum SourceError {
 
 impl SourceError {
     /// Whether a user's words or files are wrong, rather than that the machine could not.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(
             self,
             Self::UnknownSource { .. }

@@ -21,18 +21,18 @@ const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 
 /// What a recipe's kernel would come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foresight {
+pub struct BuildForecast {
     /// Source, configuration and patches in words.
     pub what: String,
     /// Whether the configuration is our own, which those words do not name.
     pub ours: bool,
     /// Whether it is there, or what it takes to build it.
-    pub state: Foreseen,
+    pub state: BuildState,
 }
 
 /// Whether a kernel is there, or what it takes to build it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Foreseen {
+pub enum BuildState {
     /// It is in the cache under this name.
     Built(String),
     /// It must be built.
@@ -51,14 +51,14 @@ pub enum Foreseen {
     },
 }
 
-impl Foretold {
+impl VariantForecast {
     /// Whether something must be built.
     pub fn is_to_build(&self) -> bool {
-        matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, Foreseen::Built(_)))
+        matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
     }
 }
 
-impl Foreseen {
+impl BuildState {
     /// About how long it takes until it is there, without what must be fetched.
     pub fn about(&self) -> Duration {
         match self {
@@ -68,7 +68,7 @@ impl Foreseen {
     }
 }
 
-impl Display for Foresight {
+impl Display for BuildForecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         f.write_str(if self.ours {
@@ -77,8 +77,8 @@ impl Display for Foresight {
             ": "
         })?;
         match &self.state {
-            Foreseen::Built(_) => f.write_str("in the cache"),
-            Foreseen::ToBuild {
+            BuildState::Built(_) => f.write_str("in the cache"),
+            BuildState::ToBuild {
                 about,
                 whole,
                 timed,
@@ -88,7 +88,7 @@ impl Display for Foresight {
                 let guess = if *timed { "" } else { ", a guess" };
                 write!(f, "to be built ({scope}), about {about}{guess}")
             }
-            Foreseen::ToFetch { about } => write!(
+            BuildState::ToFetch { about } => write!(
                 f,
                 "to be fetched and built, about {} once the source is here, a guess; whether the patches fit is not known before",
                 crate::step::human(*about)
@@ -99,11 +99,11 @@ impl Display for Foresight {
 
 /// What became of a variant in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Foretold {
+pub enum VariantForecast {
     /// Its kernel is no recipe.
     Other,
     /// Its kernel is, or would be, built.
-    Kernel(Foresight),
+    Kernel(BuildForecast),
     /// It would be left out: it cannot be built, or its kernel is the baseline's. In a sentence.
     LeftOut(String),
 }
@@ -149,7 +149,7 @@ pub(crate) fn of_folder(
     there: &mut BTreeSet<PathBuf>,
     jobs: usize,
     typical: Duration,
-) -> Foreseen {
+) -> BuildState {
     let whole = !is_whole(folder) && !there.contains(folder);
     let times = times(folder);
     let jobs = u32::try_from(jobs.max(1)).unwrap_or(1);
@@ -160,7 +160,7 @@ pub(crate) fn of_folder(
     };
     there.insert(folder.to_owned());
     let known = known.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    Foreseen::ToBuild {
+    BuildState::ToBuild {
         about: known.unwrap_or(guess),
         whole,
         timed: known.is_some(),
@@ -174,7 +174,7 @@ impl Workshop {
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
     )]
-    pub fn foretell(&self, orders: &[Order]) -> Result<Vec<Foretold>, OrderError> {
+    pub fn foretell(&self, orders: &[Order]) -> Result<Vec<VariantForecast>, OrderError> {
         self.foretell_telling(orders, &mut |_| {})
     }
 
@@ -187,14 +187,14 @@ impl Workshop {
         &self,
         orders: &[Order],
         watch: &mut Watch,
-    ) -> Result<Vec<Foretold>, OrderError> {
+    ) -> Result<Vec<VariantForecast>, OrderError> {
         let mut there = BTreeSet::new();
         let mut baseline: Option<String> = None;
         let must = is_judged_alone(orders);
         let mut all = Vec::new();
         for (place, order) in orders.iter().enumerate() {
             if !Recipe::is_recipe(&order.kernel) {
-                all.push(Foretold::Other);
+                all.push(VariantForecast::Other);
                 continue;
             }
             let foreseen = order
@@ -204,7 +204,7 @@ impl Workshop {
             all.push(match foreseen {
                 Ok(foresight) => {
                     let name = match &foresight.state {
-                        Foreseen::Built(name) => name.split(' ').next().map(str::to_owned),
+                        BuildState::Built(name) => name.split(' ').next().map(str::to_owned),
                         _ => None,
                     };
                     if place == 0 {
@@ -212,12 +212,12 @@ impl Workshop {
                     }
                     let is_same = place > 0 && name.is_some() && name == baseline;
                     if is_same && order.is_kernel_alone {
-                        Foretold::LeftOut(format!(
+                        VariantForecast::LeftOut(format!(
                             "variant {} is left out: no change in code: its kernel is the baseline's to the last byte",
                             order.name
                         ))
                     } else {
-                        Foretold::Kernel(foresight)
+                        VariantForecast::Kernel(foresight)
                     }
                 }
                 Err(source) if place == 0 || must => {
@@ -225,7 +225,7 @@ impl Workshop {
                     return Err(OrderError { name, source });
                 }
                 Err(why) => {
-                    Foretold::LeftOut(format!("variant {} is left out: {why}", order.name))
+                    VariantForecast::LeftOut(format!("variant {} is left out: {why}", order.name))
                 }
             });
         }

@@ -33,7 +33,7 @@ mod workshop;
 
 pub use config::FRAGMENT;
 pub use error::SourceError;
-pub use foresight::{Foreseen, Foresight, Foretold};
+pub use foresight::{BuildForecast, BuildState, VariantForecast};
 pub use history::{Commit, Commits};
 pub use recipe::{ConfigRef, Recipe, SourceRef};
 pub use series::{Patch, Series};

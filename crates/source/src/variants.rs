@@ -3,7 +3,7 @@
 use pagetide_kernel::Digest;
 
 use crate::error::SourceError;
-use crate::foresight::Foretold;
+use crate::foresight::VariantForecast;
 use crate::recipe::Recipe;
 use crate::step::{BuildStep, Watch};
 use crate::workshop::{BuiltKernel, Workshop};
@@ -60,7 +60,7 @@ impl Workshop {
         let mut watch = |step: &BuildStep| say(&step.to_string());
         // All that can be refused without the source is refused before anything is fetched.
         let foretold = self.foretell_telling(orders, &mut watch)?;
-        let to_build = foretold.iter().position(Foretold::is_to_build);
+        let to_build = foretold.iter().position(VariantForecast::is_to_build);
         if let Some(order) = to_build.and_then(|place| orders.get(place)) {
             self.needs().map_err(|source| OrderError {
                 name: order.name.clone(),

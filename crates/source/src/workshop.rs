@@ -14,7 +14,7 @@ use crate::config::{self, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::fault;
-use crate::foresight::{self, Foreseen, Foresight};
+use crate::foresight::{self, BuildForecast, BuildState};
 use crate::git::Revision;
 use crate::make::{Isolation, Make};
 use crate::options::{Asked, MOST_CONFIG_BYTES, Start};
@@ -168,15 +168,15 @@ impl Workshop {
         recipe: &Recipe,
         there: &mut BTreeSet<PathBuf>,
         watch: &mut Watch,
-    ) -> Result<Foresight, SourceError> {
+    ) -> Result<BuildForecast, SourceError> {
         let mut quiet = |_: &BuildStep| {};
         let ours = recipe.config.is_none();
         let series = series_of(recipe)?;
         let asked = Asked::of(recipe, &self.cache)?;
-        let at = |what: String, state: Foreseen| Foresight { what, ours, state };
+        let at = |what: String, state: BuildState| BuildForecast { what, ours, state };
         if let Some(built) = self.known_revision(recipe, &asked, &mut quiet)? {
             let what = built.name.split_once(' ').map_or("", |(_, what)| what);
-            return Ok(at(what.to_owned(), Foreseen::Built(built.name.clone())));
+            return Ok(at(what.to_owned(), BuildState::Built(built.name.clone())));
         }
         let (folder, id, is_here) = match &recipe.source {
             SourceRef::Debian { suite, series, .. } => {
@@ -204,7 +204,7 @@ impl Workshop {
             let state = if is_git {
                 state
             } else {
-                Foreseen::ToFetch { about }
+                BuildState::ToFetch { about }
             };
             return Ok(at(words, state));
         }
@@ -214,7 +214,7 @@ impl Workshop {
         let built = self.remembered(&key, &job.what, &mut quiet);
         Ok(at(
             words,
-            built.map_or(state, |built| Foreseen::Built(built.name)),
+            built.map_or(state, |built| BuildState::Built(built.name)),
         ))
     }
 

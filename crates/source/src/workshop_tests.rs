@@ -7,7 +7,7 @@ use pagetide_kernel::Stop;
 use tempfile::TempDir;
 
 use super::*;
-use crate::foresight::Foretold;
+use crate::foresight::VariantForecast;
 use crate::variants::Order;
 
 #[path = "../../kernel/tests/sample/mod.rs"]
@@ -577,16 +577,16 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     let base = bench.recipe(&[]);
     let patched = bench.recipe(&[&diff("vmscan", "more")]);
     let orders = [order("base", &base), order("patched", &patched)];
-    let states = |bench: &Bench, orders: &[Order]| -> Vec<Foreseen> {
+    let states = |bench: &Bench, orders: &[Order]| -> Vec<BuildState> {
         let foretold = bench.workshop().foretell(orders).unwrap();
         let state = |foretold| match foretold {
-            Foretold::Kernel(foresight) => foresight.state,
+            VariantForecast::Kernel(foresight) => foresight.state,
             other => panic!("{other:?}"),
         };
         foretold.into_iter().map(state).collect()
     };
-    let is_whole = |state: &Foreseen| match state {
-        Foreseen::ToBuild { whole, .. } => Some(*whole),
+    let is_whole = |state: &BuildState| match state {
+        BuildState::ToBuild { whole, .. } => Some(*whole),
         _ => None,
     };
     let before = states(&bench, &orders);
@@ -599,7 +599,7 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     assert!(!cache.join("builds").exists() && !cache.join("sources").exists());
     let built = bench.build(&base).unwrap();
     let after = states(&bench, &orders);
-    assert_eq!(after[0], Foreseen::Built(built.name));
+    assert_eq!(after[0], BuildState::Built(built.name));
     assert_eq!(is_whole(&after[1]), Some(false));
     bench.build(&patched).unwrap();
     let comment = order("comment", &bench.recipe(&[&diff("vmscan", "// a word")]));
@@ -613,11 +613,11 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     let all = [orders[0].clone(), comment, misfit.clone()];
     let foretold = bench.workshop().foretell(&all).unwrap();
     assert!(
-        matches!(&foretold[1], Foretold::LeftOut(why) if why.contains("no change in code")),
+        matches!(&foretold[1], VariantForecast::LeftOut(why) if why.contains("no change in code")),
         "{foretold:?}"
     );
     assert!(
-        matches!(&foretold[2], Foretold::LeftOut(why) if why.contains("rebase")),
+        matches!(&foretold[2], VariantForecast::LeftOut(why) if why.contains("rebase")),
         "{foretold:?}"
     );
     let refused = bench

@@ -169,7 +169,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Whether the user's input was wrong, as opposed to a failure of the store.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Neither { .. })
     }
 

@@ -84,7 +84,7 @@ pub enum BisectError {
 
 impl BisectError {
     /// Whether a user's words were wrong; causes answer for themselves.
-    pub fn is_by_words(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         matches!(
             self,
             Self::Several { .. }

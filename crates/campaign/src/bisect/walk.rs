@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
         let trial = self.campaign.trial(&cell, variant, (0, 0), Pass::Timed);
         let digest = match prepared(self.site.arena, &trial) {
             Ok(prepared) => prepared.subject().variant.kernel.digest.clone(),
-            Err(RunError::Refused { source, .. }) if !source.is_by_words() => {
+            Err(RunError::Refused { source, .. }) if !source.is_user_error() => {
                 self.campaign.variants.pop();
                 return Ok(Err(source.to_string()));
             }

@@ -26,7 +26,7 @@ pub struct OtherDifference {
     /// Its value on the other side.
     pub b: String,
     /// What it means for the verdict.
-    pub standing: Standing,
+    pub standing: Comparability,
 }
 
 impl fmt::Display for OtherDifference {
@@ -38,7 +38,7 @@ impl fmt::Display for OtherDifference {
 /// What a difference that was not asked for means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum Comparability {
     /// It can have changed the result: there is no verdict until it is equal, asked for or accepted.
     Confounds,
     /// The user accepts it.
@@ -186,13 +186,13 @@ impl<'a> Look<'a> {
         });
     }
 
-    fn standing(&self, what: &str, kind: Option<Kind>) -> Standing {
+    fn standing(&self, what: &str, kind: Option<Kind>) -> Comparability {
         let Some(kind) = kind else {
-            return Standing::Minor;
+            return Comparability::Minor;
         };
         let accepts = |word: &String| word == what || word == kind.word();
         if self.input.accepted.iter().any(accepts) {
-            return Standing::Accepted;
+            return Comparability::Accepted;
         }
         let asked = |parts: &[&str]| {
             let mut names = self.asked.iter();
@@ -209,14 +209,14 @@ impl<'a> Look<'a> {
         };
         let whole_machine = matches!(self.pair[0].subject.memory, MemorySpec::Total(_));
         if follows {
-            Standing::Follows
+            Comparability::Follows
         } else if kind == Kind::Memory && whole_machine {
             // Every kernel has the same machine; what it needs of it belongs to the question.
-            Standing::Minor
+            Comparability::Minor
         } else if inert::kind_cannot_act(kind, self.pair) {
-            Standing::Inert
+            Comparability::Inert
         } else {
-            Standing::Confounds
+            Comparability::Confounds
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
         record
     }
 
-    fn standing(a: Record, b: Record, input: &Input, what: &str) -> Option<Standing> {
+    fn standing(a: Record, b: Record, input: &Input, what: &str) -> Option<Comparability> {
         let found = also(&[a, b], input).also;
         found
             .iter()
@@ -505,21 +505,21 @@ mod tests {
         let (a, b) = sides();
         assert_eq!(
             standing(a, b, &input, "thp/enabled"),
-            Some(Standing::Confounds)
+            Some(Comparability::Confounds)
         );
         for word in ["huge-pages", "thp/enabled"] {
             input.accepted = vec![word.to_owned()];
             let (a, b) = sides();
             assert_eq!(
                 standing(a, b, &input, "thp/enabled"),
-                Some(Standing::Accepted)
+                Some(Comparability::Accepted)
             );
         }
         input.accepted = vec!["swap".to_owned()];
         let (a, b) = sides();
         assert_eq!(
             standing(a, b, &input, "thp/enabled"),
-            Some(Standing::Confounds)
+            Some(Comparability::Confounds)
         );
     }
 
@@ -538,7 +538,7 @@ mod tests {
             asked: Intent::Kernel,
             ..Input::default()
         };
-        assert_eq!(found(&releases), Some(Standing::Confounds));
+        assert_eq!(found(&releases), Some(Comparability::Confounds));
     }
 
     #[test]
@@ -565,7 +565,7 @@ mod tests {
             found
                 .also
                 .iter()
-                .all(|also| also.standing == Standing::Minor),
+                .all(|also| also.standing == Comparability::Minor),
             "{:?}",
             found.also
         );
@@ -592,7 +592,7 @@ mod tests {
         let new = built("y", &[("HZ", "1000"), ("SWAP", "y"), ("KASAN", "y")]);
         let unknown = "the kernels' configurations";
         let found = also(&[old.clone(), new], &Input::default());
-        let listed: Vec<(String, Standing)> = found
+        let listed: Vec<(String, Comparability)> = found
             .also
             .iter()
             .map(|also| (also.to_string(), also.standing))
@@ -600,8 +600,11 @@ mod tests {
         assert_eq!(
             listed,
             [
-                ("CONFIG_HZ 250 against 1000".to_owned(), Standing::Minor),
-                ("CONFIG_KASAN n against y".to_owned(), Standing::Minor),
+                (
+                    "CONFIG_HZ 250 against 1000".to_owned(),
+                    Comparability::Minor
+                ),
+                ("CONFIG_KASAN n against y".to_owned(), Comparability::Minor),
             ]
         );
         assert!(!found.unknown.contains(&unknown));
@@ -620,7 +623,7 @@ mod tests {
         let what = "memory free at the start";
         let input = Input::default();
         let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
-        assert_eq!(found, Some(Standing::Confounds));
+        assert_eq!(found, Some(Comparability::Confounds));
         // A page more or less would read "16.3 MiB against 16.3 MiB".
         let found = standing(of("x", "17133568"), of("y", "17137664"), &input, what);
         assert_eq!(found, None);
@@ -630,7 +633,7 @@ mod tests {
             record
         };
         let found = standing(total("x", "17133568"), total("y", "17633568"), &input, what);
-        assert_eq!(found, Some(Standing::Minor));
+        assert_eq!(found, Some(Comparability::Minor));
         // A pool of huge pages takes memory because that was asked for.
         let mut b = of("x", "12633568");
         b.subject
@@ -639,7 +642,7 @@ mod tests {
             .insert("vm.nr_hugepages".into(), "2".into());
         assert_eq!(
             standing(of("x", "17133568"), b, &input, what),
-            Some(Standing::Follows)
+            Some(Comparability::Follows)
         );
     }
 
@@ -657,13 +660,13 @@ mod tests {
         assert_eq!(found("/dev/zram0 partition 65532 0 -1"), None);
         assert_eq!(
             found("/dev/vda partition 65532 0 -1"),
-            Some(Standing::Confounds)
+            Some(Comparability::Confounds)
         );
         assert_eq!(
             found("/dev/zram0 partition 49148 0 -2"),
-            Some(Standing::Confounds)
+            Some(Comparability::Confounds)
         );
-        assert_eq!(found(""), Some(Standing::Confounds));
+        assert_eq!(found(""), Some(Comparability::Confounds));
     }
 
     #[test]

@@ -57,10 +57,10 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
 fn by_dates_a_history_keeps_variants_apart_and_sittings_together() {
     let mut bench = Bench::new(1);
     // Two sittings, hours apart, in which the variants took turns.
-    for sitting in 0..2_u64 {
+    for session in 0..2_u64 {
         for seed in 1..=6_u64 {
             for variant in 0..2 {
-                let time = 1e6 * (1.0 + variant as f64) + 1e5 * sitting as f64 + seed as f64;
+                let time = 1e6 * (1.0 + variant as f64) + 1e5 * session as f64 + seed as f64;
                 bench.moment += if seed == 1 && variant == 0 {
                     7_200_000_000_000
                 } else {

@@ -98,7 +98,7 @@ impl<'a> Sizes<'a> {
             },
             moves: Moves::of(subject.swap),
             is_compressed: matches!(subject.swap, SwapSpec::Zram(_) | SwapSpec::Zswap(_)),
-            on_disk: subject.swap.has_arm(),
+            on_disk: subject.swap.is_rotational(),
             files_rate: subject.files_on.disk().map(|disk| disk.rate as f64),
         }
     }

@@ -92,8 +92,8 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
         }
         What::Show { kernel, verify } => {
             let cache = places.kernels()?;
-            let portrait = cache.portrait(&cache.present(&kernel)?, verify)?;
-            out.show_quoting(&portrait, || format!("{portrait}\n"))?;
+            let details = cache.details(&cache.present(&kernel)?, verify)?;
+            out.show_quoting(&details, || format!("{details}\n"))?;
         }
     }
     Ok(End::Done)

@@ -27,8 +27,8 @@ pub enum SubjectError {
 
 impl SubjectError {
     /// Whether a user's words were wrong, rather than that the store could not answer.
-    pub fn is_by_words(&self) -> bool {
-        matches!(self, Self::Compare(error) if error.is_by_words())
+    pub fn is_user_error(&self) -> bool {
+        matches!(self, Self::Compare(error) if error.is_user_error())
     }
 }
 

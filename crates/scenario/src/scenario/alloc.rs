@@ -8,7 +8,7 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
-use crate::floors::{FLOORS, Floor, Ground};
+use crate::floors::{FLOORS, Floor, InitialMemory};
 use crate::harness::LockedBuffer;
 use crate::number;
 use crate::page_size::PageSize;
@@ -70,7 +70,7 @@ impl Scenario for Alloc {
             recorders.push(Recorder::without_log()?);
         }
         trial.settle();
-        let ground = Ground::now(trial);
+        let ground = InitialMemory::now(trial);
         omit_others(
             trial,
             self.floor,
@@ -123,7 +123,7 @@ impl Alloc {
     fn at<'m>(
         &self,
         trial: &mut Trial<'m>,
-        ground: &Ground,
+        ground: &InitialMemory,
         (number, floor): (u64, Floor),
         recorder: &mut Recorder<'m>,
         batch: &mut [u32],

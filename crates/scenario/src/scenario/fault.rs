@@ -12,7 +12,7 @@ use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
-use crate::floors::{FLOORS, Floor, Ground};
+use crate::floors::{FLOORS, Floor, InitialMemory};
 use crate::number;
 use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
@@ -116,7 +116,7 @@ impl Scenario for Fault {
         let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
-        let ground = Ground::now(trial);
+        let ground = InitialMemory::now(trial);
         omit_others(trial, self.floor, &["pages", "first", "again", "absent"]);
         let mut rows: Vec<[u64; 5]> = Vec::new();
         for (number, floor) in (0..).zip(FLOORS) {
@@ -157,7 +157,7 @@ impl Fault {
     fn at(
         &self,
         trial: &mut Trial<'_>,
-        ground: &Ground,
+        ground: &InitialMemory,
         (number, floor): (u64, Floor),
         filler: &Filler,
         page_map: &mut PageMap,
