@@ -254,7 +254,7 @@ fn memory_for_all_pages_leaves_first_uses_alone_to_fault() {
         distinct.sort_unstable();
         distinct.dedup();
         let reuses = (string.len() - distinct.len()) as u64;
-        // These keep some of memory for pages of one kind, or decide at a procs_file.
+        // These keep some of memory for pages of one kind, or decide at a threshold.
         for about in POLICIES.iter().filter(|about| about.name != "w-tinylfu") {
             assert_eq!(
                 hits(about.name, distinct.len() as u32, &string),
