@@ -16,6 +16,7 @@ use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_report::failure::{is_closed_reader, sentence};
 use pagetide_report::html::SubjectError;
+use pagetide_report::import::ImportError;
 use pagetide_report::terminal::show::NoSection;
 use pagetide_scenario::ScenarioError;
 use pagetide_source::SourceError;
@@ -150,6 +151,7 @@ fn code(error: &Error) -> u8 {
             || is(cause, ArenaError::is_user_error)
             || is(cause, CompareError::is_user_error)
             || is(cause, FileError::is_user_error)
+            || is(cause, ImportError::is_user_error)
             || is(cause, KernelError::is_user_error)
             || is(cause, LabError::is_user_error)
             || is(cause, RepeatError::is_user_error)

@@ -242,6 +242,20 @@ pub enum ImportError {
     },
 }
 
+impl ImportError {
+    /// True if the user's words are to blame, not a file.
+    pub fn is_user_error(&self) -> bool {
+        matches!(
+            self,
+            Self::NoFormat { .. }
+                | Self::OneOnly { .. }
+                | Self::SeveralVariants { .. }
+                | Self::OneName { .. }
+                | Self::InARow { .. }
+        )
+    }
+}
+
 /// A line as errors name it.
 fn place(line: usize) -> String {
     match line {

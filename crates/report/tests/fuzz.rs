@@ -1,7 +1,9 @@
-//! Results of others, fuzzed: CSV tables and trees of mmtests.
+//! Results of others, fuzzed: every format that can be imported.
 
 use pagetide_report::import::{csv, mmtests};
 use pagetide_testing::fuzz::fuzz;
+
+use crate::imports::{FILES, data, read};
 
 #[test]
 fn csv_tables() {
@@ -62,4 +64,75 @@ fn mmtests_trees() {
         std::fs::remove_file(&place).unwrap();
         imported.map(drop).map_err(|why| why.to_string())
     });
+}
+
+/// Gives changed forms of the real files of a format to its reader, and to those who tell formats apart.
+fn real_files(format: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let name = if format == "lkp" {
+        "matrix.json"
+    } else {
+        "file"
+    };
+    let path = dir.path().join(name);
+    let mut corpus: Vec<Vec<u8>> = FILES
+        .iter()
+        .filter(|(of, _)| *of == format)
+        .map(|(_, file)| std::fs::read(data(file)).unwrap())
+        .collect();
+    if format == "lkp" {
+        corpus.push(std::fs::read(data("lkp/old/matrix.json")).unwrap());
+    }
+    fuzz(format, &corpus, |bytes| {
+        std::fs::write(&path, bytes).unwrap();
+        // Whatever the content is taken for, telling so must end.
+        drop(pagetide_report::import::format::Format::of(&path));
+        let batch = read(format, &[&path]).map_err(|why| why.to_string())?;
+        let mut metrics = batch
+            .records
+            .iter()
+            .flat_map(|record| &record.results.metrics);
+        assert!(metrics.all(|metric| metric.value.number().is_none_or(f64::is_finite)));
+        Ok(())
+    });
+}
+
+#[test]
+fn files_of_fio() {
+    real_files("fio");
+}
+
+#[test]
+fn files_of_hyperfine() {
+    real_files("hyperfine");
+}
+
+#[test]
+fn files_of_lkp() {
+    real_files("lkp");
+}
+
+#[test]
+fn files_of_perf() {
+    real_files("perf");
+}
+
+#[test]
+fn files_of_pgbench() {
+    real_files("pgbench");
+}
+
+#[test]
+fn files_of_phoronix() {
+    real_files("phoronix");
+}
+
+#[test]
+fn files_of_stress_ng() {
+    real_files("stress-ng");
+}
+
+#[test]
+fn files_of_ycsb() {
+    real_files("ycsb");
 }

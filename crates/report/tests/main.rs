@@ -6,6 +6,7 @@ mod data;
 mod effects;
 mod fuzz;
 mod import;
+mod imports;
 mod judge;
 mod judges;
 mod old_store;

@@ -1,10 +1,14 @@
 //! `pagetide import`: what others measured, into the store.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::Subcommand;
-use pagetide_report::import::{Claims, csv, mmtests, name_of};
+use clap::ValueHint;
+use pagetide_quantity::nearest;
+use pagetide_report::import::format::{FORMATS, Format, table};
+use pagetide_report::import::{Claims, Source, name_of};
 use pagetide_store::{is_campaign_name, shell};
 
 use crate::exit::{End, Usage};
@@ -14,52 +18,102 @@ use crate::session::typed;
 
 /// Import results of other tools into the store, to compare them by the same rules
 #[derive(clap::Args, Debug)]
-#[command(after_long_help = "\
+#[command(
+    override_usage = "pagetide import [OPTIONS] [FORMAT] [VARIANT=]PATH...",
+    after_long_help = long_help()
+)]
+pub struct Args {
+    /// Files or folders, after the format where it cannot be told from them; VARIANT= names the variant that a path holds
+    #[arg(required = true, value_name = "[VARIANT=]PATH", value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    /// Name of the campaign the results become [default: that of the first path]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Baseline: the variant that the others are compared with [default: the first by time, or else the first named]
+    #[arg(long, value_name = "VARIANT")]
+    baseline: Option<String>,
+    /// The variants took turns, even if no times in the results say so
+    #[arg(long)]
+    interleaved: bool,
+    /// Column of a CSV file whose equal values make pairs of trials [default: seed]
+    #[arg(long, value_name = "COLUMN")]
+    pair: Option<String>,
+}
+
+/// What stands below the options: examples, formats and what makes pairs.
+fn long_help() -> String {
+    format!(
+        "\
 Examples:
-  pagetide import mmtests ~/mmtests/work/log
+  pagetide import hyperfine.json
+  pagetide import before=fio-6.1.json after=fio-6.12.json
+  pagetide import stress-ng runs-6.1 runs-6.12 --interleaved
   pagetide import mmtests ~/mmtests/work/log --baseline vanilla
   pagetide import csv results.csv --pair host
 
-A CSV file names its columns in the first line: at least scenario, variant, metric and value. Trials of equal seed are
-paired, or those with the same value in the column of --pair; without either, nothing is paired. A column `started`
-(seconds since 1970, or a date) tells whether the variants took turns; without it, say so with --interleaved.")]
-pub struct Args {
-    #[command(subcommand)]
-    what: What,
-    /// Name of the campaign the results become [default: that of the file or folder]
-    #[arg(long, value_name = "NAME", global = true)]
-    name: Option<String>,
-    /// Baseline: the variant that the others are compared with [default: the first by time]
-    #[arg(long, value_name = "VARIANT", global = true)]
-    baseline: Option<String>,
-    /// The variants took turns, even if no times in the results say so
-    #[arg(long, global = true)]
-    interleaved: bool,
+Formats:
+{}
+A path is a variant. Its name is VARIANT=, or what the file calls it, or that of the file or folder. A folder holds the files of
+one variant, a run each. A single file of hyperfine is different: its commands are the variants.
+
+Separate runs are no pairs, unless the variants took turns: the times in the results say so, or --interleaved does where there
+are none. A CSV file names its columns in the first line: at least scenario, variant, metric and value. Its trials of equal seed
+are paired, or those with the same value in the column of --pair. Its column `started` (seconds since 1970, or a date) tells
+whether the variants took turns.",
+        table()
+    )
 }
 
-#[derive(Subcommand, Debug)]
-enum What {
-    /// Results of mmtests: the folder of its logs
-    Mmtests {
-        /// The folder
-        folder: PathBuf,
-    },
-    /// A table of comma-separated values
-    Csv {
-        /// The file
-        file: PathBuf,
-        /// Column whose equal values make pairs of trials [default: seed]
-        #[arg(long, value_name = "COLUMN")]
-        pair: Option<String>,
-    },
+/// The variant and the path of an argument. A path that exists as it was typed has no variant.
+fn source(typed: &Path) -> Source {
+    let bytes = typed.as_os_str().as_bytes();
+    let split = bytes.iter().position(|byte| *byte == b'=');
+    match split.filter(|at| *at > 0 && !typed.exists()) {
+        Some(at) => Source {
+            variant: Some(String::from_utf8_lossy(&bytes[..at]).into_owned()),
+            path: PathBuf::from(OsStr::from_bytes(&bytes[at + 1..])),
+        },
+        None => Source {
+            variant: None,
+            path: typed.to_owned(),
+        },
+    }
 }
 
 /// Imports.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let (batch, path) = match &args.what {
-        What::Mmtests { folder } => (mmtests::import(folder)?, folder),
-        What::Csv { file, pair } => (csv::import(file, pair.as_deref())?, file),
+    let first = args.paths.first().and_then(|path| path.to_str());
+    let named = first.and_then(Format::named);
+    let paths = match named {
+        Some(format) if args.paths.len() == 1 => {
+            return Err(Usage::error(format!(
+                "`{}` is a format: name the file or folder after it",
+                format.name
+            )));
+        }
+        Some(_) => &args.paths[1..],
+        None => &args.paths[..],
     };
+    let sources: Vec<Source> = paths.iter().map(|path| source(path)).collect();
+    let Some(Source { path, .. }) = sources.first() else {
+        return Err(Usage::error("name a file or folder to import"));
+    };
+    // A first word that is no path may be a format with a typing mistake.
+    if let Some(word) = first.filter(|_| named.is_none() && sources.len() > 1 && !path.exists())
+        && let Some(near) = nearest(word, FORMATS.iter().map(|format| format.name))
+    {
+        return Err(Usage::error(format!(
+            "`{word}` is neither a path nor a format: did you mean {near}?"
+        )));
+    }
+    let format = named.map_or_else(|| Format::of(path), Ok)?;
+    if args.pair.is_some() && format.name != "csv" {
+        return Err(Usage::error(format!(
+            "--pair names a column of CSV, and these are results of {}: leave it out",
+            format.name
+        )));
+    }
+    let batch = format.import(&sources, args.pair.as_deref())?;
     let command = shell(&typed());
     let claims = Claims {
         baseline: args.baseline.as_deref(),
