@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
+use pagetide_record::{ArenaKind, Maker, Pass, Record, RecordReader, Subject};
 use pagetide_store::{CampaignNote, CellNote, Entry, Row, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
@@ -514,17 +514,18 @@ impl<'a> Run<'a> {
         futile.is_some()
     }
 
-    /// Takes note of the record that a trial of the first seeds has.
-    fn saw(&mut self, planned: &PlannedTrial, row: &Row) -> Result<(), RunError> {
+    /// Takes note of the record that a trial of the first seeds has. One whose file cannot be read ends no campaign.
+    fn saw(&mut self, planned: &PlannedTrial, row: &Row) {
         if planned.trial.pass == Pass::Timed && self.futility.asks(planned.block) {
             let record = if row.is_valid() {
                 Record::default()
             } else {
-                self.store.load(&row.id)?.into_record()
+                self.store
+                    .load(&row.id)
+                    .map_or_else(|_| Record::default(), RecordReader::into_record)
             };
             self.futility.saw(planned.block, &record);
         }
-        Ok(())
     }
 
     /// Enters trials into the campaign's note, and learns which have records and how long the others take.
@@ -541,7 +542,7 @@ impl<'a> Run<'a> {
             let found = found(self.store, &self.note, self.arena.has_noise(), &known)?;
             for (trial, found) in known.into_iter().zip(&found) {
                 if let Some(row) = found {
-                    self.saw(&trial.planned, row)?;
+                    self.saw(&trial.planned, row);
                 }
                 let cell = trial.subject.cell();
                 let asked = (&trial.subject, trial.planned.trial.takes);

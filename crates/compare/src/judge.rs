@@ -306,7 +306,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                     .get(&row.name)
                     .is_none_or(|margin| margins.get(of) == Some(margin))
             });
-            for column in 1..comparison.columns.len() {
+            for (column, twin) in twins.iter().enumerate().skip(1) {
                 let both = row.values[0]
                     .values
                     .len()
@@ -316,7 +316,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                 }
                 let data_of =
                     |column: usize| data(cell, row, column, comparison.columns[column].paired);
-                let twin = twins[column].filter(|&twin| data_of(twin) == data_of(column));
+                let twin = twin.filter(|&twin| data_of(twin) == data_of(column));
                 let source = if let Some(twin) = twin {
                     Source::Twin(twin)
                 } else if let Some(multiple) = multiple {

@@ -47,9 +47,9 @@ impl Cell {
         };
         // Digests tell settings apart, which differ: what was measured is compared.
         let has_values = |row: &MetricRow| row.values.get(a).is_some_and(|v| !v.values.is_empty());
-        are_of_same_seeds(one, other)
-            && self.metrics.iter().any(has_values)
+        self.metrics.iter().any(has_values)
             && self.metrics.iter().all(is_equal)
+            && are_of_same_seeds(one, other)
     }
 
     /// The row as which this one is judged, where it is a fixed multiple of it by its definition and by its values. Of two
