@@ -74,9 +74,98 @@ fn bytes(word: &[u8]) -> String {
     quoted
 }
 
+/// Fewest characters of a line that a command is broken into.
+const NARROW: usize = 8;
+
+/// Breaks a line for a shell into lines of at most `width` characters, at least [`NARROW`]. Each line but the last ends in a
+/// backslash. Lines end between words if possible, otherwise within a word.
+pub fn continued(line: &str, width: usize) -> Vec<String> {
+    // Without a space, a backslash, and a closing quote before it.
+    let room = width.max(NARROW) - 3;
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut lines = Vec::new();
+    let (mut current, mut word) = (String::new(), String::new());
+    let length = |text: &str| text.chars().count();
+    for c in line.chars() {
+        if c == ' ' && !is_quoted && !is_escaped {
+            if !current.is_empty() && length(&current) + length(&word) + 1 > room {
+                lines.push(format!("{current} \\"));
+                current.clear();
+            }
+            if !current.is_empty() {
+                current.push(' ');
+            }
+            current.push_str(&word);
+            word.clear();
+            continue;
+        }
+        if length(&word) >= room && !is_escaped {
+            // A word that fits no line: what is before it stands alone, and it goes on behind a joint that the shell takes out.
+            if !current.is_empty() {
+                lines.push(format!("{current} \\"));
+                current.clear();
+            }
+            let joint = if is_quoted { "'" } else { "" };
+            lines.push(format!("{word}{joint}\\"));
+            joint.clone_into(&mut word);
+        }
+        is_quoted ^= c == '\'' && !is_escaped;
+        is_escaped = c == '\\' && !is_quoted && !is_escaped;
+        word.push(c);
+    }
+    if !current.is_empty() && length(&current) + length(&word) + 1 > width.max(NARROW) {
+        lines.push(format!("{current} \\"));
+        current.clear();
+    }
+    if !current.is_empty() {
+        current.push(' ');
+    }
+    lines.push(current + &word);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a shell makes of lines: those that end in a backslash go on in the next.
+    fn words_of(lines: &[String]) -> Vec<String> {
+        let script = format!("printf '%s\\n' {}\n", lines.join("\n"));
+        let output = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(script)
+            .output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_long_command_goes_on_in_the_next_line_and_is_the_same_command() {
+        let long = "a very long 'quoted' word ".repeat(9);
+        let words = [
+            "pagetide",
+            "--store",
+            "it's my store",
+            "run",
+            "x.toml",
+            long.trim(),
+            &"y".repeat(200),
+        ];
+        let line = shell(&words);
+        for width in [8, 20, 30, 75, 1000] {
+            let lines = continued(&line, width);
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= width),
+                "{lines:?}"
+            );
+            assert_eq!(words_of(&lines), words, "{width}");
+        }
+        assert_eq!(continued("a b c", 75), ["a b c"]);
+        assert_eq!(
+            continued("pagetide run x.toml", 12),
+            ["pagetide \\", "run x.toml"]
+        );
+    }
 
     #[test]
     fn words_are_quoted_where_a_shell_would_split_or_obey_them() {

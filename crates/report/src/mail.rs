@@ -8,6 +8,7 @@
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
+use pagetide_quantity::command::continued;
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 
@@ -453,7 +454,7 @@ fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: boo
     if !about.command.is_empty() {
         // A command must survive pasting: it is continued the shell's way.
         let command = clean(&about.command, 1000, true);
-        let lines = wrap(&format!("$ {command}"), WIDTH - 2, true);
-        put!(out, "{}\n", lines.join(" \\\n"));
+        let lines = continued(&format!("$ {command}"), WIDTH);
+        put!(out, "{}\n", lines.join("\n"));
     }
 }
