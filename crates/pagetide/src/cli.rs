@@ -45,11 +45,11 @@ pub struct Cli {
 
 /// The headings of help with their commands; the six that matter first come first.
 const GROUPS: [(&str, &str); 5] = [
-    ("Most used", "run squeeze compare explain report doctor"),
-    ("More experiments", "matrix bisect plan power calibrate"),
+    ("Most used", "run squeeze compare plan report doctor"),
+    ("More experiments", "matrix bisect calibrate"),
     ("Results", "show list history repeat serve import store"),
-    ("References and policies", "ideal references atlas model"),
-    ("The tool itself", "kernel words man completions"),
+    ("References and policies", "ideal"),
+    ("The tool itself", "kernel man completions"),
 ];
 
 /// The commands, in the order of [`GROUPS`].
@@ -58,13 +58,11 @@ pub enum Command {
     Run(Box<command::run::Args>),
     Squeeze(Box<command::squeeze::Args>),
     Compare(command::compare::Args),
-    Explain(command::explain::Args),
+    Plan(Box<command::plan::Args>),
     Report(command::report::Args),
     Doctor(command::doctor::Args),
     Matrix(Box<command::matrix::Args>),
     Bisect(Box<command::bisect::Args>),
-    Plan(Box<command::plan::Args>),
-    Power(command::power::Args),
     Calibrate(Box<command::calibrate::Args>),
     Show(command::show::Args),
     List(command::list::Args),
@@ -74,13 +72,20 @@ pub enum Command {
     Import(command::import::Args),
     Store(command::store::Args),
     Ideal(Box<command::ideal::Args>),
-    References(command::references::Args),
-    Atlas(command::atlas::Args),
-    Model(command::model::Args),
     Kernel(command::kernel::Args),
-    Words(command::manual::WordsArgs),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
+    // Names of the version before: they work, and say what they are called now.
+    #[command(hide = true)]
+    Explain(command::explain::Args),
+    #[command(hide = true)]
+    Power(command::power::Args),
+    #[command(hide = true)]
+    References(command::references::Args),
+    #[command(hide = true)]
+    Atlas(command::atlas::Args),
+    #[command(hide = true)]
+    Model(command::model::Args),
 }
 
 impl Cli {

@@ -29,7 +29,7 @@ use anyhow::Result;
 
 use crate::cli::{Cli, Command};
 use crate::exit::End;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Runs the command that was asked for.
 pub fn run(cli: Cli) -> Result<End> {
@@ -38,7 +38,6 @@ pub fn run(cli: Cli) -> Result<End> {
     match cli.command {
         Command::Run(args) => run::run(&args, &places, out),
         Command::Compare(args) => compare::run(&args, &places, out),
-        Command::Explain(args) => explain::run(&args, &places, out),
         Command::Report(args) => report::run(&args, &places, out),
         Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
@@ -51,16 +50,38 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Kernel(args) => kernel::run(args, &places, out),
         Command::Doctor(_) => doctor::run(&places, out),
         Command::Ideal(args) => ideal::run(&args, &places, out),
-        Command::Atlas(args) => atlas::run(&args, &places, out),
-        Command::Model(args) => model::run(&args, out),
-        Command::References(args) => references::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),
-        Command::Power(args) => power::run(&args, &places, out),
         Command::Calibrate(args) => calibrate::run(&args, &places, out),
         Command::Import(args) => import::run(&args, &places, out),
         Command::Store(args) => store::run(&args, &places, out),
         Command::Man(args) => manual::man(&args),
-        Command::Words(_) => manual::words(out),
         Command::Completions(args) => manual::completions(&args),
+        Command::Explain(args) => {
+            renamed("explain", "compare --why");
+            explain::run(&args, &places, out)
+        }
+        Command::Power(args) => {
+            renamed("power", "plan power");
+            power::run(&args, &places, out)
+        }
+        Command::References(args) => {
+            renamed("references", "ideal references");
+            references::run(&args, out)
+        }
+        Command::Atlas(args) => {
+            renamed("atlas", "ideal atlas");
+            atlas::run(&args, &places, out)
+        }
+        Command::Model(args) => {
+            renamed("model", "ideal model");
+            model::run(&args, out)
+        }
     }
+}
+
+/// Says that a command has a new name.
+fn renamed(old: &str, new: &str) {
+    say(&format!(
+        "`pagetide {old}` is now `pagetide {new}`: the old name goes with the next version"
+    ));
 }

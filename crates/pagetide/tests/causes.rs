@@ -28,7 +28,7 @@ fn explained(lab: &Lab, seeds: &str, what: &[&str]) -> serde_json::Value {
 
 /// The explanation of two sides, or of the last campaign's.
 fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
-    let (out, _) = lab.ends(0, [&["explain", "--json"], sides].concat());
+    let (out, _) = lab.ends(0, [&["compare", "--why", "--json"], sides].concat());
     let all: serde_json::Value = serde_json::from_str(&out).unwrap();
     let explanation = all[0]["explanation"].clone();
     adds_up(&explanation);
@@ -117,7 +117,7 @@ fn is_a_regression(lab: &Lab) {
     assert!(out.contains("regressed"), "{out}");
     lab.ends(1, with(&["--fail-on", "regressed"]));
     lab.ends(0, with(&["--exit-zero"]));
-    let (power, _) = lab.ends(2, ["power", "fast"]);
+    let (power, _) = lab.ends(2, ["plan", "power", "fast"]);
     assert_eq!(power, "");
 }
 
@@ -224,7 +224,10 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
     // Attempts every 250 ms leave kcompactd, which looks every 500 ms, the time to work ahead of them.
     let found = explanation(&lab, &["pieces:at-ease", "pieces:proactive"]);
     assert!(first(&found, "compaction") < 0.0);
-    let (out, _) = lab.ends(0, ["explain", "pieces:at-ease", "pieces:proactive"]);
+    let (out, _) = lab.ends(
+        0,
+        ["compare", "--why", "pieces:at-ease", "pieces:proactive"],
+    );
     // Lines are broken wherever they are full.
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -246,6 +249,10 @@ fn a_variant_does_not_differ_from_itself() {
     let found = explanation(&lab, &[]);
     assert_eq!(found["answer"], "identical");
     assert_eq!(found["findings"].as_array().unwrap().len(), 0);
-    assert!(lab.ends(0, ["explain"]).0.contains("no difference"));
+    assert!(
+        lab.ends(0, ["compare", "--why"])
+            .0
+            .contains("no difference")
+    );
     assert!(lab.ends(0, ["compare"]).0.contains("no difference"));
 }

@@ -12,7 +12,7 @@ const BARE: [&str; 7] = [
     "pagetide run --memory 64M -- ",
     "pagetide list scenarios",
     "pagetide ideal --policies",
-    "pagetide references",
+    "pagetide ideal references",
     "pagetide man ",
     "pagetide doctor",
     "pagetide serve",
@@ -157,7 +157,7 @@ fn every_command_that_is_told_says_where_and_how_and_runs_as_it_stands() {
         &["list", "campaigns"],
         &["kernel", "list"],
         &["calibrate", "--show"],
-        &["atlas"],
+        &["ideal", "atlas"],
         &["show", "abcd"],
         &["kernel", "show", "6.99"],
     ] {

@@ -368,7 +368,7 @@ fn a_signal_ends_what_works_on_the_store_within_two_seconds_and_the_store_stays_
     let work: [&[&str]; 7] = [
         &["compare", "many"],
         &["compare", "many", "--tails"],
-        &["explain", "many"],
+        &["compare", "many", "--why"],
         &["report", "many", "-o", page],
         &["import", "csv", table, "--name", "again"],
         &["store", "verify"],
@@ -467,7 +467,7 @@ fn a_command_that_is_ended_while_it_writes_a_file_leaves_nothing_of_it() {
     let file = folder.join("file");
     let file = file.to_str().unwrap();
     let endless = ["--pages", "1000", "--refs", "4000000000", "-o", file];
-    let endless = [&["references", "random"], &endless[..]].concat();
+    let endless = [&["ideal", "references", "random"], &endless[..]].concat();
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         for arguments in [&["report", "many", "-o", file], &endless[..]] {
             let child = start(&lab, arguments, None);
@@ -478,7 +478,15 @@ fn a_command_that_is_ended_while_it_writes_a_file_leaves_nothing_of_it() {
         }
     }
     // One that is there is replaced when the new one is whole, and devices are written to as they are.
-    let one = ["references", "random", "--pages", "9", "--refs", "9"];
+    let one = [
+        "ideal",
+        "references",
+        "random",
+        "--pages",
+        "9",
+        "--refs",
+        "9",
+    ];
     for _ in 0..2 {
         lab.ends(0, [&one[..], &["--text", "-o", file]].concat());
         assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 9);

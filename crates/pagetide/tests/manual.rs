@@ -37,13 +37,11 @@ fn man_pages_and_completions_know_every_command() {
         "list",
         "kernel",
         "doctor",
-        "references",
+        "ideal",
         "history",
-        "power",
         "calibrate",
         "import",
         "store",
-        "words",
         "man",
         "completions",
     ];
@@ -130,30 +128,10 @@ fn a_shell_completes_names_of_scenarios_settings_kernels_campaigns_variants_and_
 }
 
 #[test]
-fn the_words_of_the_tables_are_in_the_help_of_words() {
-    let lab = Lab::new();
-    let (help, _) = lab.ends(0, ["help", "words"]);
-    let (printed, _) = lab.ends(0, ["words"]);
-    for word in [
-        "observed pass",
-        "arena",
-        "cell",
-        "harness",
-        "headroom",
-        "age",
-        "uses",
-    ] {
-        assert!(help.contains(word) && printed.contains(word), "{word}");
-    }
-    let (json, _) = lab.ends(0, ["words", "--json"]);
-    let words: Vec<(String, String)> = serde_json::from_str(&json).unwrap();
-    assert!(words.len() > 10);
-}
-
-#[test]
 fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
     let lab = Lab::new();
     let pattern = [
+        "ideal",
         "references",
         "smooth-sin-random",
         "--pages",
@@ -173,14 +151,17 @@ fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
     let (counts, _) = lab.ends(0, with(&["--counts"]));
     for file in ["file:s.refs", "file:s.txt"] {
         assert_eq!(
-            lab.ends(0, ["references", file, "--text"]).0,
+            lab.ends(0, ["ideal", "references", file, "--text"]).0,
             text,
             "{file}"
         );
-        let (back, _) = lab.ends(0, ["references", file, "--counts", "--pages", "500"]);
+        let (back, _) = lab.ends(
+            0,
+            ["ideal", "references", file, "--counts", "--pages", "500"],
+        );
         assert_eq!(back, counts, "{file}");
     }
-    let (facts, _) = lab.ends(0, ["references", "file:s.refs", "--json"]);
+    let (facts, _) = lab.ends(0, ["ideal", "references", "file:s.refs", "--json"]);
     let facts: serde_json::Value = serde_json::from_str(&facts).unwrap();
     assert_eq!(facts["refs"], 20_000);
     assert_eq!(facts["form"], "binary");
@@ -190,14 +171,25 @@ fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
 fn references_that_cannot_be_are_refused_with_their_line() {
     let lab = Lab::new();
     fs::write(lab.folder().join("bad.txt"), "1\n2\nthree\n").unwrap();
-    let (_, err) = lab.ends(2, ["references", "file:bad.txt", "--text"]);
+    let (_, err) = lab.ends(2, ["ideal", "references", "file:bad.txt", "--text"]);
     one_sentence(&err, &["bad.txt", "line 3"]);
     fs::write(lab.folder().join("far.txt"), "1\n99\n").unwrap();
-    let (_, err) = lab.ends(2, ["references", "file:far.txt", "--pages", "10"]);
+    let (_, err) = lab.ends(2, ["ideal", "references", "file:far.txt", "--pages", "10"]);
     one_sentence(&err, &["far.txt", "line 2", "99"]);
-    let (_, err) = lab.ends(4, ["references", "linear", "--pages", "0", "--refs", "5"]);
+    let (_, err) = lab.ends(
+        4,
+        [
+            "ideal",
+            "references",
+            "linear",
+            "--pages",
+            "0",
+            "--refs",
+            "5",
+        ],
+    );
     one_sentence(&err, &[]);
-    let (_, err) = lab.ends(4, ["references", "linear", "--refs", "5"]);
+    let (_, err) = lab.ends(4, ["ideal", "references", "linear", "--refs", "5"]);
     one_sentence(&err, &["--pages"]);
 }
 
@@ -223,7 +215,7 @@ fn empty_stores_say_what_to_do() {
 fn power_answers_for_an_assumed_noise() {
     let lab = Lab::new();
     let needed = |noise: &str| {
-        let arguments = ["power", "--noise", noise, "--effect", "2", "--json"];
+        let arguments = ["plan", "power", "--noise", noise, "--effect", "2", "--json"];
         let (json, _) = lab.ends(0, arguments);
         let rows: serde_json::Value = serde_json::from_str(&json).unwrap();
         rows[0]["needed"].as_u64().unwrap()

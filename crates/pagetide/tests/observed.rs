@@ -371,7 +371,7 @@ fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
         let observed = listed["cell"]["subject"]["pass"] == "observed";
         assert_eq!(!listed["invalid"].is_null(), observed, "{listed}");
     }
-    let (explained, _) = lab.ends(0, ["explain", "--json"]);
+    let (explained, _) = lab.ends(0, ["compare", "--why", "--json"]);
     assert!(explained.contains("was left out"), "{explained}");
     assert!(explained.contains("trace events were lost"), "{explained}");
     // With all the room there is, the same trials go on from the same guest and lose nothing.
@@ -416,7 +416,7 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
             "{listed}"
         );
     }
-    let (explained, _) = lab.ends(0, ["explain"]);
+    let (explained, _) = lab.ends(0, ["compare", "--why"]);
     for words in ["was left out", "trace events were lost", "--trace-ring"] {
         assert!(explained.contains(words), "no `{words}` in:\n{explained}");
     }
@@ -424,6 +424,6 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
     let (out, said) = run(&[]);
     assert!(!said.contains("lost"), "{said}{out}");
     assert_eq!(lab.records(), records.len() + 2);
-    let (explained, _) = lab.ends(0, ["explain"]);
+    let (explained, _) = lab.ends(0, ["compare", "--why"]);
     assert!(!explained.contains("was left out"), "{explained}");
 }

@@ -254,7 +254,7 @@ fn tried(lab: &Lab, planted: Planted, cache: &str) -> bool {
         judged.contains(&(metric.to_owned(), verdict.to_owned())),
         "{name}: {metric} should be {verdict}: {judged:?}"
     );
-    let (out, _) = lab.ends(0, ["explain", "--json", name]);
+    let (out, _) = lab.ends(0, ["compare", "--why", "--json", name]);
     let all: Value = serde_json::from_str(&out).unwrap();
     let explanation = &all[0]["explanation"];
     let first = &explanation["findings"][0]["mechanism"];

@@ -150,8 +150,8 @@ fn names_in_imported_results_cannot_steer_the_terminal() {
         (vec!["compare", "t"], &[0, 1, 3]),
         (vec!["list", "records"], &[0]),
         (vec!["list", "campaigns"], &[0]),
-        (vec!["explain", "t"], &[0, 2, 3]),
-        (vec!["power", "t"], &[0, 2, 3]),
+        (vec!["compare", "t", "--why"], &[0, 2, 3]),
+        (vec!["plan", "power", "t"], &[0, 2, 3]),
         (vec!["history", "nothing"], &[2, 4]),
         (vec!["compare", "t", "--as", "mail"], &[0, 1, 3]),
     ] {

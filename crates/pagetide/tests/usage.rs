@@ -14,7 +14,7 @@ fn help_and_version_are_answers_and_end_with_zero() {
         vec!["--version"],
         vec!["run", "--help"],
         vec!["kernel", "--help"],
-        vec!["references", "--help"],
+        vec!["ideal", "references", "--help"],
     ] {
         let (out, _) = lab.ends(0, &arguments);
         assert!(out.len() > 10, "{arguments:?}: {out}");
@@ -47,7 +47,15 @@ fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
             "debian:sid",
         ),
         (
-            vec!["references", "smooth-sinn", "--pages", "5", "--refs", "5"],
+            vec![
+                "ideal",
+                "references",
+                "smooth-sinn",
+                "--pages",
+                "5",
+                "--refs",
+                "5",
+            ],
             "smooth-sin",
         ),
     ] {
@@ -247,7 +255,7 @@ fn names_that_stand_for_nothing_are_refused() {
         vec!["repeat", "abcd"],
         vec!["compare", "a", "b"],
         vec!["compare"],
-        vec!["power"],
+        vec!["plan", "power"],
     ] {
         let (_, err) = lab.ends(2, &arguments);
         one_sentence(&err, &[]);
@@ -439,12 +447,12 @@ fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_senten
 #[test]
 fn an_atlas_of_nothing_is_a_sentence_and_never_an_empty_picture() {
     let lab = Lab::with_own_cache();
-    let (out, _) = lab.ends(0, ["atlas"]);
+    let (out, _) = lab.ends(0, ["ideal", "atlas"]);
     assert!(out.starts_with("no record has known references"), "{out}");
     // A file would not say why it is empty.
-    let (out, err) = lab.ends(2, ["atlas", "--svg"]);
+    let (out, err) = lab.ends(2, ["ideal", "atlas", "--svg"]);
     assert_eq!(out, "");
     one_sentence(&err, &["no record has known references", "pagetide run"]);
-    let (_, err) = lab.ends(4, ["atlas", "--scenario", "zipff"]);
+    let (_, err) = lab.ends(4, ["ideal", "atlas", "--scenario", "zipff"]);
     one_sentence(&err, &["zipff", "zipf"]);
 }

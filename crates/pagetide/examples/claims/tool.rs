@@ -76,7 +76,7 @@ impl Tool {
 
     /// Why they differ, cell by cell. `sides` are a campaign, or two sides.
     pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
-        let out = self.call(&[&["explain", "--json"], sides].concat());
+        let out = self.call(&[&["compare", "--why", "--json"], sides].concat());
         out.and_then(|out| serde_json::from_str(&out).ok())
             .unwrap_or_default()
     }

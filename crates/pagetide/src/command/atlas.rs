@@ -1,4 +1,4 @@
-//! `pagetide atlas`: how far each kernel is from the best possible, workload by workload, size by size.
+//! `pagetide ideal atlas`: how far each kernel is from the best possible, workload by workload, size by size.
 
 use anyhow::{Context, Result};
 use pagetide_report::terminal::atlas::{draw, nothing, places_of};
@@ -12,8 +12,8 @@ use crate::output::Output;
 #[command(after_long_help = "\
 Example:
   pagetide run smooth-sin-random zipf loop --kernel debian:bookworm --kernel debian:sid --memory 16M --memory 32M
-  pagetide atlas
-  pagetide atlas --svg > atlas.svg")]
+  pagetide ideal atlas
+  pagetide ideal atlas --svg > atlas.svg")]
 pub struct Args {
     /// Only this scenario
     #[arg(long, value_name = "NAME")]

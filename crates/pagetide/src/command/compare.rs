@@ -4,6 +4,7 @@ use anyhow::Result;
 use pagetide_compare::beside::Kind;
 use pagetide_compare::{Allowance, Names};
 
+use crate::command::explain::why;
 use crate::exit::End;
 use crate::judged::JudgedArgs;
 use crate::lab::StoreArgs;
@@ -20,6 +21,7 @@ Examples:
   pagetide compare mglru-off mglru-on --as mail
   pagetide compare quick:mglru-off kernels:6.12 --anyway
   pagetide compare quick --as ktap > results.tap
+  pagetide compare mglru-off mglru-on --why
   pagetide compare paper-swapbench --as paper")]
 pub struct Args {
     /// The baseline, or a campaign
@@ -29,6 +31,12 @@ pub struct Args {
     /// Compare even if more than the variant differs
     #[arg(long, requires = "b")]
     anyway: bool,
+    /// Say why they differ in time instead: mechanisms ranked by how much they account for, each with its evidence
+    ///
+    /// Time is attributed from the traces of observed passes (`--observe`, or `observe = 3` in a campaign file). Without one, only
+    /// time off the CPU is, and counters that changed are listed.
+    #[arg(long, conflicts_with_all = ["format", "all", "pictures", "tails"])]
+    why: bool,
     #[command(flatten)]
     accept: AcceptArgs,
     #[command(flatten)]
@@ -59,10 +67,13 @@ impl AcceptArgs {
 
 /// Compares.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let store = places.store()?;
     let names = args
         .accept
         .names(args.a.as_deref(), args.b.as_deref(), args.anyway);
+    if args.why {
+        return why(&names, places, out);
+    }
+    let store = places.store()?;
     // The papers' tables judge nothing, so that one variant will do.
     let comparison = if args.judged.is_paper() {
         names.show(&store)?

@@ -1,6 +1,7 @@
-//! `pagetide explain`: why two sides differ.
+//! `pagetide compare --why` under its former name.
 
 use anyhow::Result;
+use pagetide_compare::Names;
 use pagetide_compare::explain::explain;
 use pagetide_report::why::explanations;
 
@@ -16,9 +17,9 @@ use crate::output::Output;
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  pagetide explain
-  pagetide explain mglru-off mglru-on
-  pagetide explain quick --json | jq '.[].explanation.findings[0]'")]
+  pagetide compare --why
+  pagetide compare mglru-off mglru-on --why
+  pagetide compare quick --why --json | jq '.[].explanation.findings[0]'")]
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
@@ -31,12 +32,17 @@ pub struct Args {
     accept: AcceptArgs,
 }
 
-/// Explains.
+/// Runs `pagetide explain`.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let store = places.store()?;
     let names = args
         .accept
         .names(args.a.as_deref(), args.b.as_deref(), args.anyway);
+    why(&names, places, out)
+}
+
+/// Says why the sides of a comparison differ.
+pub fn why(names: &Names, places: &StoreArgs, out: Output) -> Result<End> {
+    let store = places.store()?;
     let mut comparison = names.compare(&store)?;
     comparison.explanations = explain(&store, &comparison)?;
     out.show(&comparison.explanations, || {

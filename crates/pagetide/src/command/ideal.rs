@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use clap::Subcommand;
 use pagetide_campaign::pair;
 use pagetide_lab::ReferencesQuestion;
 use pagetide_oracle::{Format, ReferenceString, WriteCost, ask_costing, choices, curve, workers};
@@ -10,15 +11,20 @@ use pagetide_quantity::Bytes;
 use pagetide_report::terminal::ideal::{IdealView, Measurement, policies};
 use pagetide_store::Store;
 
+use crate::command::{atlas, model, references};
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
 /// Say how many faults an ideal policy would have, and textbook policies, with the same references and memory
+///
+/// `ideal references` writes and reads strings of references, `ideal atlas` maps the distance of every kernel in the store, and
+/// `ideal model` re-enacts a historical comparison.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\
 Formats of files, told from their contents or named with --format; compressed by gzip, xz or zstd or not:
-  pagetide        what `pagetide references` writes
+  pagetide        what `pagetide ideal references` writes
   text            one id a line, decimal or with 0x
   csv, csv:COLUMN a table with commas, semicolons, tabs or spaces; the column with the ids by name or number
   lackey          valgrind --tool=lackey --trace-mem=yes
@@ -39,8 +45,12 @@ Examples:
   pagetide ideal trace.txt --curve
   pagetide ideal requests.csv --format csv:lbn --pages 5000
   pagetide ideal trace.txt --pages 5000 --sweep small=0.01:0.5:50,ghost=0.5:2:4 --policy s3-fifo
-  pagetide ideal --policies")]
+  pagetide ideal --policies
+  pagetide ideal atlas
+  pagetide ideal model rmap")]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// A scenario, a record or a file of references
     #[arg(
         value_name = "SCENARIO|RECORD|FILE",
@@ -88,8 +98,22 @@ pub struct Args {
     policies: bool,
 }
 
+/// What has its own options.
+#[derive(Subcommand, Debug)]
+enum Other {
+    References(references::Args),
+    Atlas(atlas::Args),
+    Model(model::Args),
+}
+
 /// Runs `pagetide ideal`.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    match &args.other {
+        Some(Other::References(args)) => return references::run(args, out),
+        Some(Other::Atlas(args)) => return atlas::run(args, places, out),
+        Some(Other::Model(args)) => return model::run(args, out),
+        None => {}
+    }
     if args.policies {
         out.list(&policies(), "there are no policies")?;
         return Ok(End::Done);

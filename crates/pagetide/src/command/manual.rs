@@ -1,4 +1,4 @@
-//! `pagetide man`, `completions` and `words`: made from the definition that parses the command line.
+//! `pagetide man` and `completions`: made from the definition that parses the command line.
 
 use std::fs;
 use std::io;
@@ -8,11 +8,9 @@ use anyhow::{Context, Result};
 use clap_complete::{Shell, env::Shells};
 use clap_mangen::Man;
 use pagetide_campaign::reference;
-use pagetide_report::words;
 
 use crate::cli::definition;
 use crate::exit::End;
-use crate::output::Output;
 
 /// Print a man page, or write all into a folder: each command, campaign files, scenarios
 #[derive(clap::Args, Debug)]
@@ -50,17 +48,6 @@ Example:
 pub struct CompletionArgs {
     /// The shell
     shell: Shell,
-}
-
-/// Say what pagetide's words mean
-#[derive(clap::Args, Debug)]
-#[command(after_long_help = words::text(80))]
-pub struct WordsArgs {}
-
-/// Prints what the words mean.
-pub fn words(out: Output) -> Result<End> {
-    out.show(&words::WORDS, || words::text(out.look.width))?;
-    Ok(End::Done)
 }
 
 /// Prints or writes man pages.

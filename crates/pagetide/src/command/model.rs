@@ -1,4 +1,4 @@
-//! `pagetide model`: comparisons that no current kernel can re-enact, as models.
+//! `pagetide ideal model`: comparisons that no current kernel can re-enact, as models.
 
 use anyhow::Result;
 use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
@@ -12,7 +12,7 @@ use crate::output::Output;
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Example:
-  pagetide model rmap")]
+  pagetide ideal model rmap")]
 pub struct Args {
     /// Which comparison
     #[arg(value_enum)]

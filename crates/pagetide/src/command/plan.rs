@@ -1,12 +1,14 @@
 //! `pagetide plan`: what a campaign would run, and how long that would take.
 
 use anyhow::Result;
+use clap::Subcommand;
 use pagetide_campaign::{CellForecast, forecast, inert};
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::json;
 use pagetide_report::terminal::PlannedCell;
 
 use crate::campaign_args::CampaignArgs;
+use crate::command::power;
 use crate::exit::End;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
@@ -14,12 +16,17 @@ use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
 /// Say what a campaign would run and how long it would take; runs and builds nothing
+///
+/// `plan power` says what effect so many seeds would find.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\
 Examples:
   pagetide plan campaigns/kernels.toml
   pagetide plan swapbench --kernel debian:bookworm --kernel debian:sid --json")]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// A campaign file (ending in .toml) or names of scenarios
     #[arg(
         required_unless_present_any = ["patch", "command"],
@@ -40,8 +47,17 @@ pub struct Args {
 /// Cells that a table shows; of a larger plan the first ones.
 const SHOWN_CELLS: usize = 100;
 
+/// What has its own options.
+#[derive(Subcommand, Debug)]
+enum Other {
+    Power(power::Args),
+}
+
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    if let Some(Other::Power(args)) = &args.other {
+        return power::run(args, places, out);
+    }
     let session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
     let kernels = session.lab.foretell(&mut campaign)?;

@@ -1,4 +1,4 @@
-//! `pagetide power`: what effect would so many seeds find, by the noise that was seen.
+//! `pagetide plan power`: what effect would so many seeds find, by the noise that was seen.
 
 use anyhow::Result;
 use pagetide_compare::{PowerQuestion, compare_campaign};
@@ -17,9 +17,9 @@ const PROBABILITY: f64 = 0.8;
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  pagetide power
-  pagetide power quick --seeds 12 --effect 2
-  pagetide power --noise 1.5 --seeds 8")]
+  pagetide plan power
+  pagetide plan power quick --seeds 12 --effect 2
+  pagetide plan power --noise 1.5 --seeds 8")]
 pub struct Args {
     /// Campaign whose noise is used [default: the one that ran last]
     campaign: Option<String>,

@@ -1,4 +1,4 @@
-//! `pagetide references`: writes a reference string, and reads one back.
+//! `pagetide ideal references`: writes a reference string, and reads one back.
 
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
@@ -8,7 +8,6 @@ use pagetide_reference::{Form, Pattern, Source};
 use pagetide_store::whole_file;
 
 use crate::exit::{End, Usage};
-use crate::lab::StoreArgs;
 use crate::output::Output;
 
 /// Write the references of a pattern, or read a file of references back and convert it
@@ -55,18 +54,18 @@ fn patterns() -> String {
         put!(text, "{about}");
     }
     text.push_str(
-        "\nExamples:\n  pagetide references smooth-sin --pages 25000 --refs 2000000 --counts\n  \
-         pagetide references zipf(1.1) --pages 5000 --refs 100000 --seed 7 -o zipf.refs\n  \
-         pagetide references file:zipf.refs --counts\n",
+        "\nExamples:\n  pagetide ideal references smooth-sin --pages 25000 --refs 2000000 --counts\n  \
+         pagetide ideal references zipf(1.1) --pages 5000 --refs 100000 --seed 7 -o zipf.refs\n  \
+         pagetide ideal references file:zipf.refs --counts\n",
     );
     text
 }
 
 /// Writes or reads.
-pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
+pub fn run(args: &Args, out: Output) -> Result<End> {
     let Some(name) = &args.pattern else {
         return Err(Usage::error(
-            "no pattern is named: `pagetide references --help` lists them",
+            "no pattern is named: `pagetide ideal references --help` lists them",
         ));
     };
     let wanted = match (args.text, args.counts, args.binary || args.output.is_some()) {

@@ -271,7 +271,7 @@ pub(super) const LOOP: About = About {
 pub(super) const FILE: About = About {
     name: "file:PATH",
     summary: "the references in a file: one page index per line, `page count` per line, or the compact binary form",
-    origin: "`pagetide references`, or your own trace",
+    origin: "`pagetide ideal references`, or your own trace",
     formula: "as in the file; repeated from its start if it contains fewer references than requested",
     parameters: &[],
 };

@@ -1,4 +1,4 @@
-//! Explanations in full, for `pagetide explain`: where the time went, each mechanism with all its evidence.
+//! Explanations in full, for `pagetide compare --why`: where the time went, each mechanism with all its evidence.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
@@ -12,7 +12,7 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// The explanations in full, with where the time went, for `pagetide explain`.
+/// The explanations in full, with where the time went, for `pagetide compare --why`.
 pub fn explanations(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {

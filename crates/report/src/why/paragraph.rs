@@ -7,7 +7,7 @@ use super::{Detail, Statement, detailed, of_cell};
 use crate::draw::clean::wrap;
 use crate::draw::{Ink, Look};
 
-/// Lines that an explanation takes under a table of a terminal at most; `pagetide explain` has it in full.
+/// Lines that an explanation takes under a table of a terminal at most; `pagetide compare --why` has it in full.
 const LINES: usize = 8;
 
 /// What an explanation under a table says, the most that fits first.
