@@ -14,8 +14,7 @@ pub(crate) const MOST_DEPTH: usize = 128;
 
 /// Whether a path has more bytes or folders than one inside may have.
 pub(crate) fn is_too_long(path: &[u8]) -> bool {
-    let slashes = path.iter().filter(|byte| **byte == b'/').count();
-    path.len() > MOST_PATH || slashes > MOST_DEPTH
+    path.len() > MOST_PATH || path.split(|byte| *byte == b'/').count() > MOST_DEPTH + 1
 }
 
 /// A path inside a root: it begins with `/` and has no `.`, `..` or empty parts, so that it cannot lead out.

@@ -7,6 +7,7 @@ mod imports;
 mod java;
 mod node;
 mod perl;
+mod pieces;
 mod python;
 mod ruby;
 mod shell;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::error::RootError;
 use crate::host::Host;
 use crate::path::RootPath;
-use crate::tree::Tree;
+use crate::tree::{Entry, Tree};
 
 pub(crate) use shell::ShellLine;
 
@@ -70,14 +71,20 @@ impl Host {
                 Ok(metadata) if metadata.is_dir() => {
                     self.dir(tree, word, Some(inside.as_str()))?;
                 }
-                Ok(_) => {
+                Ok(metadata) if metadata.is_file() => {
                     self.file(tree, word, Some(inside.as_str()))?;
                 }
-                Err(_) => return Ok(None),
+                Ok(_) | Err(_) => return Ok(None),
             }
         }
-        let bytes = tree.read(&inside, false).transpose()?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        // An archive may be large, and nothing is read of it.
+        let real = tree.follow(&inside);
+        let is_short = match real.and_then(|real| tree.get(&real)) {
+            Some(Entry::File { size, .. }) => size.0 <= MOST_SCRIPT,
+            _ => false,
+        };
+        let bytes = is_short.then(|| tree.read(&inside, false)).flatten();
+        let text = String::from_utf8_lossy(&bytes.transpose()?.unwrap_or_default()).into_owned();
         Ok(Some(Script { inside, here, text }))
     }
 }
@@ -86,6 +93,11 @@ impl Host {
 fn kind(program: &Path) -> Option<&str> {
     let name = program.file_name()?.to_str()?;
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+/// Whether a name ends so, in these very letters.
+fn ends(name: &str, ending: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, own)| own == ending)
 }
 
 /// The text of a file of this machine that may name others; empty for one that cannot be read or is too long for a script.

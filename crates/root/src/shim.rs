@@ -24,7 +24,7 @@ const LINKED: [(&str, &str); 6] = [
     ("volta-shim", "volta which"),
     ("rustup", "rustup which"),
     ("proto-shim", "proto bin"),
-    ("snap", "ls /snap/*/current/bin | grep"),
+    ("snap", "find /snap/*/current -name"),
 ];
 
 impl Host {

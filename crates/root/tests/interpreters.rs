@@ -152,6 +152,53 @@ fn a_script_of_python_brings_its_library_and_the_packages_that_it_names_and_no_o
 }
 
 #[test]
+fn a_package_beside_a_script_comes_along_without_what_is_large_or_hidden() {
+    let python = Python::new();
+    let job = python.path("job.py");
+    write(&job, "import near");
+    for name in [
+        "near/__init__.py",
+        "near/small.txt",
+        "near/.git/x",
+        "near/env/pyvenv.cfg",
+    ] {
+        write(&python.path(name), "");
+    }
+    let large = fs::File::create(python.path("near/large.bin")).unwrap();
+    large.set_len(20 << 20).unwrap();
+    let program = python.path("py/bin/python3");
+    let words = [program.to_str().unwrap(), job.to_str().unwrap()];
+    let (_, names, _) = python.brings(&words);
+    let near: Vec<&String> = names
+        .iter()
+        .filter(|name| name.starts_with("near/"))
+        .collect();
+    assert_eq!(near, ["near/__init__.py", "near/small.txt"]);
+}
+
+#[test]
+fn a_library_that_was_given_whole_is_said_to_be_more_than_is_needed() {
+    let python = Python::new();
+    let (mut tree, mut host) = (Tree::default(), Host::here().unwrap());
+    let words = vec![python.path("py/bin/python3").to_str().unwrap().to_owned()];
+    host.command(&mut tree, &words).unwrap();
+    assert!(
+        !host.notes()[0].contains("without --dir"),
+        "{:?}",
+        host.notes()
+    );
+    let (mut tree, mut host) = (Tree::default(), Host::here().unwrap());
+    host.dir(&mut tree, python.library("").to_str().unwrap(), None)
+        .unwrap();
+    host.command(&mut tree, &words).unwrap();
+    assert!(
+        host.notes()[0].contains("without --dir"),
+        "{:?}",
+        host.notes()
+    );
+}
+
+#[test]
 fn a_compiled_module_that_is_current_here_is_current_inside_and_others_stay_behind() {
     let python = Python::new();
     let cache = |name: &str| python.library("__pycache__").join(name);

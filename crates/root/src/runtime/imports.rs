@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::python::compiled;
-use super::text_of;
+use super::{ends, text_of};
 use crate::error::RootError;
 use crate::host::{Host, Wants, take};
 use crate::path::RootPath;
@@ -184,7 +184,11 @@ impl<'a> Imports<'a> {
     /// Adds what was found.
     pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
         let wants = Wants {
-            is_wanted: &|path| !path.ends_with(".git"),
+            is_wanted: &|_| true,
+            change: &compiled,
+        };
+        let near = Wants {
+            is_wanted: &is_code_or_small,
             change: &compiled,
         };
         for path in &self.adding {
@@ -205,7 +209,8 @@ impl<'a> Imports<'a> {
                 continue;
             }
             if found.path.is_dir() {
-                host.library(tree, &found.path, place.as_ref(), &wants)?;
+                let wants = if found.is_near { &near } else { &wants };
+                host.library(tree, &found.path, place.as_ref(), wants)?;
             } else {
                 let path = found.path.to_str().unwrap_or_default();
                 host.file(tree, path, place.as_ref().map(RootPath::as_str))?;
@@ -233,9 +238,20 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let is_library = |path: &PathBuf| {
         let file = path.file_name().and_then(|file| file.to_str());
         let rest = file.and_then(|file| file.strip_prefix(name));
-        rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".so"))
+        rest.is_some_and(|rest| rest.starts_with('.') && ends(rest, "so"))
     };
     files(folder).into_iter().find(is_library)
+}
+
+/// Whether a file comes along with a package that lies beside a script: what is large there is data, and may be left from other work.
+fn is_code_or_small(path: &Path) -> bool {
+    const MOST_BYTES: u64 = 16 << 20;
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_hidden = name.is_none_or(|name| name.starts_with('.'));
+    let is_library = path.extension().is_some_and(|ending| ending == "so");
+    let is_small =
+        fs::metadata(path).is_ok_and(|about| about.is_dir() || about.len() <= MOST_BYTES);
+    !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 
 /// Whether a folder has code in it, or in a folder of it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::ends;
 use crate::error::RootError;
 use crate::host::{Change, Host, Wants, take};
 use crate::tree::Tree;
@@ -31,7 +32,7 @@ impl Host {
         };
         let is_wanted = |path: &Path| {
             let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| !LEFT_OUT.contains(&name) && !name.ends_with(".debuginfo"))
+            name.is_some_and(|name| !LEFT_OUT.contains(&name) && !ends(name, "debuginfo"))
         };
         let wants = Wants {
             is_wanted: &is_wanted,
@@ -61,7 +62,7 @@ impl Host {
                     self.script(tree, path.trim_end_matches("/*"))?;
                 }
             } else if !word.starts_with('-') {
-                if word.ends_with(".java") {
+                if ends(word, "java") {
                     self.script(tree, word)?;
                 }
                 break;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Options, text_of};
+use super::{Options, ends, text_of};
 use crate::elf;
 use crate::error::{RootError, io};
 use crate::host::{Host, Wants, take};
@@ -106,7 +106,7 @@ fn used(code: &str) -> Vec<String> {
         }
         let Some(name) = words.next() else { continue };
         let name = name.trim_matches(['"', '\'', '(', ')', ',']);
-        if name.ends_with(".pl") || name.ends_with(".pm") {
+        if ends(name, "pl") || ends(name, "pm") {
             files.push(name.to_owned());
         } else if is_module(name) {
             files.push(file_of(name));

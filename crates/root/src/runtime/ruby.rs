@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Options, text_of};
+use super::{Options, ends, text_of};
 use crate::error::RootError;
 use crate::host::{Host, Wants};
 use crate::tree::Tree;
@@ -39,7 +39,7 @@ impl Host {
         let mut left = vec![(script.here, script.inside, script.text)];
         while let Some((here, inside, text)) = left.pop() {
             for name in required(&text) {
-                let file = if name.ends_with(".rb") {
+                let file = if ends(&name, "rb") {
                     name
                 } else {
                     format!("{name}.rb")

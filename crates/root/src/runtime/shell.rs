@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Options;
+use super::pieces::{Piece, pieces};
 use crate::error::RootError;
 use crate::host::Host;
 use crate::path::RootPath;
@@ -173,20 +174,6 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// A piece of a shell's text.
-#[derive(Debug, PartialEq, Eq)]
-enum Piece {
-    Word(String),
-    /// A word of which a part is known only as it runs.
-    Unknown,
-    /// What ends a command.
-    End,
-    /// What leads to or from a file.
-    Redirection,
-    Open,
-    Close,
-}
-
 /// Names of the programs that a text starts, as far as they stand there; each once.
 fn started(text: &str) -> Vec<String> {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
@@ -270,153 +257,6 @@ fn is_assignment(word: &str) -> bool {
     name.is_some_and(|name| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
-}
-
-/// Cuts a text into pieces. Commands within `$( )` and backticks are pieces like any other; here-documents are left out.
-fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut word: Option<String> = None;
-    let mut is_unknown = false;
-    let mut documents: Vec<String> = Vec::new();
-    let mut letters = text.char_indices().peekable();
-    let mut skip_to = 0;
-    let mut in_ticks = false;
-    macro_rules! end_word {
-        () => {
-            if let Some(word) = word.take() {
-                pieces.push(if std::mem::take(&mut is_unknown) {
-                    Piece::Unknown
-                } else {
-                    Piece::Word(word)
-                });
-            }
-        };
-    }
-    while let Some((at, c)) = letters.next() {
-        if at < skip_to {
-            continue;
-        }
-        let next = letters.peek().map(|(_, next)| *next);
-        match c {
-            '\\' => {
-                if let Some((_, next)) = letters.next().filter(|(_, next)| *next != '\n') {
-                    word.get_or_insert_default().push(next);
-                }
-            }
-            '\'' => {
-                let quoted: String = letters
-                    .by_ref()
-                    .map(|(_, c)| c)
-                    .take_while(|c| *c != '\'')
-                    .collect();
-                word.get_or_insert_default().push_str(&quoted);
-            }
-            '"' => {
-                let text = word.get_or_insert_default();
-                while let Some((_, c)) = letters.next() {
-                    match c {
-                        '"' => break,
-                        '\\' => text.extend(letters.next().map(|(_, c)| c)),
-                        '$' | '`' => is_unknown = true,
-                        c => text.push(c),
-                    }
-                }
-            }
-            '#' if word.is_none() => while letters.next_if(|(_, c)| *c != '\n').is_some() {},
-            '$' if next == Some('(') => {
-                letters.next();
-                is_unknown = false;
-                word = None;
-                pieces.push(Piece::Open);
-                // Arithmetic has no commands.
-                if letters.next_if(|(_, c)| *c == '(').is_some() {
-                    let rest = letters.peek().map_or("", |(at, _)| &text[*at..]);
-                    let end = rest
-                        .find("))")
-                        .map_or(text.len(), |end| text.len() - rest.len() + end + 2);
-                    skip_to = end;
-                    pieces.pop();
-                    word = Some(String::new());
-                    is_unknown = true;
-                }
-            }
-            '$' | '*' | '?' | '~' => {
-                word.get_or_insert_default();
-                is_unknown = true;
-                if next == Some('{') && c == '$' {
-                    for (_, c) in letters.by_ref() {
-                        if c == '}' {
-                            break;
-                        }
-                    }
-                }
-            }
-            '`' => {
-                end_word!();
-                in_ticks = !in_ticks;
-                pieces.push(if in_ticks { Piece::Open } else { Piece::Close });
-            }
-            '(' => {
-                end_word!();
-                pieces.push(Piece::Open);
-            }
-            ')' => {
-                end_word!();
-                pieces.push(Piece::Close);
-            }
-            '<' | '>' => {
-                let is_number = word
-                    .as_ref()
-                    .is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()));
-                if is_number {
-                    word = None;
-                }
-                end_word!();
-                let mut operator = c.to_string();
-                while let Some((_, c)) =
-                    letters.next_if(|(_, c)| matches!(c, '<' | '>' | '&' | '|' | '-'))
-                {
-                    operator.push(c);
-                }
-                if matches!(operator.as_str(), "<<" | "<<-") {
-                    let rest = letters.peek().map_or("", |(at, _)| &text[*at..]);
-                    let mark = rest.split_whitespace().next().unwrap_or_default();
-                    documents.push(mark.trim_matches(['"', '\'', '\\', ';']).to_owned());
-                }
-                // `2>&1` has its file in it, as `>&-` has none.
-                pieces.push(Piece::Redirection);
-                if operator.ends_with('-') && operator != "<<-" {
-                    pieces.push(Piece::Unknown);
-                }
-            }
-            '\n' | ';' | '&' | '|' => {
-                end_word!();
-                pieces.push(Piece::End);
-                if c == '\n' {
-                    // What follows up to their marks is text.
-                    let mut from = at + 1;
-                    for mark in documents.drain(..) {
-                        for line in text[from..].split_inclusive('\n') {
-                            from += line.len();
-                            if line.trim() == mark {
-                                break;
-                            }
-                        }
-                    }
-                    skip_to = skip_to.max(from);
-                }
-                // `;;` leads to the next pattern of a case.
-                if c == ';' && letters.next_if(|(_, c)| *c == ';').is_some() {
-                    pieces.push(Piece::Word("case".to_owned()));
-                    pieces.push(Piece::Word("in".to_owned()));
-                }
-            }
-            c if c.is_whitespace() => end_word!(),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    end_word!();
-    pieces
 }
 
 #[cfg(test)]

@@ -1,0 +1,215 @@
+//! The text of a shell, cut into words and what stands between them. Source: POSIX.1-2017, XCU 2.2 to 2.3, 2.6 and 2.7.
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+/// A piece of a shell's text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A word, without its quotes.
+    Word(String),
+    /// A word of which a part is known only as it runs.
+    Unknown,
+    /// What ends a command.
+    End,
+    /// What leads to or from a file, which is the next piece.
+    Redirection,
+    /// What begins a command within another, or a group.
+    Open,
+    /// What ends it.
+    Close,
+}
+
+/// Cuts a text into pieces. Commands within `$( )` and backticks are pieces like any other; here-documents are left out.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut cutter = Cutter {
+        text,
+        letters: text.char_indices().peekable(),
+        pieces: Vec::new(),
+        word: None,
+        is_unknown: false,
+        in_ticks: false,
+        documents: Vec::new(),
+    };
+    while let Some((at, c)) = cutter.letters.next() {
+        cutter.letter(at, c);
+    }
+    cutter.end_word();
+    cutter.pieces
+}
+
+struct Cutter<'a> {
+    text: &'a str,
+    letters: Peekable<CharIndices<'a>>,
+    pieces: Vec<Piece>,
+    /// The word so far.
+    word: Option<String>,
+    /// Whether a part of it is known only as it runs.
+    is_unknown: bool,
+    /// Whether a backtick is open.
+    in_ticks: bool,
+    /// What ends the documents that begin with the next line.
+    documents: Vec<String>,
+}
+
+impl<'a> Cutter<'a> {
+    fn letter(&mut self, at: usize, c: char) {
+        match c {
+            '\\' => {
+                if let Some((_, next)) = self.letters.next().filter(|(_, next)| *next != '\n') {
+                    self.word().push(next);
+                }
+            }
+            '\'' => {
+                let quoted: String = (self.letters.by_ref().map(|(_, c)| c))
+                    .take_while(|c| *c != '\'')
+                    .collect();
+                self.word().push_str(&quoted);
+            }
+            '"' => self.quoted(),
+            '#' if self.word.is_none() => while self.next_if(|c| c != '\n').is_some() {},
+            '$' => self.dollar(),
+            '*' | '?' | '~' => {
+                self.word();
+                self.is_unknown = true;
+            }
+            '`' => {
+                self.end_word();
+                self.in_ticks = !self.in_ticks;
+                let piece = if self.in_ticks {
+                    Piece::Open
+                } else {
+                    Piece::Close
+                };
+                self.pieces.push(piece);
+            }
+            '(' => self.end_with(Piece::Open),
+            ')' => self.end_with(Piece::Close),
+            '<' | '>' => self.redirection(c),
+            '\n' => {
+                self.end_with(Piece::End);
+                self.skip_documents(at + 1);
+            }
+            ';' | '&' | '|' => {
+                self.end_with(Piece::End);
+                // `;;` leads to the next pattern of a case.
+                if c == ';' && self.next_if(|c| c == ';').is_some() {
+                    let words = ["case", "in"].map(|word| Piece::Word(word.to_owned()));
+                    self.pieces.extend(words);
+                }
+            }
+            c if c.is_whitespace() => self.end_word(),
+            c => self.word().push(c),
+        }
+    }
+
+    fn word(&mut self) -> &mut String {
+        self.word.get_or_insert_default()
+    }
+
+    fn end_word(&mut self) {
+        let is_unknown = std::mem::take(&mut self.is_unknown);
+        if let Some(word) = self.word.take() {
+            let piece = if is_unknown {
+                Piece::Unknown
+            } else {
+                Piece::Word(word)
+            };
+            self.pieces.push(piece);
+        }
+    }
+
+    fn end_with(&mut self, piece: Piece) {
+        self.end_word();
+        self.pieces.push(piece);
+    }
+
+    fn next_if(&mut self, is_it: impl Fn(char) -> bool) -> Option<char> {
+        self.letters.next_if(|(_, c)| is_it(*c)).map(|(_, c)| c)
+    }
+
+    /// What is left of the text.
+    fn rest(&mut self) -> &'a str {
+        let at = self.letters.peek().map_or(self.text.len(), |(at, _)| *at);
+        &self.text[at..]
+    }
+
+    /// Goes on at a place of the text.
+    fn go_to(&mut self, place: usize) {
+        while self.letters.next_if(|(at, _)| *at < place).is_some() {}
+    }
+
+    /// What is within double quotes, up to their end.
+    fn quoted(&mut self) {
+        self.word();
+        while let Some((_, c)) = self.letters.next() {
+            match c {
+                '"' => break,
+                '\\' => {
+                    let next = self.letters.next();
+                    self.word().extend(next.map(|(_, c)| c));
+                }
+                '$' | '`' => self.is_unknown = true,
+                c => self.word().push(c),
+            }
+        }
+    }
+
+    /// What follows a dollar sign: a command, a sum or a variable.
+    fn dollar(&mut self) {
+        let is_sum = self.rest().starts_with("((");
+        if is_sum {
+            let rest = self.rest();
+            let length = rest.find("))").map_or(rest.len(), |end| end + 2);
+            let end = self.text.len() - rest.len() + length;
+            self.go_to(end);
+        } else if self.next_if(|c| c == '(').is_some() {
+            // The word goes on behind it, and is known only then.
+            self.word = None;
+            self.is_unknown = false;
+            self.pieces.push(Piece::Open);
+            return;
+        } else if self.next_if(|c| c == '{').is_some() {
+            while self.next_if(|c| c != '}').is_some() {}
+            self.letters.next();
+        }
+        self.word();
+        self.is_unknown = true;
+    }
+
+    fn redirection(&mut self, first: char) {
+        // The number of a file: `2>`.
+        let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
+        if self.word.as_ref().is_some_and(number) {
+            self.word = None;
+        }
+        self.end_word();
+        let mut operator = first.to_string();
+        while let Some(c) = self.next_if(|c| matches!(c, '<' | '>' | '&' | '|' | '-')) {
+            operator.push(c);
+        }
+        if matches!(operator.as_str(), "<<" | "<<-") {
+            let mark = self.rest().split_whitespace().next().unwrap_or_default();
+            let mark = mark.trim_matches(['"', '\'', '\\', ';']).to_owned();
+            self.documents.push(mark);
+        }
+        self.pieces.push(Piece::Redirection);
+        // `>&-` has no file.
+        if operator.ends_with('-') && operator != "<<-" {
+            self.pieces.push(Piece::Unknown);
+        }
+    }
+
+    /// Goes on behind the documents that begin here, each of which ends with its mark.
+    fn skip_documents(&mut self, mut from: usize) {
+        for mark in std::mem::take(&mut self.documents) {
+            for line in self.text[from..].split_inclusive('\n') {
+                from += line.len();
+                if line.trim() == mark {
+                    break;
+                }
+            }
+        }
+        self.go_to(from);
+    }
+}
