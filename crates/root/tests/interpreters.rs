@@ -208,7 +208,7 @@ fn a_compiled_module_that_is_current_here_is_current_inside_and_others_stay_behi
     write(&cache("os.cpython-38.pyc"), compiled(&source, 7));
     write(&cache("gone.cpython-39.pyc"), compiled(&source, 0));
     let (_, names, tree) = python.brings(&[python.path("py/bin/python3").to_str().unwrap()]);
-    let names: Vec<&String> = names.iter().filter(|name| name.ends_with(".pyc")).collect();
+    let names: Vec<&String> = names.iter().filter(|name| name.contains(".pyc")).collect();
     assert_eq!(names, ["py/lib/python3.9/__pycache__/os.cpython-39.pyc"]);
     let found = tree
         .entries()
@@ -359,7 +359,7 @@ fn a_perl_script_brings_the_modules_that_it_loads_and_plain_code_brings_none() {
         names.collect::<Vec<String>>()
     };
     let plain = names("print 1");
-    assert!(!plain.iter().any(|name| name.ends_with(".pm")), "{plain:?}");
+    assert!(!plain.iter().any(|name| name.contains(".pm")), "{plain:?}");
     let some = names("use List::Util qw(sum); print sum(1, 2)");
     for name in ["Util.pm", "Util.so", "XSLoader.pm", "strict.pm"] {
         assert!(has(&some, name), "{name} is not in {some:?}");

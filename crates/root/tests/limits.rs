@@ -80,7 +80,7 @@ fn a_path_of_many_folders_and_one_of_many_bytes_are_refused_and_not_quoted() {
     let words = ["archive", "2048 bytes or 128 folders"];
     refused(|_| pax(&"a/".repeat(100_000)), 1, &words);
     refused(|_| pax(&"a/".repeat(129)), 1, &words);
-    refused(|_| pax(&["b"; 1100].join("c")), 1, &words);
+    refused(|_| pax(&"bc".repeat(1100)), 1, &words);
     let long = RootPath::new(&"a/".repeat(100_000), "").unwrap_err();
     assert!(long.to_string().len() < 300, "{long}");
     let mut tree = Tree::default();
