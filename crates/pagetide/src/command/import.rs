@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueHint;
 use pagetide_quantity::nearest;
-use pagetide_quantity::nearest;
 use pagetide_report::import::format::{FORMATS, Format, table};
 use pagetide_report::import::{Claims, Source, name_of};
 use pagetide_store::{is_campaign_name, shell};
