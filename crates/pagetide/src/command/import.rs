@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueHint;
-use pagetide_quantity::nearest;
+use pagetide_quantity::slip;
 use pagetide_report::import::format::{FORMATS, Format, table};
 use pagetide_report::import::{Claims, Source, name_of};
 use pagetide_store::{is_campaign_name, shell};
@@ -100,7 +100,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     // A first word that is no path may be a format with a typing mistake.
     if let Some(word) = first.filter(|_| named.is_none() && sources.len() > 1 && !path.exists())
-        && let Some(near) = nearest(word, FORMATS.iter().map(|format| format.name))
+        && let Some(near) = slip(word, FORMATS.iter().map(|format| format.name))
     {
         return Err(Usage::error(format!(
             "`{word}` is neither a path nor a format: did you mean {near}?"
