@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Interruptions, unless `PAGETIDE_TEST_BUILD_KILLS` says how many.
-const KILLS: u64 = 20;
+const KILLS: u64 = 10;
 /// The latest moment of an interruption: fetching and unpacking take about as long together, and so does a part of a build.
 const LATEST: Duration = Duration::from_secs(40);
 /// Of the runs that come through, each so many-th is followed by one that fetches its source anew.
@@ -187,7 +187,7 @@ fn makefile(kernel: &Path, release: &str) -> String {
     let kernel = kernel.display();
     format!(
         r#"
-OBJECTS := $(patsubst mm/%.c,$(O)/mm/%.o,$(wildcard mm/*.c))
+OBJECTS := $(patsubst mm/%.c,$(O)/mm/%.o,$(sort $(wildcard mm/*.c)))
 allnoconfig:
 	@mkdir -p $(O)/scripts
 	@test -e $(O)/scripts/parser.tab.h || {{ : > $(O)/scripts/parser.tab.h; sleep 0.3; : > $(O)/scripts/parser.tab.c; }}
@@ -210,6 +210,7 @@ modules:
 	@mkdir -p $(O)/drivers $(O)/lib $(O)/crypto $(O)/mm
 	@cd {kernel}/modules/kernel; find drivers/block lib/lz4 crypto mm -name '*.ko*' > $(O)/modules.found
 	@cd {kernel}/modules/kernel; cp --parents $$(cat $(O)/modules.found) $(O)
+	@cp {kernel}/modules/modules.builtin* $(O)
 	@mv $(O)/modules.found $(O)/modules.order
 "#
     )
