@@ -193,7 +193,7 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let graphs = graphs::graphs(&run_data(store, &reader, &first.record)?);
     Ok(Some(format!(
         "{text}{graphs}\nThe same in detail, on a page: {}\n",
-        command(&["report", &id.to_string(), "-o", "run.html"])
+        command(&["report", id, "-o", "run.html"])
     )))
 }
 
