@@ -1,6 +1,6 @@
 //! What comes from outside: input that is endless, odd or wrong ends in one clear sentence and harms nothing.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
@@ -36,14 +36,13 @@ fn a_store_and_a_table_may_have_names_that_are_no_text_and_a_cache_is_refused() 
         OsStr::from_bytes(b"t\xfe.csv"),
     );
     fs::write(lab.folder().join(file), table("12")).unwrap();
-    let own = |words: &[&'static str]| {
-        let words = words.iter().map(OsStr::new);
-        let mut all = vec![OsStr::new("--store"), store];
-        all.extend(words);
-        all
+    let own = |words: &[&str]| -> Vec<OsString> {
+        let words = words.iter().map(OsString::from);
+        let places = ["--store".into(), store.to_owned()];
+        places.into_iter().chain(words).collect()
     };
     let mut import = own(&["import", "csv"]);
-    import.push(file);
+    import.push(file.to_owned());
     lab.ends(0, import);
     let (out, _) = lab.ends(0, own(&["store", "verify"]));
     assert!(out.contains("12 records are whole"), "{out}");

@@ -88,7 +88,7 @@ pub enum ImportError {
     #[error(
         "there are more than {most} {what}: import them in parts, each with a --name of its own"
     )]
-    TooVaried {
+    Beyond {
         /// Of what.
         what: &'static str,
         /// The limit.
@@ -475,7 +475,7 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
             None => begun.push((name.clone(), started)),
         }
         if begun.len() > MOST_VARIANTS {
-            return Err(ImportError::TooVaried {
+            return Err(ImportError::Beyond {
                 what: "variants",
                 most: MOST_VARIANTS,
             });

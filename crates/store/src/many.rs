@@ -15,7 +15,8 @@ const WORTH_A_THREAD: usize = 64;
 /// The path of a record's complete file, and its row in the index.
 pub(crate) type WrittenRecord = (PathBuf, Row);
 
-/// Writes records to `folder` and returns their files in the same order. The files are not flushed to disk yet.
+/// Writes records to `folder` and returns their files in the same order, or writes none if one cannot be written. The files are
+/// not flushed to disk yet.
 pub(crate) fn write(
     folder: &Path,
     records: &mut [Record],
@@ -32,16 +33,31 @@ pub(crate) fn write(
         let threads: Vec<_> = records
             .chunks_mut(share)
             .map(|some| {
-                scope.spawn(move || some.iter_mut().map(one).collect::<Result<Vec<_>, _>>())
+                scope.spawn(move || {
+                    let mut written = Vec::with_capacity(some.len());
+                    let ended = some.iter_mut().try_for_each(|record| {
+                        written.push(one(record)?);
+                        Ok(())
+                    });
+                    (written, ended)
+                })
             })
             .collect();
         threads.into_iter().map(joined).collect::<Vec<_>>()
     });
     let mut written = Vec::with_capacity(records.len());
-    for part in parts {
-        written.extend(part?);
+    let mut ended = Ok(());
+    for (some, of_part) in parts {
+        written.extend(some);
+        ended = ended.and(of_part);
     }
-    Ok(written)
+    if ended.is_err() {
+        // All of them or none: what stays would be taken in by the next opening.
+        for (path, _) in &written {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    ended.map(|()| written)
 }
 
 /// The records of these identities, in their order, each as `read` gives it.

@@ -443,6 +443,26 @@ fn a_campaign_is_run_by_one_process_at_a_time() {
     );
 }
 
+#[test]
+fn of_many_records_one_that_cannot_be_stored_keeps_all_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let mut all: Vec<Record> = (0..200)
+        .map(|seed| record("linear", "a", seed, 0))
+        .collect();
+    all[150].results.metrics[0].value = pagetide_quantity::Value::Number(f64::INFINITY);
+    assert!(store.add_all(&mut all).is_err());
+    drop(store);
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.count(&Filter::default()).unwrap(), 0);
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("incoming"))
+            .unwrap()
+            .count(),
+        0
+    );
+}
+
 proptest! {
     #[test]
     fn whatever_a_store_takes_it_gives_back(
@@ -461,8 +481,8 @@ proptest! {
         let writer = store.writer().unwrap();
         match store.add(writer, &mut record) {
             Ok(_) => {
-                let loaded = store.load(&record.id()).unwrap();
-                prop_assert_eq!(loaded.record(), &record);
+                let back = store.load(&record.id()).unwrap().into_record();
+                prop_assert_eq!(back, record);
             }
             // Only what is no number that can be worked with.
             Err(error) => prop_assert!(!number.is_finite() || number.abs() > 1e30, "{}", error),

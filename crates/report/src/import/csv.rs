@@ -166,7 +166,7 @@ fn read_within(
         }
         table.take(&line)?;
         if table.records.len() > most {
-            return Err(ImportError::TooVaried {
+            return Err(ImportError::Beyond {
                 what: "trials",
                 most,
             });
