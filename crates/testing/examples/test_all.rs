@@ -96,8 +96,8 @@ fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
 
 /// Builds all test programs. Returns the path of each, and the folder of its crate.
 fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    // By its name, as make starts it: started by the path that CARGO holds, it would build everything again.
+    let output = Command::new("cargo")
         .args([
             "test",
             "--workspace",
