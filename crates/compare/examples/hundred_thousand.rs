@@ -1,4 +1,4 @@
-//! How long a store of 100,000 records takes to answer, and how much memory that takes.
+//! Measures the time and memory of answers from a store of 100,000 records.
 //!
 //! `cargo run --release -p pagetide-compare --example hundred_thousand`
 
@@ -14,7 +14,7 @@ use pagetide_store::{CampaignNote, CellNote, Entry, Filter};
 const RECORDS: u64 = 100_000;
 const LIMIT: Duration = Duration::from_millis(300);
 
-/// Twenty metrics, as many as a scenario with latencies and reclaim counters has.
+/// Twenty metrics, the number of a scenario with latencies and reclaim counters.
 const METRICS: [&str; 20] = [
     "access-mean",
     "access-p50",
@@ -38,7 +38,7 @@ const METRICS: [&str; 20] = [
     "free",
 ];
 
-/// One of 10 scenarios, 4 kernels, 2 settings and 1,250 seeds.
+/// A record of one of 10 scenarios, 4 kernels, 2 settings and 1,250 seeds.
 fn record(n: u64) -> Record {
     let mut record = Record::default();
     let subject = &mut record.subject;
@@ -66,7 +66,7 @@ fn record(n: u64) -> Record {
     record
 }
 
-/// The campaign that thousand records belong to: 8 variants, 10 cells, 12 or 13 seeds.
+/// The campaign to which a thousand records belong: 8 variants, 10 cells, 12 or 13 seeds.
 fn note(number: u64) -> CampaignNote {
     let entry = |n: u64| {
         let place = |n: u64| usize::try_from(n).unwrap_or(0);
@@ -94,7 +94,7 @@ fn cpu_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Most memory this process ever held, in MiB.
+/// Peak memory of this process in MiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
@@ -116,7 +116,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         store.note(&note(42))?;
         drop(store);
         println!("filled the store in {:.1} s", start.elapsed().as_secs_f64());
-        // Asked in a process of its own, so that memory and caches are those of a command.
+        // Runs in a separate process, so that memory and caches are those of a single command.
         let status = std::process::Command::new(std::env::current_exe()?)
             .arg("ask")
             .status()?;
@@ -142,7 +142,7 @@ fn ask(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
         let (start, cpu) = (Instant::now(), cpu_time());
         let rows = question()?;
         let (took, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
-        // On a busy machine the processor time says what an idle one would take.
+        // On a busy machine the processor time is close to the elapsed time on an idle machine.
         slow |= took.min(cpu) > LIMIT;
         println!(
             "{what:32} {:7.1} ms ({:6.1} ms of processor time), {rows} rows, peak memory {} MiB",

@@ -1,4 +1,4 @@
-//! What stands beside the verdicts of a cell: what else differs, settings that cannot act, and trials that died.
+//! Notes on the verdicts of a cell: other differences, settings that cannot act, and trials that ran out of memory.
 
 mod also;
 mod deaths;
@@ -19,43 +19,43 @@ use crate::comparison::{Cell, Comparison, Overall, Side};
 use crate::error::CompareError;
 use crate::input::Input;
 
-/// What stands beside the judgements of one column in one cell.
+/// Notes on the judgements of one column in one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ColumnNotes {
-    /// Place of the cell.
+    /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
-    /// Place of the column.
+    /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// What differs beside what was asked for.
+    /// Differences other than the intended one.
     pub also: Vec<OtherDifference>,
-    /// What the records do not tell, so that it may differ unseen.
+    /// Names of things that the records do not contain, so that an undetected difference is possible.
     pub unknown: Vec<&'static str>,
-    /// Settings that were asked for and cannot have acted.
+    /// Settings that a variant sets although they cannot have acted.
     pub inert: Vec<InertSetting>,
-    /// Trials that ran out of memory, where there are any.
+    /// Trials that ran out of memory; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deaths: Option<Deaths>,
 }
 
 impl ColumnNotes {
-    /// Differences that nobody asked for and that can change the result.
+    /// Differences that were not intended and can have changed the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
         also.filter(|also| also.standing == Comparability::Confounds)
     }
 }
 
-/// What was asked to differ between two sides.
+/// The intended difference between two sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Intent {
-    /// All that makes a variant.
+    /// Everything that a variant can set.
     #[default]
     Variant,
-    /// The kernel alone: both sides were named by their release.
+    /// Only the kernel: both sides were named by their release.
     Kernel,
 }
 
-/// Reads each record once.
+/// Reads each record once and caches it.
 struct Records<'a> {
     store: &'a Store,
     read: HashMap<String, Record>,
@@ -71,7 +71,8 @@ impl Records<'_> {
     }
 }
 
-/// Looks at one record of each side of every cell, and at every trial that died.
+/// Compares one record of each side of every cell, reads every trial that ran out of memory, and adds the notes to
+/// `comparison`.
 pub(crate) fn look(
     store: &Store,
     input: &Input,
@@ -101,13 +102,13 @@ pub(crate) fn look(
                     beside.unknown = found.unknown;
                     beside.inert = inert::of_records(&pair, cell.equal_trials(column));
                 }
-                // The index still judges; `store verify` says what became of the file.
+                // The index can still be judged; `store verify` reports what is wrong with the file.
                 _ => beside.unknown = vec!["all of it, for the file of a record cannot be read"],
             }
             beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
             all.push(beside);
         }
-        // No other cell has these records.
+        // The records of this cell are not needed for any other.
         records.read.clear();
     }
     deaths::decide(&mut all, comparison.alpha);
@@ -125,7 +126,7 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// A record of each side: of a seed that both have, else of any trial, valid or not.
+/// Returns one record of each side: of a seed that both sides have, otherwise of any trial, valid or not.
 fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
     let common = sides[0].trials.iter().find(|t| seeds.contains(&t.seed));
@@ -142,7 +143,7 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     Some([any(sides[0])?, any(sides[1])?])
 }
 
-/// Takes back claims that a difference nobody asked for may have made, and says what kept a side from being judged.
+/// Withdraws verdicts that an unintended difference may have caused, and states why a side could not be judged.
 fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
     let died = beside.deaths.as_ref().map(|deaths| deaths.died);
@@ -166,8 +167,8 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     }
 }
 
-/// All that decides in one word. Where a side dies and the other does not, that decides in the place of metrics that
-/// have no pairs for it.
+/// The overall verdict. If trials of one side ran out of memory and those of the other did not, this replaces the
+/// metrics that have no pairs for this reason.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
     let decides = |beside: &&ColumnNotes| {
         let deaths = beside.deaths.as_ref();
@@ -203,7 +204,7 @@ pub(crate) fn overall(comparison: &Comparison) -> Overall {
     Overall::of(verdicts)
 }
 
-/// Whether a record is of the exact arena, where everything that is asked about is written down.
+/// True if the record is from the exact arena, which records everything that could differ.
 fn is_exact(record: &Record) -> bool {
     record.subject.arena.kind == ArenaKind::Exact
 }

@@ -1,4 +1,4 @@
-//! What a search for the first version that differs has found.
+//! Result of a search for the first version of the kernel that differs.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;
@@ -10,35 +10,35 @@ use crate::comparison::Comparison;
 /// A version of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Version {
-    /// What it is known by for good: a commit, or the digest of a kernel.
+    /// Permanent identity: a commit, or the digest of a kernel.
     pub id: String,
     /// Short name, distinct from the others'.
     pub name: String,
-    /// What it is, in a line: the subject of a commit, the names of a kernel.
+    /// Description in one line: the subject of a commit, or the names of a kernel.
     pub what: String,
 }
 
-/// A version that was tried.
+/// A version that was tested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BisectStep {
     /// The version.
     pub version: Version,
-    /// What follows.
+    /// The conclusion: good, bad or skipped.
     pub mark: Mark,
-    /// Seeds that were compared with the good version's.
+    /// Number of seeds that were compared with those of the good version.
     pub seeds: u32,
-    /// How it compares with the good version; `None` where that cannot be told.
+    /// Comparison with the good version; `None` if none was possible.
     pub judgement: Option<Judgement>,
-    /// Why it is skipped, or what spared its trials.
+    /// Why the version is skipped, or why no trials were needed.
     pub why: Option<String>,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct BisectResult {
     /// Label of the cell.
     pub cell: String,
-    /// The metric that decides.
+    /// The metric that decides whether a version is good.
     pub metric: String,
     /// Its unit.
     pub unit: Unit,
@@ -46,30 +46,30 @@ pub struct BisectResult {
     pub good: Version,
     /// The bad version that the search began with.
     pub bad: Version,
-    /// Versions that might have been the first bad one.
+    /// Number of versions that could have been the first bad one.
     pub candidates: usize,
-    /// The first bad version; several where those between were skipped, the last of them surely bad.
+    /// The first bad version. Several if versions in between were skipped; then only the last one is known to be bad.
     pub first_bad: Vec<Version>,
-    /// The last version before that was found good; the good one itself where none was tried.
+    /// The last version before these that was found good; the original good version if none was tested.
     pub before: Version,
-    /// The bad version and every version tried, in that order.
+    /// The bad version, then every tested version in the order of the tests.
     pub steps: Vec<BisectStep>,
-    /// Share within which a version counts as good: half of what separates good and bad, by ratio. `None` where the
+    /// Margin within which a version counts as good: half of the ratio between good and bad, as a share. `None` if the
     /// metric's own margin was used.
     pub margin: Option<f64>,
-    /// Identity of the campaign that has the records.
+    /// Identity of the campaign with the records.
     pub campaign: String,
-    /// The last good and the first bad version, compared with each other.
+    /// Comparison of the last good with the first bad version.
     pub comparison: Comparison,
 }
 
 impl BisectResult {
-    /// Whether one version was found, rather than several that cannot be told apart.
+    /// True if a single version was found, false if several remain that could not be tested separately.
     pub fn is_one(&self) -> bool {
         self.first_bad.len() == 1
     }
 
-    /// The step at which a version was tried.
+    /// The step that tested a version; `None` if it was not tested.
     pub fn step(&self, version: &Version) -> Option<&BisectStep> {
         self.steps.iter().find(|step| step.version == *version)
     }

@@ -1,4 +1,5 @@
-//! What a campaign of a variant against harmless ones says about an arena's noise, kept with the store.
+//! Noise of an arena, measured by comparing a variant with variants that have no effect. The result is kept in the
+//! store.
 
 use std::path::PathBuf;
 
@@ -15,42 +16,43 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Cell, Comparison};
 use crate::pairs::pairs;
 
-/// Seed of whatever the statistics draw.
+/// Seed of random numbers used by the statistics.
 const STATISTICS_SEED: u64 = 1;
 
-/// Most bytes of a calibration.
+/// Largest accepted size of a calibration file, in bytes.
 const MOST_CALIBRATION_BYTES: u64 = 64 << 20;
 
 /// The last calibration of an arena.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CalibrationNote {
-    /// When it was measured, nanoseconds since 1970.
+    /// Time of the measurement in nanoseconds since 1970.
     pub measured: Nanos,
     /// The arena.
     pub arena: ArenaKind,
-    /// Seeds of each campaign.
+    /// Number of seeds in each simulated campaign.
     pub seeds: u32,
-    /// By cell.
+    /// Label of each cell with its calibration.
     pub cells: Vec<(String, Calibration)>,
 }
 
-/// The note of a calibration cannot be read or written.
+/// The calibration file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{attempt} {path}: {source}; {} makes a new one",
     told("calibrate SCENARIO")
 )]
 pub struct CalibrationError {
-    /// What was tried.
+    /// The attempted operation, such as "reading".
     attempt: &'static str,
     /// The file.
     path: PathBuf,
-    /// The reason.
+    /// The system's error.
     source: std::io::Error,
 }
 
 impl CalibrationNote {
-    /// Cuts the pairs of a variant and each harmless one into campaigns of so many seeds, and judges each.
+    /// Splits the pairs of the variant and each variant without effect into campaigns of `seeds` seeds, and judges
+    /// each.
     pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
         let cells = comparison
             .cells
@@ -65,7 +67,7 @@ impl CalibrationNote {
         })
     }
 
-    /// The last calibration of an arena; `None` where there was none.
+    /// Reads the last calibration of an arena; `None` if there is none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
         let parsed = match read(&path, Place::Own, MOST_CALIBRATION_BYTES) {
@@ -107,7 +109,7 @@ fn of_cell(
     Ok((cell.label.clone(), calibrate(&campaigns)?))
 }
 
-/// All pairs of a column and the first.
+/// All pairs of a column with the baseline.
 fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
     let metrics = cell
         .metrics
@@ -123,7 +125,7 @@ fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
                 pairs: pairs(cell, row, column),
             },
         })
-        // A metric that some kernel lacks has no pairs, and would leave no campaign at all.
+        // A metric that one kernel lacks has no pairs; keeping it would leave no complete campaign.
         .filter(|sample| !matches!(&sample.data, Data::Paired { pairs } if pairs.is_empty()))
         .collect();
     let mut long = Family::new(STATISTICS_SEED, metrics);

@@ -1,4 +1,4 @@
-//! A comparison, as plain data: what was set against what, what came out, and which records every number comes from.
+//! A comparison as plain data: the variants, the verdicts, and the records from which every number comes.
 
 use std::fmt;
 
@@ -16,27 +16,28 @@ use crate::explain::CellExplanation;
 /// Several variants side by side; the first is the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// The campaign it is about; `None` for records that were named one by one.
+    /// The campaign; `None` if records were named individually.
     pub campaign: Option<String>,
-    /// Why the first variant is the baseline, where that was found when results of others were imported.
+    /// Why the first variant is the baseline, if that was derived when foreign results were imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The variants.
     pub columns: Vec<Column>,
-    /// The cells: what is the same for all columns.
+    /// The cells. Everything that defines a cell is the same for all columns.
     pub cells: Vec<Cell>,
-    /// Error rate of the primary metrics together, over all cells and columns.
+    /// Error rate shared by all primary metrics of all cells and columns.
     pub alpha: f64,
-    /// At which look of a sequential plan this is; `None` for a fixed number of trials.
+    /// The look of a sequential plan; `None` if the number of trials is fixed.
     pub look: Option<Look>,
-    /// All primary metrics in one word.
+    /// Overall verdict on the primary metrics.
     pub overall: Overall,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub cautions: Vec<Caution>,
-    /// What else differs between columns and the baseline, settings that cannot act, and trials that died.
+    /// Notes for columns and cells: other differences from the baseline, settings that cannot act, and trials that ran
+    /// out of memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ColumnNotes>,
-    /// Why columns differ from the baseline, cell by cell; empty until [`crate::explain::explain`] was asked.
+    /// Why columns differ from the baseline, by cell; empty until [`crate::explain::explain`] is called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
 }
@@ -46,16 +47,16 @@ pub struct Comparison {
 pub struct Column {
     /// Its name, distinct from the others'.
     pub name: String,
-    /// What it is, as its first record says; `None` while there is none.
+    /// The variant from the column's first record; `None` if there is no record yet.
     pub variant: Option<Variant>,
-    /// Valid trials.
+    /// Number of valid trials in all cells.
     pub valid: usize,
-    /// Invalid trials, all cells together.
+    /// Number of invalid trials in all cells.
     pub invalid: usize,
-    /// Trials that are planned and have no record yet.
+    /// Number of planned trials without a record.
     pub pending: usize,
-    /// Whether its sampling units and those of the baseline belong together, so that noisy trials are paired by them: one
-    /// campaign ran both, or something in imported results pairs them.
+    /// True if noisy trials can be paired with the baseline's by sampling unit: one campaign ran both columns, or
+    /// imported results state the pairs.
     pub paired: bool,
 }
 
@@ -64,7 +65,7 @@ pub struct Column {
 pub struct Cell {
     /// A short human label.
     pub label: String,
-    /// What is held fixed, as the baseline has it; `None` while there is no record.
+    /// Parameters that are the same for all columns, from the baseline's records; `None` if there is no record yet.
     pub subject: Option<Subject>,
     /// The trials of each column.
     pub sides: Vec<Side>,
@@ -75,9 +76,9 @@ pub struct Cell {
 /// The trials of one column in one cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Side {
-    /// Valid trials, by seed; values refer to them by their place.
+    /// Valid trials in the order of their seeds; values refer to them by index.
     pub trials: Vec<TrialRef>,
-    /// Trials that must not be used, with their reasons.
+    /// Invalid trials, with the reasons.
     pub invalid: Vec<InvalidTrial>,
 }
 
@@ -96,14 +97,14 @@ pub struct TrialRef {
     pub digest: String,
 }
 
-/// A trial that must not be used.
+/// A trial whose numbers must not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidTrial {
     /// Identity of its record.
     pub record: String,
     /// Seed.
     pub seed: u64,
-    /// Why, in one line.
+    /// The reasons, in one line.
     pub why: String,
 }
 
@@ -112,76 +113,76 @@ pub struct InvalidTrial {
 pub struct MetricRow {
     /// Name.
     pub name: String,
-    /// What it counts.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether it decides.
+    /// True if the metric is primary, so that it counts for the overall verdict.
     pub primary: bool,
     /// Values of each column.
     pub values: Vec<Values>,
-    /// Judgements of the second, third, … column against the first; `None` where a side has no value at all, and where
-    /// values are shown for scale.
+    /// Judgements of the second, third, … column against the first. `None` if a side has no value, and for metrics that
+    /// are only shown for scale.
     pub judgements: Vec<Option<Judgement>>,
 }
 
 /// Values of one metric in one column.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Values {
-    /// Place of the trial in [`Side::trials`], and the value.
+    /// Each value with the index of its trial in [`Side::trials`].
     pub values: Vec<(usize, f64)>,
-    /// Why there are none, as the first trial without says.
+    /// Why there are no values, from the first trial without one.
     pub absent: Option<String>,
 }
 
 impl Values {
-    /// The values alone, by seed.
+    /// The values, in the order of the seeds.
     pub fn numbers(&self) -> Vec<f64> {
         self.values.iter().map(|(_, value)| *value).collect()
     }
 
-    /// Their arithmetic mean; `None` where there are none.
+    /// Arithmetic mean of the values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().map(|(_, v)| v / n as f64).sum())
     }
 }
 
-/// At which look of a sequential plan a comparison was made.
+/// The look of a sequential plan at which a comparison was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Look {
     /// Number of the look, counted from 0.
     pub number: usize,
-    /// Seeds (or sampling units) of each variant that it looks at.
+    /// Seeds (or sampling units) of each variant that this look includes.
     pub units: u64,
-    /// All looks that are planned.
+    /// The same number for every planned look.
     pub planned: Vec<u64>,
 }
 
-/// All primary metrics in one word.
+/// Overall verdict on all primary metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
-    /// At least one is worse beyond chance.
+    /// At least one metric is surely worse.
     Regressed,
-    /// None is worse, but something that nobody asked for differs and may have made a difference.
+    /// None is worse, but an unintended difference may have changed at least one.
     Confounded,
-    /// None is worse, but for at least one nothing can be said.
+    /// None is worse, but at least one is undecided.
     Inconclusive,
-    /// None is worse, but at least one cannot be judged at all, or there is nothing to judge.
+    /// None is worse, but at least one cannot be judged, or there is nothing to judge.
     Invalid,
-    /// At least one is better, none is worse, nothing is open.
+    /// At least one is better, none is worse or undecided.
     Improved,
-    /// At least one differs, and neither way is better.
+    /// At least one differs, and its metric has no better direction.
     Changed,
-    /// Whatever differs does not matter.
+    /// All differences lie within the margins.
     Equivalent,
-    /// All records are equal to the bit.
+    /// All results are identical, bit for bit.
     Identical,
 }
 
 impl Overall {
-    /// The word for some verdicts.
+    /// The overall verdict for several verdicts.
     pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
         verdicts
             .into_iter()
@@ -199,7 +200,7 @@ impl Overall {
             .unwrap_or(Self::Invalid)
     }
 
-    /// Exit code of a command that ends with this verdict.
+    /// Exit code of a command with this overall verdict.
     pub fn exit_code(self, fail_on: FailOn) -> u8 {
         match (self, fail_on) {
             (_, FailOn::Nothing)
@@ -226,33 +227,33 @@ impl fmt::Display for Overall {
     }
 }
 
-/// Which verdicts make a command fail.
+/// Which verdicts cause a failing exit code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailOn {
     /// None: `--exit-zero`.
     Nothing,
-    /// A regression, with exit code 1.
+    /// A regression: exit code 1.
     Regressed,
-    /// A regression with 1, and what is confounded, inconclusive or invalid with 3.
+    /// A regression: exit code 1. Confounded, inconclusive or invalid results: exit code 3.
     #[default]
     Inconclusive,
 }
 
-/// What a reader of a comparison should know.
+/// A warning for the reader of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "caution")]
 pub enum Caution {
-    /// Things were compared that differ in more than the variant.
+    /// Records were compared that differ in more than the variant.
     #[error("{a} and {b} differ in more than the variant ({}): the judgements mix those effects", list(.differences))]
     NotComparable {
         /// One column.
         a: String,
         /// The other.
         b: String,
-        /// In what.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// The guest programs differ.
+    /// Different guest programs made the records.
     #[error(
         "{builds} guest programs made the records ({}), and another guest is another trajectory: {}; `run --fresh` makes all with one",
         .sides.join(", "), how_far(*.trials, .moved.as_ref())
@@ -262,14 +263,14 @@ pub enum Caution {
         builds: usize,
         /// Each column with the digests of its guests.
         sides: Vec<String>,
-        /// Trials that two of them ran, as far as the store holds both records.
+        /// Number of trials that were run by two of these guests and whose records are both in the store.
         trials: usize,
-        /// The metric that decides which is the farthest apart in them; `None` where there is none.
+        /// The primary metric with the largest difference between two guests in these trials; `None` if there is none.
         moved: Option<Change>,
     },
-    /// Several kernels made the records of one column.
+    /// The records of one column come from several kernels.
     #[error(
-        "the records of {column} are of {} kernels ({}), so it is not one thing that is compared: name a variant of a campaign (CAMPAIGN:VARIANT) instead",
+        "the records of {column} are of {} kernels ({}), so different kernels are compared as one: name a variant of a campaign (CAMPAIGN:VARIANT) instead",
         .kernels.len(), .kernels.join(", ")
     )]
     OtherKernel {
@@ -278,7 +279,7 @@ pub enum Caution {
         /// Digests of its kernels.
         kernels: Vec<String>,
     },
-    /// The same exact trial gave different results.
+    /// Two runs of the same exact trial gave different results.
     #[error(
         "records {a} and {b} are of the same exact trial but differ: run {} and report it", told(&format!("repeat {a}"))
     )]
@@ -291,20 +292,20 @@ pub enum Caution {
     /// Some trials have not run yet.
     #[error("{trials} planned trials have no record yet: run the campaign to its end")]
     Pending {
-        /// How many.
+        /// Number of these trials.
         trials: usize,
     },
-    /// A sequential campaign has not come to its first look.
+    /// A sequential campaign has not reached its first look.
     #[error(
-        "the campaign has not come to its first look after {units} seeds: these judgements are too early"
+        "the campaign has not reached its first look after {units} seeds: these judgements are too early"
     )]
     TooEarly {
         /// Seeds (or sampling units) at the first look.
         units: u64,
     },
-    /// Results with noise that were not run in blocks.
+    /// Noisy results that were not run in blocks.
     #[error(
-        "{a} and {b} were not run in one campaign: what drifted in between counts as a difference, and no test can tell; one campaign with both runs them in blocks"
+        "{a} and {b} were not run in one campaign: drift between the two runs would look like a difference, and no test can detect it; one campaign with both runs them in blocks"
     )]
     Apart {
         /// The baseline.
@@ -312,9 +313,9 @@ pub enum Caution {
         /// The other column.
         b: String,
     },
-    /// Imported results of which one variant was recorded after the other.
+    /// Imported results in which one variant was recorded after the other.
     #[error(
-        "{a} and {b} were recorded one after the other, as their times say: what drifted in between counts as a difference, and no test can tell; let them take turns"
+        "{a} and {b} were recorded one after the other, as their times show: drift between the two sessions would look like a difference, and no test can detect it; let them take turns"
     )]
     Sessions {
         /// The baseline.
@@ -322,9 +323,9 @@ pub enum Caution {
         /// The other column.
         b: String,
     },
-    /// Imported results that do not tell in which order they were recorded.
+    /// Imported results without the times that would show their order.
     #[error(
-        "nothing says that {a} and {b} took turns, so they count as recorded one after the other: what drifted in between would be a difference; if they did take turns, import them with --interleaved or with a column `started`"
+        "the results do not show whether {a} and {b} took turns, so they count as recorded one after the other: drift between the two sessions would look like a difference; if they did take turns, import them with --interleaved or with a column `started`"
     )]
     UnknownOrder {
         /// The baseline.
@@ -332,9 +333,9 @@ pub enum Caution {
         /// The other column.
         b: String,
     },
-    /// Imported results that took turns in one and the same order.
+    /// Imported results in which the variants alternated, always in the same order.
     #[error(
-        "{first} ran before {second} in every pair: what drifts steadily, or what a trial leaves behind for the next, counts as a difference; change the order by chance"
+        "{first} ran before {second} in every pair: steady drift, or an effect of one trial on the next, would look like a difference; randomize the order"
     )]
     OneOrder {
         /// The column that was always first.
@@ -342,7 +343,7 @@ pub enum Caution {
         /// The other.
         second: String,
     },
-    /// Memory so small that a result may be one of its size.
+    /// Memory is so small that an effect may not hold for larger machines.
     #[error(
         "with {memory} of memory the kernel's batches (32 to 64 pages) and reserves weigh much, and effects may differ from those of larger machines: `--sizes` asks at several"
     )]
@@ -350,7 +351,7 @@ pub enum Caution {
         /// The smallest memory of a cell.
         memory: pagetide_record::MemorySpec,
     },
-    /// Only one side has records of a cell.
+    /// A cell that only one side has records of.
     #[error("only {column} has records of {label}: left out")]
     OneSided {
         /// The column that has them.
@@ -358,14 +359,14 @@ pub enum Caution {
         /// The cell.
         label: String,
     },
-    /// Exact times are not times of real hardware.
+    /// Times of the exact arena are virtual, not those of real hardware.
     #[error(
         "times are virtual (one instruction is one nanosecond, plus device latency): caches, TLBs and contention between processors are not modelled"
     )]
     VirtualTime,
 }
 
-/// By how much results move with the guest, as far as that is known.
+/// How much results change with the guest, as a clause; it says so if no trial ran under two guests.
 fn how_far(trials: usize, change: Option<&Change>) -> String {
     match (trials, change) {
         (0, _) => {
@@ -381,28 +382,28 @@ fn how_far(trials: usize, change: Option<&Change>) -> String {
     }
 }
 
-/// Differences in one line.
+/// Differences as one line.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
 
 impl Comparison {
-    /// What stands beside the judgements of this column in this cell.
+    /// The notes on this column of this cell.
     pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
         let mut beside = self.beside.iter();
         beside.find(|beside| (beside.cell, beside.column) == (cell, column))
     }
 
-    /// Why this column of this cell differs from the baseline, where that was asked for.
+    /// The explanation of this column of this cell; `None` if none was asked for.
     pub fn explained(&self, cell: usize, column: usize) -> Option<&CellExplanation> {
         self.explanations
             .iter()
             .find(|explained| (explained.cell, explained.column) == (cell, column))
     }
 
-    /// Exit code of a command that judged it. Where there is a single variant nothing is judged, and invalid trials
-    /// alone count.
+    /// Exit code of a command that made this comparison. With a single variant nothing is judged, and only invalid
+    /// trials cause a failure.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
         match self.columns.as_slice() {
             [_, _, ..] => self.overall.exit_code(fail_on),
@@ -411,7 +412,7 @@ impl Comparison {
         }
     }
 
-    /// Verdicts that decide: those on primary metrics, or on all where none is primary.
+    /// Judgements that count for the overall verdict: those of primary metrics, or of all metrics if none is primary.
     pub fn deciding(&self) -> impl Iterator<Item = &Judgement> {
         let rows = || self.cells.iter().flat_map(|cell| &cell.metrics);
         let any_primary = rows().any(|row| row.primary);
@@ -420,7 +421,7 @@ impl Comparison {
             .flat_map(|row| row.judgements.iter().flatten())
     }
 
-    /// Of the verdicts that decide, those that more trials might decide.
+    /// Number of these judgements that are inconclusive, so that more trials might decide them.
     pub fn open(&self) -> usize {
         self.deciding()
             .filter(|judgement| matches!(judgement.verdict, Verdict::Inconclusive { .. }))

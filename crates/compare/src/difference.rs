@@ -1,4 +1,4 @@
-//! In what two trials differ beside variant and seed.
+//! Differences between two trials other than variant and seed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 use pagetide_record::{MemorySpec, Subject};
 use serde::Serialize;
 
-/// One thing that differs.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What, such as "memory" or "parameter pages".
+    /// What differs, such as "memory" or "parameter pages".
     pub what: String,
-    /// Its value on the one side.
+    /// Value on the first side.
     pub a: String,
-    /// Its value on the other.
+    /// Value on the second side.
     pub b: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What makes two trials incomparable; empty where a comparison is fair.
+/// Differences that make two trials incomparable; empty if they can be compared.
 pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut look = |what: &str, a: String, b: String| {
@@ -61,7 +61,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     }
     look("memory", a.memory.to_string(), b.memory.to_string());
     look("swap", a.swap.to_string(), b.swap.to_string());
-    // Written as memory is: exactly, so that what differs also looks different.
+    // Sizes are printed exactly, as memory is, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
     look("swap size", size(a), size(b));
     let on = |subject: &Subject| format!("on {}", subject.files_on);

@@ -1,5 +1,5 @@
-//! Where two records of the same trial first differ. Metrics are looked at before counters, counters before texts, and
-//! bulk sections last, so that what is named is what a person understands best.
+//! First difference between two records of the same trial. The order of the search is metrics, counters, texts, bulk
+//! sections: the reader gets the difference that is easiest to understand.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -7,16 +7,16 @@ use std::fmt::{self, Display};
 use pagetide_record::{Record, Results};
 use serde::Serialize;
 
-/// One thing that two records of the same trial do not agree on.
+/// One difference between two records of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Divergence {
     /// Kind of thing: `metric`, `counter`, `section`, ….
     kind: &'static str,
     /// Its name.
     name: String,
-    /// What the record has.
+    /// Value in the record.
     before: String,
-    /// What the repetition has.
+    /// Value in the repetition.
     after: String,
 }
 
@@ -30,12 +30,12 @@ impl Display for Divergence {
     }
 }
 
-/// How much a metric of one record differs in another.
+/// Values of one metric in two records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Its name.
     metric: String,
-    /// Its values.
+    /// Value in the first and in the second record.
     values: [f64; 2],
 }
 
@@ -47,7 +47,7 @@ impl Display for Change {
 }
 
 impl Change {
-    /// Whether the values are farther apart, in proportion, than those of another.
+    /// True if the ratio of the values is farther from 1 than that of `other`.
     pub(crate) fn is_beyond(&self, other: &Self) -> bool {
         self.apart() > other.apart()
     }
@@ -57,7 +57,7 @@ impl Change {
     }
 }
 
-/// The primary metric whose values are the farthest apart in proportion; `None` where none has two values above zero.
+/// The primary metric with the largest ratio between the records; `None` if no metric has two values above zero.
 pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     let changes = a
         .results
@@ -75,7 +75,7 @@ pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     changes.max_by(|x, y| x.apart().total_cmp(&y.apart()))
 }
 
-/// The first difference between two records whose digests differ.
+/// Returns the first difference between two records whose digests differ.
 pub fn first_divergence(a: &Record, b: &Record) -> Divergence {
     of_results(&a.results, &b.results)
         .or_else(|| {
@@ -161,7 +161,7 @@ fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
         })
 }
 
-/// The first name with other values in two maps.
+/// The first name whose values differ between two maps.
 fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,
@@ -179,7 +179,7 @@ fn of_maps(
         })
 }
 
-/// The first line that differs in texts.
+/// The first different line in two texts.
 fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<Divergence> {
     let difference = of_maps("text", a, b)?;
     let mut lines = difference.before.lines();

@@ -1,4 +1,4 @@
-//! What a comparison refuses, and what to do about it.
+//! Errors of comparisons, with remedies.
 
 use pagetide_quantity::command::told;
 use pagetide_store::StoreError;
@@ -6,62 +6,62 @@ use pagetide_verdict::StatError;
 
 use crate::difference::Difference;
 
-/// Why nothing can be compared.
+/// Why a comparison is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Things that cannot be compared.
+    /// The sides cannot be compared.
     #[error(
         "{a} and {b} cannot be compared: {}; choose records that differ in the variant alone, or insist with --anyway",
         list(.differences)
     )]
     NotComparable {
-        /// The one.
+        /// The first side.
         a: String,
-        /// The other.
+        /// The second side.
         b: String,
-        /// In what they differ.
+        /// Their differences.
         differences: Vec<Difference>,
     },
-    /// A name that stands for nothing.
+    /// The name matches nothing.
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
          {} shows what is there",
         also(.nearest.as_deref()), told("list records")
     )]
     Unknown {
-        /// What was given.
+        /// The name given.
         given: String,
-        /// The nearest name there is.
+        /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// A campaign that never ran.
+    /// The campaign is not in the store.
     #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), told("list campaigns"))]
     NoCampaign {
-        /// What was given.
+        /// The name given.
         name: String,
-        /// The nearest name there is.
+        /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// One side without the other.
+    /// Only one side was named.
     #[error("`{name}` is one side: name the other as well, after it")]
     OneSide {
-        /// What was given.
+        /// The name given.
         name: String,
     },
-    /// A variant that the campaign has not.
+    /// The campaign has no variant of this name.
     #[error("campaign {campaign} has no variant `{variant}`: it has {known}")]
     NoVariant {
         /// The campaign.
         campaign: String,
-        /// What was given.
+        /// The name given.
         variant: String,
-        /// What there is.
+        /// The variants that it has.
         known: String,
     },
-    /// Fewer than two variants.
+    /// The campaign has fewer than two variants.
     #[error("campaign {campaign} has a single variant, {variant}: add another to compare it with")]
     OneVariant {
         /// The campaign.
@@ -69,10 +69,10 @@ pub enum CompareError {
         /// Its variant.
         variant: String,
     },
-    /// No records are there.
+    /// There are no records.
     #[error("{what} has no records yet: run its campaign")]
     NoRecords {
-        /// What was to be compared.
+        /// The side without records.
         what: String,
     },
     /// The store has no campaign at all.
@@ -81,25 +81,25 @@ pub enum CompareError {
         told("run campaigns/quick.toml")
     )]
     NothingRan,
-    /// The statistics refused.
+    /// The statistics cannot use the values.
     #[error(transparent)]
     Statistics(#[from] StatError),
 }
 
 impl CompareError {
-    /// Whether a user's words were wrong, rather than that the store could not answer.
+    /// Whether the user's input was wrong, as opposed to a failure of the store.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::OneSide { .. })
     }
 }
 
-/// Differences in one line.
+/// Differences as one line.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
 
-/// The nearest name as part of a sentence.
+/// The most similar name as part of a sentence; empty for `None`.
 fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }

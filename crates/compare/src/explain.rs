@@ -1,9 +1,11 @@
-//! Why: mechanisms ranked by how much of a difference in time they account for, where a time surely differs ([`claims()`]).
+//! Explains differences in time: mechanisms ranked by their share of a difference, for times that surely differ
+//! ([`claims()`]).
 //!
-//! Time comes from the traces of observed passes, part by part ([`pagetide_probe::meaning::Part`]); each part's difference
-//! is split into counts and costs ([`decompose`]) and given to mechanisms ([`effects`]), seed by seed. What is sure
-//! in its sign over the seeds is told; counters of the same trials are the evidence ([`evidence`]). No line stands without evidence, and what
-//! nothing speaks for is called unexplained, so that all lines add up to the difference.
+//! Time comes from the traces of observed passes, by part ([`pagetide_probe::meaning::Part`]). The difference of each
+//! part is split into counts and costs ([`decompose`]) and attributed to mechanisms ([`effects`]), separately for each
+//! seed. Only effects with a sure sign over the seeds are reported; counters of the same trials are the evidence
+//! ([`evidence`]). Every line has evidence. Time without evidence is called unexplained, so that all lines add up to
+//! the difference.
 //!
 //! Everything here works on plain data ([`Account`]); [`explain`] makes it from records.
 

@@ -1,4 +1,4 @@
-//! Whether the memory that a program needs follows a setting of its own, such as the size of a runtime's heap.
+//! Tests whether the memory that a program needs follows one of its settings, such as the heap size of a runtime.
 
 use pagetide_quantity::Bytes;
 use pagetide_verdict::squeeze::Answer;
@@ -7,31 +7,31 @@ use serde::Serialize;
 use crate::pressure::VariantSqueeze;
 use crate::squeezed::SqueezeResult;
 
-/// Share of a change of the setting that must show in the need for it to be what bounds the program.
+/// The setting bounds the program if at least this share of the setting's change shows in the need.
 const BOUNDING: f64 = 0.5;
 
-/// Searches that differ in one word of the program's.
+/// Searches whose command lines differ in one word of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueezes {
-    /// What the word is called.
+    /// Name of the varied word.
     pub key: String,
-    /// One search for each value, in the order in which they were given.
+    /// One search for each value, in the order of the values on the command line.
     pub searches: Vec<VariedSqueeze>,
-    /// How the need follows the setting; nothing where values are no sizes, or a search has no answer.
+    /// How the need follows the setting; `None` if the values are no sizes, or if a search has no answer.
     pub follows: Option<Follows>,
 }
 
-/// A search with one value.
+/// The search with one value of the varied word.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueeze {
     /// The value.
     pub value: String,
-    /// What came of it.
+    /// Result of the search.
     pub squeeze: SqueezeResult,
 }
 
 impl VariantSqueeze {
-    /// The search as one with this value of what is varied.
+    /// Turns the search into one with this value of the varied word.
     pub fn varied(self, value: &str) -> VariedSqueeze {
         VariedSqueeze {
             value: value.to_owned(),
@@ -43,15 +43,15 @@ impl VariantSqueeze {
 /// How the need follows a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Follows {
-    /// Change of the setting, from the least to the largest value.
+    /// Change of the setting from the smallest to the largest value.
     pub setting: Bytes,
-    /// Change of the need between these two; negative where it falls.
+    /// Change of the need between these two values in bytes; negative if it falls.
     pub need: f64,
     /// Whether the setting bounds the program: the need never falls, and at least half of the setting's change shows in it.
     pub is_bounded: bool,
 }
 
-/// The smallest size that is enough, where there is one.
+/// The smallest size that is enough, in bytes; `None` if there is none.
 fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     match &squeeze.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -61,7 +61,7 @@ fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     }
 }
 
-/// How needs follow settings, both in bytes.
+/// How needs follow settings. A point is (setting, need), both in bytes. `None` if all settings are the same.
 fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
     points.sort_unstable();
     let (first, last) = (points.first()?, points.last()?);
@@ -79,10 +79,10 @@ fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
 }
 
 impl VariedSqueezes {
-    /// Puts searches together.
+    /// Collects searches, one for each value of the word `key`.
     pub fn of(key: String, searches: Vec<VariedSqueeze>) -> Self {
         let point = |one: &VariedSqueeze| {
-            // Runtimes write sizes with small letters too.
+            // Runtimes also accept sizes with lower-case units.
             let setting: Bytes = one.value.to_uppercase().parse().ok()?;
             Some((setting.0, enough(&one.squeeze)?))
         };

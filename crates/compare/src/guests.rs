@@ -1,4 +1,5 @@
-//! Records that several guest programs made, or several kernels under one name: another guest is another trajectory.
+//! Warnings about records of one comparison that come from several guest programs, or from several kernels under one
+//! name. Another guest program changes the course of an exact trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use crate::divergence::largest_change;
 use crate::error::CompareError;
 use crate::input::{Input, InputColumn};
 
-/// Trials of two guests that are set against each other at most.
+/// Most trials of two guests that are compared with each other.
 const MOST_TRIALS: usize = 20;
 
-/// What should be said of the guests and kernels that made the records.
+/// Warnings about the guests and kernels that made the records.
 pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, CompareError> {
     let mut cautions = Vec::new();
     let rows = || input.columns.iter().flat_map(|column| &column.trials);
@@ -32,7 +33,7 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
     Ok(cautions)
 }
 
-/// Trials of a column by one of their digests.
+/// Number of a column's trials for each value of one of their digests.
 fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, usize> {
     let mut all = BTreeMap::new();
     for trial in &column.trials {
@@ -41,7 +42,7 @@ fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, 
     all
 }
 
-/// Digests with the number of trials of each: `a84f1943ebd8 (8 trials)`.
+/// Each digest with its number of trials: `a84f1943ebd8 (8 trials)`.
 fn counted(all: &BTreeMap<&str, usize>) -> Vec<String> {
     let told = |(digest, trials): (&&str, &usize)| {
         let word = if *trials == 1 { "trial" } else { "trials" };
@@ -103,7 +104,7 @@ fn other_guest(
     })
 }
 
-/// A valid record of the same trial that another of these guests made.
+/// Returns a valid record of the same trial made by another of these guests; `None` if the store has none.
 fn by_another(
     store: &Store,
     row: &Row,

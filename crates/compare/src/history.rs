@@ -1,11 +1,11 @@
-//! A metric in the course of time or kernels, with the places where it changed.
+//! A metric over time or over kernels, with the places where it changed.
 //!
-//! Seeds differ far more from each other than kernels do, so a value is set against the median of its seed before
-//! changes are looked for; what is shown is the value itself.
+//! Seeds differ far more than kernels do. So each value is compared with the median of its seed before changes are
+//! searched; the values shown are the original ones.
 //!
-//! Seeds of one kernel share whatever sets that kernel apart, so they are no independent points: each kernel (and variant)
-//! is one, the median of its values, and a change lies between kernels. By dates each variant stands apart, and a point is what
-//! one session made on one kernel.
+//! Values of one kernel share everything specific to that kernel, so they are not independent. By kernels, each kernel
+//! and variant is one point: the median of its values. A change lies between kernels. By dates, variants are separate,
+//! and a point is one session of recording on one kernel.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -21,17 +21,18 @@ use serde::Serialize;
 use crate::error::CompareError;
 use crate::version::by_version;
 
-/// Most records of a cell in which changes are looked for, the newest: the search takes time with the square of them.
+/// Changes are searched in at most this number of records of a cell, the newest ones: the time of the search grows with
+/// the square.
 pub const MOST: usize = 200;
 
-/// In which order records stand.
+/// Order of the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// By kernel release, older versions first.
     #[default]
     Kernels,
-    /// By the start of the trial, each variant apart: those of one campaign take turns.
+    /// By start time of the trial, separately for each variant, because the variants of one campaign alternate.
     Dates,
 }
 
@@ -52,9 +53,9 @@ impl FromStr for Order {
 pub struct History {
     /// Name of the metric.
     pub metric: String,
-    /// In which order its values stand.
+    /// The order of the values.
     pub order: Order,
-    /// Its cells: values of different cells are never mixed.
+    /// The cells: values of different cells are never combined.
     pub cells: Vec<CellHistory>,
 }
 
@@ -65,19 +66,19 @@ pub struct CellHistory {
     pub label: String,
     /// Identity of the cell.
     pub cell: String,
-    /// Where the trials ran.
+    /// The arena of the trials.
     pub arena: ArenaKind,
-    /// What the metric counts.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// The values in order.
+    /// The values in this order.
     pub values: Vec<HistoryValue>,
-    /// Where they change, in order.
+    /// The changes, in the same order.
     pub changes: Vec<Change>,
-    /// Kernels and variants, or runs of them: the points between which changes are looked for.
+    /// Number of points between which changes are searched: kernels and variants, or sessions.
     pub points: usize,
-    /// Records that were left out because there are more than [`MOST`].
+    /// Number of records left out because there are more than [`MOST`].
     pub left_out: usize,
 }
 
@@ -94,40 +95,41 @@ pub struct HistoryValue {
     pub seed: u64,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Which session it was made in, by dates: trials of one campaign without a pause of an hour.
+    /// Number of the session of recording, if the order is by dates. A session is the trials of one campaign without a
+    /// pause of an hour.
     pub session: usize,
     /// The value.
     pub value: f64,
 }
 
 impl HistoryValue {
-    /// Whether two values are of one point: of one kernel, variant and session.
+    /// True if both values belong to the same point: same kernel, variant and session.
     fn is_with(&self, other: &Self) -> bool {
         let point = |value: &Self| (value.session, value.release.clone(), value.variant.clone());
         point(self) == point(other)
     }
 }
 
-/// Values next to each other of one kernel and variant, as one estimate.
+/// Estimate of consecutive values of one kernel and variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Place of the first of them in [`CellHistory::values`].
+    /// Index of the first of these values in [`CellHistory::values`].
     pub first: usize,
-    /// How many.
+    /// Number of values.
     pub values: usize,
     /// Their Hodges-Lehmann estimate.
     pub estimate: f64,
-    /// Ends and confidence of its interval; `None` where so few values allow none.
+    /// Ends of the confidence interval and its level; `None` if there are too few values.
     pub interval: Option<[f64; 3]>,
 }
 
-/// A place where values change.
+/// A change between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Place of the first value after it in [`CellHistory::values`].
+    /// Index of the first value after the change in [`CellHistory::values`].
     pub at: usize,
-    /// Median of the values after it, up to the next change, divided by that of the values before, seed for seed;
-    /// or their difference, where values of zero or below were seen.
+    /// Median of the values after the change, up to the next one, divided by the median before, seed by seed. If some
+    /// values are zero or negative, the difference of these medians.
     pub effect: f64,
     /// Whether `effect` is a ratio.
     pub is_ratio: bool,
@@ -135,7 +137,7 @@ pub struct Change {
     pub p: f64,
 }
 
-/// Values next to each other of one kernel and variant, between two changes.
+/// Consecutive values of one kernel and variant between two changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
     /// Kernel release.
@@ -148,15 +150,15 @@ pub struct Stretch {
     pub values: usize,
     /// Their median, in the metric's unit.
     pub median: f64,
-    /// The change with which it begins, if it begins with one.
+    /// The change at its start, if there is one.
     pub change: Option<Change>,
 }
 
-/// Confidence that is asked of the intervals of a history.
+/// Confidence level of the intervals in a history.
 const LEVEL: f64 = 0.95;
 
 impl CellHistory {
-    /// The values as estimates with their intervals, in order: one for each kernel and variant that stands together.
+    /// Estimates with intervals, in order: one for each run of consecutive values with the same kernel and variant.
     pub fn spreads(&self) -> Vec<Spread> {
         let mut all = Vec::new();
         let mut first = 0;
@@ -175,7 +177,7 @@ impl CellHistory {
         all
     }
 
-    /// The values as stretches, in order.
+    /// The values grouped into stretches, in order.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut all: Vec<Stretch> = Vec::new();
         let mut from = 0;
@@ -206,7 +208,7 @@ impl CellHistory {
     }
 }
 
-/// A metric over all valid, timed records that fit, cell by cell.
+/// The history of a metric over all valid timed records that match the filter, by cell.
 pub fn history(
     store: &Store,
     metric: &str,
@@ -244,7 +246,7 @@ pub fn history(
 }
 
 fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareError> {
-    // Points come oldest first.
+    // Points are sorted by time, oldest first.
     let left_out = points.len().saturating_sub(MOST);
     points.drain(..left_out);
     if order == Order::Kernels {
@@ -295,10 +297,10 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     })
 }
 
-/// A pause after which trials are of another session.
+/// A longer pause between two trials starts a new session.
 const PAUSE: Nanos = Nanos::from_secs(3600);
 
-/// The session of each point, which come oldest first.
+/// The session number of each point. Points are sorted by time, oldest first.
 fn sittings(points: &[Point]) -> Vec<usize> {
     let mut session = 0;
     let mut all = vec![0; points.len().min(1)];
@@ -311,7 +313,7 @@ fn sittings(points: &[Point]) -> Vec<usize> {
     all
 }
 
-/// The number of points, and where they change: values of one kernel and variant in a row are one point.
+/// Number of points, and where they change. Consecutive values of one kernel and variant are one point.
 fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change>), CompareError> {
     let mut begins: Vec<usize> = Vec::new();
     let mut points: Vec<Vec<f64>> = Vec::new();
@@ -343,7 +345,7 @@ fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change
     Ok((medians.len(), found))
 }
 
-/// Each value against the median of its seed: as the logarithm of a ratio, or as a difference.
+/// Each value relative to the median of its seed: as the logarithm of the ratio, or as a difference.
 fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
     let scale = |value: f64| if is_ratio { value.ln() } else { value };
     let mut seeds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -367,7 +369,7 @@ fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
         .collect()
 }
 
-/// Fewest points in which a change can be found: of fewer, no order is rare enough for 5 %.
+/// Fewest points in which a change can be found: with fewer points, no order is rare enough for 5 %.
 pub const FEWEST: usize = 8;
 
 #[cfg(test)]
@@ -378,7 +380,8 @@ mod tests {
 
     use super::*;
 
-    /// Eight seeds, which differ by ten percent, of each kernel; kernels differ by one, and from one on by a step.
+    /// Values of eight seeds for each kernel. Seeds differ by 10 %, kernels by 1 %; kernels from a certain one on
+    /// differ by a step.
     fn series(kernels: u64, step: f64, random: &mut Xoshiro) -> Vec<HistoryValue> {
         let seeds: Vec<f64> = (0..8).map(|_| (0.1 * random.normal()).exp()).collect();
         (0..kernels)
@@ -419,7 +422,7 @@ mod tests {
                 !found.is_empty()
             })
             .count();
-        // Five of a hundred are expected; ten is more than two standard deviations above.
+        // Five of a hundred are expected; ten is more than two standard deviations more.
         assert!(found <= 10, "{found}");
     }
 

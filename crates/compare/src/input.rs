@@ -1,4 +1,4 @@
-//! What is to be compared, before anything is judged: columns of index rows, sorted into cells.
+//! Input of a comparison before anything is judged: columns of index rows, sorted into cells.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::comparison::Caution;
 use crate::error::CompareError;
 use crate::matching::{Cells, Matching};
 
-/// A row in its place in the comparison.
+/// A row of the index with its position in the comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct TrialRow {
     pub row: Row,
@@ -27,30 +27,30 @@ pub(crate) struct InputColumn {
     pub pending: usize,
 }
 
-/// Everything that is to be compared.
+/// All input of a comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub campaign: Option<String>,
-    /// How its trials belong together, where others recorded them.
+    /// How trials belong together, for imported records.
     pub imported: Option<Pairing>,
-    /// Why the first column is the baseline, where that was found on import.
+    /// Why the first column is the baseline, if that was derived on import.
     pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
     pub cells: Vec<CellNote>,
     /// Looks of a sequential plan; empty for a fixed number of trials.
     pub looks: Vec<u64>,
-    /// Seeds (or sampling units) that are planned so far.
+    /// Number of planned seeds (or sampling units) so far.
     pub planned: u64,
     pub cautions: Vec<Caution>,
-    /// What was asked to differ.
+    /// The intended difference.
     pub asked: Intent,
-    /// What else may differ, by the words of the user.
+    /// Other differences that the user accepts, as words of the command line.
     pub accepted: Vec<String>,
-    /// Whether cells that differ were let through.
+    /// True if cells that differ may be compared.
     pub anyway: bool,
 }
 
-/// How good a record is for an entry: of the right variant and campaign, valid, and late.
+/// Rank of a record as the one for a campaign's entry: valid, of this variant, of this campaign.
 fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     (
         row.is_valid(),
@@ -60,8 +60,8 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
 }
 
 impl Input {
-    /// The trials of a campaign, each entry with a record of its own. `columns` chooses and orders variants by their
-    /// place in the note; `None` takes all.
+    /// The trials of a campaign; no record is used for two entries. `columns` selects and orders variants by their
+    /// index in the note; `None` selects all.
     pub fn of_campaign(
         store: &Store,
         note: &CampaignNote,
@@ -98,14 +98,15 @@ impl Input {
             };
             let rows = by_key.get_mut(&entry.key);
             let best = rows.and_then(|rows| {
-                // Rows come newest first; of equals the first, hence the newest, is to win.
+                // Rows are sorted newest first. `max_by_key` returns the last of equal rows, so the iteration is
+                // reversed to get the newest.
                 let best = (0..rows.len())
                     .rev()
                     .max_by_key(|&place| fitness(&rows[place], &column.name, &id))?;
                 Some(rows.remove(best))
             });
             match best {
-                // An observed trial explains; its times carry the observer's cost.
+                // Observed trials are only used for explanations: their times include the cost of tracing.
                 Some(row) if row.cell.subject.pass == Pass::Observed => {}
                 Some(row) => column.trials.push(TrialRow {
                     row,
@@ -144,8 +145,8 @@ impl Input {
         })
     }
 
-    /// Two named sets of records. Cells that both have are compared; where there is none, that is refused with what
-    /// differs, unless `anyway`, which compares the nearest cells, scenario by scenario.
+    /// Two named sets of records. Cells that both sides have are compared. If there is none, this returns an error with
+    /// the differences, unless `anyway` is set: then the most similar cells of each scenario are compared.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
         let [(name_a, a), (name_b, b)] = sides;
@@ -219,7 +220,7 @@ impl Input {
     }
 }
 
-/// Rows by cell. In the exact arena one record of each trial is enough, the newest valid one; noisy ones all stay.
+/// Rows by cell. In the exact arena only the newest valid record of each trial is kept; in noisy arenas all are kept.
 fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     let mut cells = Cells::new();
     for row in rows {
@@ -249,7 +250,7 @@ fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     cells
 }
 
-/// Says so where valid records of one exact trial differ.
+/// Returns a warning if valid records of one exact trial differ.
 fn not_exact(rows: &[Row]) -> Option<Caution> {
     let mut valid = rows
         .iter()

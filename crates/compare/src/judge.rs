@@ -1,4 +1,4 @@
-//! From columns of records to judgements: values are paired, put into one family and judged together.
+//! From columns of records to judgements: values are paired and judged together as one family.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,15 +21,15 @@ use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
 use crate::turns;
 
-/// Error rate of the primary metrics of a comparison together.
+/// Error rate shared by all primary metrics of a comparison.
 pub const ALPHA: f64 = 0.05;
-/// Seed of what the statistics draw at random: fixed, so that the same records give the same judgements.
+/// Seed of random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
-/// Random sign patterns for a metric, times values: what a comparison may spend on them, and the fewest patterns.
+/// Limits on random sign patterns: the most for a comparison (patterns × values), and the fewest for a metric.
 const MOST_DRAWS: usize = 20_000_000;
 const FEWEST_DRAWS: u32 = 999;
 
-/// Makes the comparison.
+/// Pairs and judges the input.
 pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
     let mut cautions = input.cautions.clone();
     let look = look(input);
@@ -101,7 +101,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     Ok(comparison)
 }
 
-/// The trials of each cell before this unit, column by column, in the order of their seeds.
+/// The trials of each cell whose unit is below `until`, by column, in the order of their seeds.
 fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     let mut cells = vec![vec![Vec::new(); input.columns.len()]; input.cells.len()];
     for (place, column) in input.columns.iter().enumerate() {
@@ -117,7 +117,7 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     cells
 }
 
-/// The last look whose trials are all planned, or the first.
+/// The last look whose trials are all planned; the first if there is no such look.
 fn look(input: &Input) -> Option<Look> {
     let number = input
         .looks
@@ -131,7 +131,7 @@ fn look(input: &Input) -> Option<Look> {
     })
 }
 
-/// What should be known of how the records were made.
+/// Warnings about how the records were made.
 fn circumstances(input: &Input) -> Vec<Caution> {
     let rows = || {
         input
@@ -156,7 +156,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     cautions
 }
 
-/// Columns of results with noise that did not take turns with the baseline.
+/// Warnings for noisy columns whose trials did not alternate with the baseline's.
 fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
@@ -175,7 +175,7 @@ fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
         .collect()
 }
 
-/// How the trials belong together, where all are of one campaign that others recorded.
+/// How trials belong together, if all come from one imported campaign.
 fn imported(store: &Store, input: &Input) -> Result<Option<Pairing>, CompareError> {
     if input.campaign.is_some() {
         return Ok(input.imported.clone());
@@ -212,9 +212,9 @@ fn side(trials: &[TrialRow]) -> Side {
     side
 }
 
-/// Values of all metrics of one cell, column by column.
+/// Values of all metrics of one cell, by column.
 fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, CompareError> {
-    // Where each valid record stands: its column, and its place among the valid ones.
+    // The column of each valid record, and its index among the column's valid records.
     let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
     let mut wanted: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for (column, trials) in trials.iter().enumerate() {
@@ -227,7 +227,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
         }
     }
     let mut metrics: Vec<MetricRow> = Vec::new();
-    // Another unit is another metric, whatever its name.
+    // The same name with another unit is another metric.
     let mut known: HashMap<(String, Unit), usize> = HashMap::new();
     for (scenario, records) in wanted {
         for (record, metric) in store.metrics(scenario, &records)? {
@@ -261,7 +261,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
     Ok(metrics)
 }
 
-/// A unit's name as the statistics know it.
+/// Name of a unit in the statistics.
 fn label(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => "nanos",
@@ -275,19 +275,19 @@ fn label(unit: Unit) -> &'static str {
     }
 }
 
-/// How a judgement comes about.
+/// Where a judgement comes from.
 #[derive(Clone, Copy, PartialEq)]
 enum Source {
-    /// It is one of the family: its place there.
+    /// Judged directly: its index in the family.
     Own(usize),
-    /// That on another row of the cell, of which this is a multiple.
+    /// From another row of the cell, of which this row is a multiple.
     Multiple(Multiple),
-    /// That on an earlier column, whose trials are the same.
+    /// From an earlier column, whose trials are identical.
     Twin(usize),
 }
 
-/// Judges every metric of every cell against the baseline, as one family. What would be the same question again is
-/// answered once.
+/// Judges every metric of every cell against the baseline, as one family. Questions that are equivalent are judged
+/// once.
 fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareError> {
     let mut samples = Vec::new();
     let mut sources: HashMap<(usize, usize, usize), Source> = HashMap::new();
@@ -382,7 +382,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
     Ok(())
 }
 
-/// The judgement on a row in a column, wherever it comes from.
+/// The judgement on a row in a column, from whichever source.
 fn answer(
     sources: &HashMap<(usize, usize, usize), Source>,
     judged: &[Judgement],
@@ -400,7 +400,7 @@ fn answer(
     }
 }
 
-/// Whether a column and the baseline are of one campaign.
+/// True if a column and the baseline belong to one campaign.
 fn is_one_campaign(input: &Input, column: usize) -> bool {
     let of = |column: usize| -> BTreeSet<&str> {
         input.columns[column]
@@ -413,7 +413,7 @@ fn is_one_campaign(input: &Input, column: usize) -> bool {
     a == b && a.len() <= 1
 }
 
-/// The values of a metric in the baseline and another column, in the shape in which they were sampled.
+/// The values of a metric in the baseline and another column, paired or unpaired according to how they were sampled.
 fn data(cell: &Cell, row: &MetricRow, column: usize, paired: bool) -> Data {
     let exact = cell
         .subject
@@ -454,7 +454,7 @@ fn nothing_in_common(what: &str) -> Data {
     }
 }
 
-/// Pairs by seed.
+/// Pairs of values with the same seed.
 fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
     let other: HashMap<u64, (f64, &str)> = values[1]
         .values

@@ -1,8 +1,8 @@
 //! Comparisons: records of several variants, paired by seed, judged and explained.
 //!
-//! This crate turns rows of the store's index into values, pairs them, has them judged by `pagetide-verdict` as one
-//! family, and hands out a [`Comparison`]: plain data, in which every number leads back to records. It refuses what
-//! cannot be compared. It knows nothing of arenas and of how a table looks.
+//! This crate turns rows of the store's index into values, pairs them, lets `pagetide-verdict` judge them as one
+//! family, and returns a [`Comparison`]: plain data, in which every number refers to the records it comes from. It
+//! refuses what cannot be compared. It depends neither on arenas nor on the layout of tables.
 //!
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 

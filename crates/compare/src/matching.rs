@@ -1,4 +1,4 @@
-//! Which cells of two sets of records stand for each other.
+//! Finds the cells of two sets of records that correspond.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::difference::{Difference, differences};
 /// Records by the hash of their cell.
 pub(crate) type Cells = BTreeMap<String, Vec<Row>>;
 
-/// Cells of one side, each with the cell of the other that it is set against.
+/// Pairs of cells from two sides that are compared with each other.
 #[derive(Debug, Default)]
 pub(crate) struct Matching<'a> {
     pub pairs: Vec<(&'a String, &'a String)>,
-    /// In what the cells of the pairs differ, each thing once; empty where they are the same cells.
+    /// Differences between the cells of the pairs, without repetitions; empty if both sides have the same cells.
     pub differences: Vec<Difference>,
 }
 
 impl<'a> Matching<'a> {
-    /// Cells that both sides have. Where there are none, each cell goes with the one of the same scenario from which it
-    /// differs least, and where the sides share no scenario, the two nearest cells of all go together: another workload
-    /// is farther away than any number of other parameters.
+    /// Pairs the cells that both sides have. If there are none, each cell is paired with the one of the same scenario
+    /// that differs least. If the sides share no scenario, only the two most similar cells are paired. A different
+    /// scenario counts as a larger difference than any number of different parameters.
     pub fn of(a: &'a Cells, b: &'a Cells) -> Self {
         let same: Vec<_> = a
             .keys()

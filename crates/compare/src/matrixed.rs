@@ -1,4 +1,4 @@
-//! What the runs of a matrix of settings say: which settings matter under which swap, and what to choose.
+//! Results of running a matrix of settings: which settings matter under which swap, and which to choose.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,33 +14,34 @@ use crate::error::CompareError;
 use crate::judge::ALPHA;
 use crate::squeezed::{cost, short, value};
 
-/// What a run cost.
+/// Costs of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunCosts {
-    /// The metric that decides, as a cost.
+    /// The primary metric, as a cost.
     pub time: f64,
-    /// Most memory that was held, in bytes.
+    /// Peak memory in use, in bytes.
     pub memory: Option<f64>,
-    /// What was written to disks, in bytes.
+    /// Data written to disks, in bytes.
     pub written: Option<f64>,
-    /// Pages that were reclaimed.
+    /// Number of reclaimed pages.
     pub reclaimed: Option<f64>,
 }
 
-/// The runs of a cell under a variant, by the number of their block: what each cost, or why it died.
+/// The runs of a cell under a variant, by block number: the costs of each, or why it died.
 pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
 
-/// The runs of a campaign, by cell and variant.
+/// The runs of a campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MatrixRuns {
-    /// They.
+    /// Runs by cell and variant.
     pub runs: BTreeMap<(usize, usize), RunsOfCell>,
-    /// Whether a run was spoilt by the machine around it, and why.
+    /// Why a run was invalid because of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
 }
 
 impl MatrixRuns {
-    /// Reads them; `is_zram` says of a cell that its swap is memory, which nothing is written to.
+    /// Reads the runs from the store. `is_zram` returns true for a cell whose swap is in memory, so that nothing is
+    /// written to disk.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
@@ -96,7 +97,7 @@ impl MatrixRuns {
         Ok(all)
     }
 
-    /// The logarithms of time of a cell under a variant, for these blocks.
+    /// Logarithms of the time of a cell under a variant in these blocks; `None` for runs without a time.
     pub fn logs(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Vec<Option<f64>> {
         let runs = self.runs.get(&place);
         let of = |block| match runs?.get(&block)? {
@@ -106,7 +107,7 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// Why the first run of a cell under a variant died, in these blocks; in full.
+    /// The reason of the first run of a cell under a variant that died in these blocks, unabridged.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)
@@ -117,29 +118,29 @@ impl MatrixRuns {
 /// A finished matrix.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Matrixed {
-    /// Label of the workload, with the first kind of swap.
+    /// Label of the workload with the first kind of swap.
     pub cell: String,
-    /// The metric that decides.
+    /// The primary metric.
     pub metric: String,
     /// The settings that were varied.
     pub factors: Vec<Factor>,
-    /// Runs of the design under each kind of swap and seed.
+    /// Number of runs of the design for each kind of swap and seed.
     pub runs: usize,
-    /// The design's resolution; `None` where all combinations ran.
+    /// Resolution of the design; `None` if it has all combinations.
     pub resolution: Option<u32>,
-    /// Seeds of the design; the choices ran with as many others.
+    /// Number of seeds of the design. The choices ran with as many different seeds.
     pub seeds: u32,
-    /// What the settings do, by kind of swap.
+    /// Effects of the settings, by kind of swap.
     pub kinds: Vec<KindEffects>,
-    /// What was left out, and why.
+    /// Settings that were left out, each with the reason.
     pub left_out: Vec<String>,
-    /// What can be chosen, the defaults first, with seeds of their own.
+    /// Choices, the defaults first. They ran with seeds other than those of the design.
     pub choices: Vec<Choice>,
-    /// The place of what is recommended among the choices: 0 for the defaults.
+    /// Index of the recommended choice; 0 for the defaults.
     pub recommended: usize,
-    /// Trials in all.
+    /// Number of trials in total.
     pub trials: usize,
-    /// Identity of the campaign that has the records.
+    /// Identity of the campaign with the records.
     pub campaign: String,
 }
 
@@ -148,61 +149,62 @@ pub struct Matrixed {
 pub struct Factor {
     /// Its name.
     pub key: String,
-    /// Its first and its second level.
+    /// The first and the second level.
     pub levels: [String; 2],
 }
 
-/// What settings do under a kind of swap.
+/// Effects of the settings under one kind of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KindEffects {
     /// The kind of swap.
     pub swap: String,
-    /// The effect of each factor's second level on the metric, as a cost.
+    /// Effect on the metric, as a cost, of changing each factor to its second level.
     pub effects: Vec<Effect>,
-    /// What two factors do together. Pairs that the design cannot tell apart share one.
+    /// Interactions of two factors. Pairs that the design cannot distinguish share one entry.
     pub interactions: Vec<Interaction>,
-    /// Factors of which all combinations ran afterwards, with the others at their defaults, as places among the factors.
+    /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults.
     pub active: Vec<usize>,
-    /// Interactions of the active factors alone, each of one pair. They replace those of the design that name the same pairs.
+    /// Interactions of the active factors, each of one pair. They replace interactions of the design that include the
+    /// same pairs.
     pub told_apart: Vec<Interaction>,
-    /// Runs of the design that died under some seed, and why the first did.
+    /// Number of runs of the design that died under some seed.
     pub died: usize,
-    /// Why the first of them did.
+    /// Why the first of these runs died.
     pub why: Option<String>,
-    /// Levels that all of those have, and some other run has not: name and value.
+    /// Levels that all of these runs have and some other run does not have: name and value.
     pub blamed: Vec<(String, String)>,
 }
 
-/// Something to choose.
+/// A choice of settings under one kind of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
     /// The kind of swap.
     pub swap: String,
-    /// Settings that differ from the defaults.
+    /// Settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
     /// Mean of the metric, as a cost.
     pub time: Option<f64>,
-    /// Mean of the most memory that was held, in bytes.
+    /// Mean of the peak memory in use, in bytes.
     pub memory: Option<f64>,
-    /// Mean of what was written to disks, in bytes.
+    /// Mean of the bytes written to disks.
     pub written: Option<f64>,
-    /// Its time against that of the defaults, adjusted for the number of choices.
+    /// Effect on the time relative to the defaults, adjusted for the number of choices.
     pub against: Effect,
-    /// Most pages that were reclaimed in a run; `None` where that was not counted.
+    /// Largest number of pages reclaimed in a run; `None` if not counted.
     pub reclaimed: Option<f64>,
-    /// Whether no other choice beats it.
+    /// True if no other choice is better in every respect.
     pub is_on_front: bool,
-    /// Why a run of it died.
+    /// Why a run of this choice died; `None` if none did.
     pub died: Option<String>,
 }
 
 impl Choice {
-    /// Whether nothing was reclaimed in any run of it.
+    /// True if no page was reclaimed in any run of this choice.
     pub fn is_without_pressure(&self) -> bool {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
 
-    /// Whether it is surely faster than the defaults.
+    /// True if it is surely faster than the defaults.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
             && self.against.is_sure(ALPHA, SAME)
@@ -211,19 +213,20 @@ impl Choice {
 }
 
 impl Matrixed {
-    /// Whether an effect of the design is claimed.
+    /// True if an effect of the design is significant.
     pub fn is_sure(effect: &Effect) -> bool {
         effect.is_sure(ALPHA, SAME)
     }
 
-    /// Whether memory was enough in every run that could be chosen: settings of reclaim had nothing to act on.
+    /// True if no page was reclaimed in any run of any choice, so that settings of reclaim had no effect.
     pub fn is_without_pressure(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(Choice::is_without_pressure)
     }
 }
 
 impl KindEffects {
-    /// The interactions that are claimed: of the active factors where those ran in all combinations, else of the design.
+    /// The significant interactions: those of the active factors if all their combinations ran, otherwise those of the
+    /// design.
     pub fn sure_interactions(&self) -> impl Iterator<Item = &Interaction> {
         let is_active = |pair: &[usize; 2]| pair.iter().all(|factor| self.active.contains(factor));
         let of_design = self
@@ -235,8 +238,8 @@ impl KindEffects {
     }
 }
 
-/// Judges what can be chosen by the runs of these blocks: for each choice its kind of swap and settings, and where it ran. The first
-/// one is the defaults. Returns them with the place of what is recommended.
+/// Judges choices by their runs in these blocks. `asked` has each choice with its cell and variant; the first must be
+/// the defaults. Returns the choices and the index of the recommended one.
 pub fn choices(
     asked: Vec<(Choice, (usize, usize))>,
     runs: &MatrixRuns,
@@ -288,9 +291,9 @@ pub fn choices(
     (all, recommended)
 }
 
-/// What to take: the fastest that is surely faster than the defaults, or among those that are as fast the one with the fewest
-/// settings. Where the defaults died, the fastest that did not. Where nothing was reclaimed in the runs of both, a difference is
-/// not the work of these settings, and nothing is recommended for it.
+/// Index of the recommended choice. It is the fastest one that is surely faster than the defaults; among equally fast
+/// ones, that with the fewest settings. If the defaults died, it is the fastest that did not die. If no page was
+/// reclaimed in the runs of both, the settings cannot have caused a difference, so the choice is not recommended.
 fn recommended(all: &[Choice]) -> usize {
     let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());
     let is_idle = all.first().is_some_and(Choice::is_without_pressure);
@@ -388,7 +391,7 @@ mod tests {
         let (all, recommended) = choices(vec![asked(0), asked(1)], &idle, &(0..4));
         assert!(all[1].is_surely_faster() && all[1].is_without_pressure());
         assert_eq!(recommended, 0);
-        // One page that was reclaimed under the defaults is a cause.
+        // One page reclaimed under the defaults is enough for a cause.
         let defaults = idle.runs.get_mut(&(0, 0)).unwrap();
         defaults.get_mut(&2).unwrap().as_mut().unwrap().reclaimed = Some(1.0);
         assert_eq!(choices(vec![asked(0), asked(1)], &idle, &(0..4)).1, 1);

@@ -1,4 +1,4 @@
-//! The primary metrics of a campaign with a single variant, where there is nothing to judge.
+//! Medians of the primary metrics of a campaign with a single variant, for which there is nothing to judge.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 use crate::error::CompareError;
 use crate::input::Input;
 
-/// A metric over the seeds of a cell.
+/// Median and range of a metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricMedian {
     /// Label of the cell.
     pub cell: String,
     /// Name of the metric.
     pub metric: String,
-    /// What it counts.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Valid trials that have a value.
+    /// Number of valid trials with a value.
     pub seeds: usize,
     /// Median of the values.
     pub median: f64,
@@ -29,14 +29,14 @@ pub struct MetricMedian {
     pub most: f64,
 }
 
-/// A trial of the campaign that must not be used.
+/// A trial of the campaign whose numbers must not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidSeed {
     /// Label of the cell.
     pub cell: String,
     /// Seed of the trial.
     pub seed: u64,
-    /// Why, in one line.
+    /// The reasons, in one line.
     pub why: String,
 }
 
@@ -50,8 +50,8 @@ impl fmt::Display for InvalidSeed {
     }
 }
 
-/// The primary metrics of every cell of a campaign, and its invalid trials. Each planned trial counts once, with the record
-/// that a comparison would take: one that a later record of the same trial supersedes decides nothing.
+/// Medians of the primary metrics of every cell of a campaign, and its invalid trials. Each planned trial counts once,
+/// with the record that a comparison would use; older records of the same trial are ignored.
 pub fn medians(
     store: &Store,
     note: &CampaignNote,

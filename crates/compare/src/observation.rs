@@ -1,9 +1,9 @@
-//! What an observed trial says of *why*: its trace, decoded once, with everything a record keeps beside it.
+//! Content of an observed trial: its decoded trace, and everything else that the record keeps for explanations.
 //!
-//! An observed trial is the same trial as a timed one, run a second time with tracepoints on. Its record holds the trace in
-//! the blob [`TRACE`], what the kernel accounted to each process in the blob [`TASKS`], and when phases began in the blob
-//! [`PHASES`]; counters before and after stand in its results, as in every record. [`observe`] reads all of it;
-//! [`partner`] finds the observed record that belongs to a timed one, and the other way round.
+//! An observed trial repeats a timed one with tracepoints enabled. Its record holds the trace in the blob [`TRACE`],
+//! the kernel's accounting for each process in the blob [`TASKS`], and the start times of phases in the blob
+//! [`PHASES`]. As in every record, counters before and after are in the results. [`observe`] reads all of it;
+//! [`partner`] finds the observed record for a timed one, and the timed one for an observed one.
 
 use pagetide_probe::ProbeError;
 use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
@@ -21,39 +21,40 @@ use pagetide_store::{Store, StoreError};
 use pagetide_system::Delta;
 use serde::{Deserialize, Serialize};
 
-/// All that an observed trial says.
+/// All information from an observed trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Identity of the observed record.
     pub record: String,
-    /// From the scenario's start to its end in the observed trial, the observer's cost included.
+    /// Time from the scenario's start to its end in the observed trial, including the cost of tracing.
     pub elapsed: Nanos,
-    /// The reclaim statistics, row for row, checked against vmstat.
+    /// The reclaim statistics by row, checked against vmstat.
     pub table: ReclaimTable,
-    /// Where the time of each process of the workload went, the main process (that forked the others) first; the parts of
-    /// each add up to its own elapsed time. Empty where the record tells of no process.
+    /// Time of each process of the workload by part, starting with the main process (which forked the others). The
+    /// parts of each add up to its elapsed time. Empty if the record has no process.
     pub tasks: Vec<TaskTime>,
-    /// The main process's time within the attempts that the scenario times one by one, where it tells of such: what it does
-    /// in between, and what others do meanwhile, is not in it.
+    /// The main process's time within the attempts that the scenario times individually; `None` if there are no
+    /// attempts. Time between attempts and time of other processes is not included.
     #[serde(default)]
     pub attempts: Option<TaskTime>,
-    /// Why no stacks tell what tasks slept on; `None` where they do.
+    /// Why there are no stacks for sleeps; `None` if there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_stacks: Option<String>,
-    /// Block I/O by device, with what the same requests would have cost on a disk with seeks.
+    /// Block I/O by device, and the estimated cost of the same requests on a disk with seek times.
     pub blocks: BlockSummary,
     /// Phases of the scenario.
     pub phases: Vec<PhaseBegin>,
-    /// From the scenario's start to its end in the timed trial, where its record was given.
+    /// Time from the scenario's start to its end in the timed trial; `None` if its record was not given.
     pub timed_elapsed: Option<Nanos>,
-    /// The observer's effect on vmstat, where the timed record was given: counters that grew differently in the two passes.
+    /// Effect of tracing on vmstat: counters that grew differently in the two passes. Empty if the timed record was not
+    /// given.
     pub effect: Vec<Effect>,
 }
 
-/// Why a record has no observation.
+/// Why a record cannot be analysed as an observation.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationError {
-    /// It was not observed.
+    /// The record is not from an observed pass.
     #[error(
         "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe"
     )]
@@ -63,45 +64,45 @@ pub enum ObservationError {
         /// Its pass.
         pass: Pass,
     },
-    /// It was observed, and nothing was traced.
+    /// The pass was observed, but there is no trace.
     #[error("the {arena} arena traced nothing")]
     NoTrace {
-        /// Where it ran.
+        /// The arena of the trial.
         arena: ArenaKind,
     },
-    /// Its trace has gaps.
+    /// Trace events were lost.
     #[error(
         "at least {events} trace events were lost: shorten the trial, or raise --trace-ring or --trace-limit where it was lowered"
     )]
     LostEvents {
-        /// How many, at least.
+        /// Number of lost events; there may be more.
         events: u64,
     },
     /// A section of the record could not be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The trace could not be understood.
+    /// The trace cannot be parsed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A list in a blob is no such list.
+    /// A blob is not a list in JSON.
     #[error(
         "the blob {name} of record {id} cannot be understood ({why}): it was written by another version or is damaged"
     )]
     Blob {
-        /// Which blob.
+        /// Name of the blob.
         name: &'static str,
         /// The record.
         id: String,
-        /// What is wrong with it.
+        /// The parser's error.
         why: serde_json::Error,
     },
 }
 
-/// Reads and analyses an observed record. With the record of the timed pass of the same trial, the observer's effect is told
-/// too. Takes about a second for 20 million events.
+/// Reads and analyses an observed record. If `timed`, the record of the timed pass of the same trial, is given, the
+/// effect of tracing is included. Takes about a second for 20 million events.
 pub fn observe(
     reader: &RecordReader,
     timed: Option<&Record>,
@@ -147,7 +148,7 @@ pub fn observe(
     })
 }
 
-/// Why the stacks of a trace tell nothing.
+/// Why a trace has no stacks for sleeps; `None` if it has them.
 fn no_stacks(meta: &TraceMeta) -> Option<String> {
     let asked = format!("{}/{}", SLEEP_STACK.system, SLEEP_STACK.name);
     if meta.absent.contains(&asked) {
@@ -156,12 +157,12 @@ fn no_stacks(meta: &TraceMeta) -> Option<String> {
     if !meta.records_stacks() {
         return Some("stacks were not recorded: run it anew with this version".to_owned());
     }
-    // Without any sleep there is no function to be named.
+    // If nothing slept, there is no function to name.
     None
 }
 
-/// The other pass of the same trial: the newest record of the same subject and seed, observed for a timed one and timed for
-/// an observed one. It is a valid one if there is any; the reader of an invalid one says why it explains nothing.
+/// Returns the other pass of the same trial: the newest record of the same subject and seed, observed for a timed one
+/// and timed for an observed one. Valid records are preferred; an invalid one is returned if there is no valid one.
 pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     let subject = row.subject();
     let other = |pass, trace_ring| Subject {
@@ -170,7 +171,7 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
         ..subject.clone()
     };
     let others: Vec<Subject> = match subject.pass {
-        // With whatever ring it was observed.
+        // Any size of the trace ring.
         Pass::Timed => TraceRing::all()
             .map(|ring| other(Pass::Observed, ring))
             .collect(),
@@ -178,12 +179,13 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     };
     let keys: Vec<String> = others.iter().map(Subject::key).collect();
     let rows = store.by_keys(&keys)?;
-    // Newest first.
+    // Rows are sorted newest first.
     let valid = rows.iter().position(Row::is_valid).unwrap_or(0);
     Ok(rows.into_iter().nth(valid))
 }
 
-/// The observed pass of a record's trial: the record itself, or its partner in the store.
+/// The observed pass of a record's trial: the record itself, or its partner in the store; `None` if the trial was not
+/// observed.
 pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
     let row = match row.subject().pass {
         Pass::Observed => Some(row.clone()),
@@ -192,7 +194,7 @@ pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreE
     row.map(|row| store.load(&row.id)).transpose()
 }
 
-/// The observation of a record, timed or observed, and of its partner in the store.
+/// The observation from a record, timed or observed, and its partner in the store.
 pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationError> {
     let other = partner(store, row)?;
     let (observed, timed) = match row.subject().pass {
@@ -213,7 +215,7 @@ pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationE
     observe(&reader, timed.as_ref())
 }
 
-/// The growth of a record's vmstat counters.
+/// Growth of a record's vmstat counters; `None` if it has none.
 pub fn vmstat(record: &Record) -> Option<Delta> {
     let counters = record.results.counters.get("vmstat")?;
     let growth = |[before, after]: &[u64; 2]| after.wrapping_sub(*before).cast_signed();
@@ -226,7 +228,8 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
     )
 }
 
-/// What counts since boot; levels such as free pages are no effect.
+/// Only the counters that grow from boot on. Levels such as free pages are removed, because they show no effect of
+/// tracing.
 fn growing(delta: &Delta) -> Delta {
     let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
     delta
@@ -238,7 +241,7 @@ fn growing(delta: &Delta) -> Delta {
         .collect()
 }
 
-/// The workload's processor time, which every scenario measures.
+/// The workload's processor time, which every scenario measures; `None` if the record lacks it.
 fn cpu_times(record: &Record) -> Option<CpuTimes> {
     let time = |name: &str| {
         let value = record.metric(name)?.value.number()?;
@@ -251,8 +254,8 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
     })
 }
 
-/// When each attempt of the series `attempts` was made, on the trace's clock: they tell their begin since that of their pass,
-/// whose phase is named after it.
+/// Start and end of each row of the series `attempts`, on the trace's clock. A row's start time is relative to the
+/// phase of its pass.
 fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2]>> {
     let attempts = reader.series(ATTEMPTS).ok()?;
     let passes: Vec<Nanos> = phases
@@ -273,9 +276,9 @@ fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2
         .collect()
 }
 
-/// Series in which a scenario tells of attempts it timed one by one.
+/// Name of the series with attempts that a scenario timed individually.
 const ATTEMPTS: &str = "attempts";
-/// What the names of the phases begin with in which it made them.
+/// Prefix of the names of phases that contain these attempts.
 const PASS: &str = "pass-";
 
 fn has(record: &Record, blob: &str) -> bool {
@@ -285,7 +288,7 @@ fn has(record: &Record, blob: &str) -> bool {
         .any(|section| section.kind == "blob" && section.name == blob)
 }
 
-/// A list that a blob holds as JSON; empty where there is no such blob.
+/// Parses a blob that is a list in JSON; empty if the blob does not exist.
 fn list<T: for<'a> Deserialize<'a>>(
     reader: &RecordReader,
     name: &'static str,

@@ -1,6 +1,5 @@
-//! What is judged once although it stands in a table twice: a metric that is a multiple of another, and a variant of which
-//! every trial is identical to another's. To judge it again would ask the same question twice, and each question costs the
-//! others certainty.
+//! Avoids judging the same question twice: a metric that is a multiple of another, or a variant whose trials are all
+//! identical to those of another. Every additional question lowers the certainty of the others.
 
 use pagetide_quantity::multiple_of;
 use pagetide_verdict::Judgement;
@@ -8,31 +7,33 @@ use pagetide_verdict::judgement::{Note, Summary};
 
 use crate::comparison::{Cell, MetricRow, Side};
 
-/// How far quotients of two metrics may lie apart that are multiples of each other, as a share: values are rounded.
+/// Largest relative difference between quotients of two metrics that are multiples of each other. It is not zero
+/// because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
-/// A row that is judged as another one of its cell.
+/// A row whose judgement is derived from that of another row of its cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Multiple {
-    /// Place of the row that is judged.
+    /// Index of the row that is judged.
     pub of: usize,
-    /// What its values are multiplied by to give those of this row.
+    /// Factor that turns values of that row into those of this one.
     pub factor: f64,
 }
 
 impl Cell {
-    /// The first column before this one whose every trial is the same: both have the same seeds, every metric has the same value with
-    /// each of them, and the same trials are invalid for the same reasons. `None` where there is none.
+    /// The first earlier column with identical trials: same seeds, the same value of every metric for each seed, and
+    /// the same trials invalid for the same reasons. `None` if there is none.
     pub fn same_as(&self, column: usize) -> Option<usize> {
         (0..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// The same, but for the baseline, with which each column is compared anyway: the column whose table is this one's too.
+    /// Like [`Self::same_as`], but ignores the baseline, with which each column is compared anyway. This column and the
+    /// one returned have the same table.
     pub fn twin(&self, column: usize) -> Option<usize> {
         (1..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// How many trials a column has, where all of them are the same as the baseline's.
+    /// Number of a column's trials if all of them are identical to the baseline's; otherwise `None`.
     pub(crate) fn equal_trials(&self, column: usize) -> Option<usize> {
         (self.same_as(column) == Some(0)).then(|| self.sides[column].trials.len())
     }
@@ -45,15 +46,15 @@ impl Cell {
             (Some(a), Some(b)) => a.values == b.values,
             _ => false,
         };
-        // Digests tell settings apart, which differ: what was measured is compared.
+        // Digests include settings, which differ, so the measured values are compared.
         let has_values = |row: &MetricRow| row.values.get(a).is_some_and(|v| !v.values.is_empty());
         self.metrics.iter().any(has_values)
             && self.metrics.iter().all(is_equal)
             && are_of_same_seeds(one, other)
     }
 
-    /// The row as which this one is judged, where it is a fixed multiple of it by its definition and by its values. Of two
-    /// of which one decides, that one is judged.
+    /// The row from which this row's judgement is derived, if this row is a fixed multiple of it by definition and by
+    /// values. If only one of two such rows is primary, that one is judged.
     pub(crate) fn multiple(&self, number: usize) -> Option<Multiple> {
         let row = self.metrics.get(number)?;
         let others = self.metrics.iter().enumerate();
@@ -86,8 +87,8 @@ fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
     !a.trials.is_empty() && trials(a) == trials(b) && invalid(a) == invalid(b)
 }
 
-/// What the values of `from` are multiplied by to give those of `to`; `None` where no one number does, or the two are better
-/// in different directions.
+/// Factor between the values of `from` and `to`; `None` if it is not the same for all values, or if the metrics have
+/// different better directions.
 fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     if from.direction != to.direction || from.values.len() != to.values.len() {
         return None;
@@ -98,7 +99,7 @@ fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
             return None;
         }
         for (&(place, from), &(other, to)) in from.values.iter().zip(&to.values) {
-            // Values of zero are compared as differences, which have no common size.
+            // Values of zero are compared as differences, which do not scale by a factor.
             if place != other || from <= 0.0 || to <= 0.0 {
                 return None;
             }
@@ -112,7 +113,7 @@ fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     quotient
 }
 
-/// The judgement on a row that is `multiple` of the one that was judged.
+/// The judgement on a row that is `multiple` of the judged row.
 pub(crate) fn as_multiple(
     judged: &Judgement,
     row: &MetricRow,

@@ -1,4 +1,5 @@
-//! Which effect so many seeds would find, and how many seeds an effect needs, from the noise of a comparison.
+//! Power analysis from the noise of a comparison: the smallest effect that a number of seeds can find, and the number
+//! of seeds that an effect needs.
 
 use pagetide_verdict::StatError;
 use pagetide_verdict::number::log_ratio;
@@ -9,25 +10,26 @@ use crate::comparison::Comparison;
 use crate::judge::ALPHA;
 use crate::pairs::pairs;
 
-/// Most seeds that are considered.
+/// Largest number of seeds considered.
 pub const MOST_SEEDS: usize = 400;
-/// Fewest pairs that say something about noise.
+/// Fewest pairs from which noise can be estimated.
 const FEWEST_PAIRS: usize = 3;
 
-/// What is asked.
+/// Input of a power analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerQuestion {
-    /// Seeds of each variant.
+    /// Number of seeds of each variant.
     pub seeds: usize,
-    /// Effect to be found, as a ratio less 1: 0.02 is 2 %.
+    /// The effect to find, as a ratio minus 1: 0.02 is 2 %.
     pub effect: f64,
-    /// Probability with which it is to be found, from 0 to 1.
+    /// Required probability of finding it, from 0 to 1.
     pub probability: f64,
-    /// Primary metrics that share the error rate; `None` for those of the comparison, or 1.
+    /// Number of primary metrics that share the error rate; `None` for the number in the comparison, or 1 without a
+    /// comparison.
     pub primaries: Option<usize>,
 }
 
-/// The answer for one metric.
+/// Power of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricPower {
     /// Label of the cell.
@@ -36,18 +38,19 @@ pub struct MetricPower {
     pub metric: String,
     /// Name of the variant.
     pub variant: String,
-    /// Pairs from which the noise is known.
+    /// Number of pairs from which the noise was estimated.
     pub pairs_seen: usize,
-    /// Smallest effect found with the wanted probability, as a ratio less 1.
+    /// Smallest effect found with the required probability, as a ratio minus 1.
     pub detectable: Option<f64>,
-    /// Seeds that the effect in question needs; `None` above [`MOST_SEEDS`].
+    /// Number of seeds that the effect needs; `None` if more than [`MOST_SEEDS`].
     pub needed: Option<usize>,
-    /// Why there is no answer; empty where there is one.
+    /// Why there is no result; empty if there is one.
     pub note: &'static str,
 }
 
 impl PowerQuestion {
-    /// The answer for normal noise with this relative deviation between the two sides of a pair: 0.01 is 1 %.
+    /// Power for normally distributed noise, given the relative standard deviation between the two sides of a pair:
+    /// 0.01 is 1 %.
     pub fn for_normal_noise(&self, relative: f64) -> Result<MetricPower, StatError> {
         let mut power = MetricPower {
             cell: format!("normal noise of {} %", relative * 100.0),
@@ -63,7 +66,7 @@ impl PowerQuestion {
         Ok(power)
     }
 
-    /// The answer for every primary metric and variant of a comparison.
+    /// Power of every primary metric and variant of a comparison.
     pub fn for_comparison(&self, comparison: &Comparison) -> Result<Vec<MetricPower>, StatError> {
         let primaries = comparison.deciding().count();
         let mut all = Vec::new();

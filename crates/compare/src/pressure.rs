@@ -1,4 +1,4 @@
-//! What waiting for memory meant for a program, on one variant, and whether it means the same on another.
+//! Slowdown of a program as a function of memory pressure (PSI), on one variant and compared between variants.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,29 +11,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::squeezed::{Means, SqueezeResult, TriedSize};
 
-/// Most bytes of what is kept of a search.
+/// Largest accepted file with stored searches, in bytes.
 const MOST_SEARCH_BYTES: u64 = 64 << 20;
-/// Pressure at which a slowdown is told, the first that was met between two sizes.
+/// Pressures at which a slowdown may be reported. The first one that lies between two measured sizes is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Pressures at which several variants are put side by side.
+/// Pressures in the table that compares several variants.
 const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
-/// Fewest sizes with a pressure and a slowdown of their own from which something is told.
+/// Fewest sizes with both pressure and slowdown for a result.
 const FEWEST_POINTS: usize = 4;
-/// Most that a slowdown may fall, as a share, where the pressure rises: beyond it pressure does not tell the slowdown.
+/// Largest fall of the slowdown between sizes of increasing pressure, as a share. With a larger fall, pressure does not
+/// predict the slowdown.
 const MOST_FALL: f64 = 0.02;
 
-/// How much slower a pressure meant.
+/// Slowdown at one pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeaning {
-    /// Share of the time for which tasks waited for memory.
+    /// Share of the time during which tasks waited for memory.
     pub pressure: f64,
-    /// Slowdown there, between the two sizes around it.
+    /// Slowdown at this pressure as a share, interpolated between the two nearest sizes.
     pub slowdown: f64,
-    /// Sizes that it rests on.
+    /// Number of sizes used.
     pub points: usize,
 }
 
-/// What both kinds of pressure meant; `None` for one that does not tell.
+/// Slowdown for both kinds of pressure; `None` for a kind that does not predict it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeanings {
     /// Some task waited for memory.
@@ -43,7 +44,7 @@ pub struct PressureMeanings {
 }
 
 impl PressureMeanings {
-    /// Of a curve.
+    /// Computes both from a curve.
     pub fn of(curve: &[TriedSize]) -> Self {
         Self {
             some: meaning(curve, |means| means.psi_some),
@@ -52,7 +53,8 @@ impl PressureMeanings {
     }
 }
 
-/// Slowdown and pressure of the sizes that came to an end, by pressure; nothing where too few did, or where more pressure was faster.
+/// Pressure and slowdown of the sizes whose runs finished, sorted by pressure. `None` if there are too few, or if a
+/// higher pressure was faster.
 fn points(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
@@ -71,7 +73,7 @@ fn points(
     (distinct >= FEWEST_POINTS && !falls).then_some(points)
 }
 
-/// The slowdown at a pressure that lies between two sizes.
+/// The slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
 fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points
         .windows(2)
@@ -80,8 +82,8 @@ fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(slow + (slower - slow) * (level - low) / (high - low))
 }
 
-/// What a pressure meant among the sizes that were tried; `None` where they do not tell: too few came to an end, none of the levels
-/// lies between two of them, or more pressure was not slower.
+/// Slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if there is none, if too few sizes finished,
+/// or if a higher pressure was not slower.
 fn meaning(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
@@ -96,20 +98,20 @@ fn meaning(
     })
 }
 
-/// A run beside that of the same seed with plenty.
+/// One run compared with the run of the same seed with plenty of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressed {
-    /// Number of the seed's block.
+    /// Block number of the seed.
     pub seed: u32,
-    /// How much slower it was, as a share.
+    /// Slowdown, as a share.
     pub slowdown: f64,
-    /// Share of its time for which some task waited for memory.
+    /// Share of its time during which some task waited for memory.
     pub some: f64,
-    /// Share of its time for which all tasks waited for memory.
+    /// Share of its time during which all tasks waited for memory.
     pub full: f64,
 }
 
-/// Whose waiting it is.
+/// Kind of memory pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pressure {
@@ -120,10 +122,10 @@ pub enum Pressure {
 }
 
 impl Pressure {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Some, Self::Full];
 
-    /// Its name in `/proc/pressure/memory`.
+    /// The name in `/proc/pressure/memory`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Some => "some",
@@ -131,7 +133,7 @@ impl Pressure {
         }
     }
 
-    /// The share of the time, as a mean over the runs of a size.
+    /// Mean share of the time over the runs of a size.
     pub fn of(self, means: &Means) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,
@@ -139,7 +141,7 @@ impl Pressure {
         }
     }
 
-    /// The runs of a curve that came to an end.
+    /// The runs of a curve that finished.
     fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
         let alive = curve.iter().filter(|tried| tried.point.died.is_none());
         let of_size = |tried: &TriedSize| {
@@ -159,58 +161,59 @@ impl Pressure {
     }
 }
 
-/// The searches of several variants, and what pressure means on each.
+/// The searches of several variants, and a comparison of the slowdowns at equal pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSqueezes {
     /// One search for each variant; the first is what the others are compared with.
     pub searches: Vec<VariantSqueeze>,
-    /// What pressure meant on each, at levels that lie within the curve of at least one.
+    /// Slowdown of each variant at pressures that lie within the curve of at least one.
     pub meanings: Vec<MeaningRow>,
-    /// Whether it means the same on the others as on the first.
+    /// Comparison of each other variant with the first: does the same pressure mean the same slowdown?
     pub differences: Vec<PressureDifference>,
 }
 
-/// The search of one variant.
+/// The search on one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantSqueeze {
     /// Its name.
     pub variant: String,
-    /// What came of it.
+    /// Result of the search.
     pub squeeze: SqueezeResult,
 }
 
-/// How much slower a pressure meant on each variant.
+/// Slowdown of each variant at one pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeaningRow {
-    /// Whose waiting.
+    /// Kind of pressure.
     pub kind: Pressure,
-    /// Share of the time.
+    /// Pressure: the share of the time during which tasks waited.
     pub pressure: f64,
-    /// Slowdown there on each variant, between the two sizes around it; nothing where it lies outside of what was met.
+    /// Slowdown of each variant at this pressure, interpolated between the two nearest sizes; `None` if the pressure is
+    /// outside the variant's curve.
     pub slowdowns: Vec<Option<f64>>,
 }
 
-/// Whether pressure means the same on two variants.
+/// Whether the same pressure means the same slowdown on two variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
-    /// Whose waiting.
+    /// Kind of pressure.
     pub kind: Pressure,
-    /// Place of the variant among the searches; it is compared with the first.
+    /// Index of the variant's search; it is compared with the first.
     pub variant: usize,
-    /// How much slower the same waiting means on it, for what it means on the first, in logarithms; nothing where they cannot be
-    /// compared.
+    /// Logarithm of the ratio between the slowdown for the same waiting on this variant and on the first; `None` if the
+    /// two cannot be compared.
     pub found: Option<RateRatio>,
-    /// Why they cannot be.
+    /// Why the two cannot be compared.
     pub why: Option<Incomparable>,
 }
 
-/// Where the searches that a campaign belongs to are kept.
+/// Path of the file that stores the searches to which a campaign belongs.
 fn kept(store: &Store, campaign: &str) -> PathBuf {
     store.folder().join(format!("squeeze/{campaign}.json"))
 }
 
 impl ComparedSqueezes {
-    /// Keeps them in the store, for the page of each of their campaigns.
+    /// Saves the searches in the store, so that the page of each of their campaigns can show all of them.
     pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
         for one in &self.searches {
             let path = kept(store, &one.squeeze.campaign);
@@ -229,13 +232,14 @@ impl ComparedSqueezes {
         Ok(())
     }
 
-    /// What was kept of the searches that a campaign belongs to; nothing where it belongs to none, or what is there cannot be read.
+    /// Loads the saved searches to which a campaign belongs; `None` if it belongs to none, or if the file cannot be
+    /// read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
         let bytes = read(&kept(store, campaign), Place::Own, MOST_SEARCH_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Compares searches.
+    /// Compares every search with the first.
     pub fn of(searches: Vec<VariantSqueeze>) -> Self {
         let curve = |place: usize| searches[place].squeeze.curve.as_slice();
         let comparisons = Pressure::ALL.len() * searches.len().saturating_sub(1);

@@ -1,6 +1,7 @@
-//! What a cell's faults are measured against: the fewest possible, textbook policies, a model of the kernel's own.
+//! Reference values for the faults of a cell: the fewest possible, textbook policies, and a model of the kernel's
+//! policy.
 //!
-//! These are no results of a variant, so that none is judged by them. They are means over a column's trials.
+//! They are not results of a variant, so they are never judged. They are means over the trials of a column.
 
 use crate::comparison::{Cell, MetricRow};
 
@@ -14,39 +15,39 @@ const SCALE: [&str; 6] = [
     "model-faults",
 ];
 
-/// The scale of one column's faults.
+/// Reference values for the faults of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// References that did not find their page.
+    /// Number of references that did not find their page in memory.
     pub faults: f64,
-    /// Faults of an ideal policy (OPT) with all of the memory.
+    /// Faults of an optimal policy (OPT) with all of the memory.
     pub opt: f64,
     /// Faults of LRU with all of the memory.
     pub lru: f64,
-    /// What memory could hold, where that is known.
+    /// The same for the memory that can hold pages of the workload; `None` if unknown.
     pub room: Option<Room>,
 }
 
-/// Memory less watermarks and compressed swap.
+/// Memory without the watermarks and without the part that compressed swap takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Room {
-    /// Pages.
+    /// Size in pages.
     pub pages: f64,
-    /// Faults of an ideal policy with these pages.
+    /// Faults of an optimal policy (OPT) with this number of pages.
     pub opt: f64,
-    /// Faults that a model of the kernel's own policy has with them.
+    /// Faults of a model of the kernel's policy with this number of pages; `None` if not computed.
     pub model: f64,
 }
 
 impl Cell {
-    /// Whether a row is shown for scale rather than judged. Imports may use the same names for results of their own, so
-    /// the cell has to have a headroom as well.
+    /// True if a row is only shown for scale and not judged. Imported results may use the same names, so the cell must
+    /// also have the metric `headroom`.
     pub fn is_scale(&self, row: &MetricRow) -> bool {
         let has = |name: &str| self.metrics.iter().any(|row| row.name == name);
         SCALE.contains(&row.name.as_str()) && has("headroom") && has("opt-faults")
     }
 
-    /// The scale of a column's faults; none where its references are not known.
+    /// Reference values for a column's faults; `None` if its references are unknown.
     pub fn scale(&self, column: usize) -> Option<Scale> {
         let mean = |name: &str| {
             let row = self.metrics.iter().find(|row| row.name == name)?;
@@ -69,7 +70,7 @@ impl Cell {
 }
 
 impl Scale {
-    /// Faults for each of the fewest possible; none where there need not be any.
+    /// Faults divided by the fewest possible; `None` if no fault is necessary.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }

@@ -1,4 +1,4 @@
-//! What the names on a command line stand for.
+//! Resolves the names on a command line to records.
 
 use pagetide_quantity::nearest;
 use pagetide_record::Pass;
@@ -10,25 +10,25 @@ use crate::error::CompareError;
 use crate::input::Input;
 use crate::judge::compare;
 
-/// Fewest digits that are taken for the beginning of a record's identity.
+/// A prefix of a record's identity must have at least this number of digits.
 const FEWEST_DIGITS: usize = 4;
 
 /// One side of a comparison.
 enum Selection {
-    /// A variant of a campaign, by its place.
+    /// A variant of a campaign, by its index.
     Variant(Box<CampaignNote>, usize),
-    /// Records of a kernel release.
+    /// The records of a kernel release.
     Release(Vec<Row>),
-    /// A record.
+    /// A single record.
     Record(Box<Row>),
 }
 
-/// In what two sides of a comparison may differ.
+/// Differences allowed between two sides of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Whether they may differ in more than the variant.
+    /// True if they may differ in more than the variant.
     pub anyway: bool,
-    /// What may differ although nobody asked for it: kinds such as `huge-pages`, or names of settings.
+    /// Unintended differences that are accepted: kinds such as `huge-pages`, or names of settings.
     pub accepted: Vec<String>,
 }
 
@@ -41,19 +41,19 @@ impl From<bool> for Allowance {
     }
 }
 
-/// What a command line names to be compared: two sides, a campaign, or nothing for the campaign that ran last.
+/// Names given on a command line: two sides, a campaign, or nothing for the campaign that ran last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// The baseline, or a campaign.
     pub a: Option<String>,
-    /// What is set against it.
+    /// The side that is compared with the baseline.
     pub b: Option<String>,
-    /// In what the two may differ.
+    /// The differences allowed between the two sides.
     pub allowed: Allowance,
 }
 
 impl Names {
-    /// Whether a whole campaign is meant, not two sides.
+    /// True if the names mean a whole campaign, not two sides.
     fn is_campaign(&self) -> bool {
         match (&self.a, &self.b) {
             (Some(name), None) => !name.contains(':'),
@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// Compares what the names stand for.
+    /// Compares the named sides or variants.
     pub fn compare(&self, store: &Store) -> Result<Comparison, CompareError> {
         match (&self.a, &self.b) {
             (Some(a), Some(b)) => compare_two(store, a, b, self.allowed.clone()),
@@ -73,7 +73,7 @@ impl Names {
         }
     }
 
-    /// The same, where a campaign may also have a single variant and nothing to judge.
+    /// Like [`Self::compare`], but also accepts a campaign with a single variant, for which nothing is judged.
     pub fn show(&self, store: &Store) -> Result<Comparison, CompareError> {
         match self.compare(store) {
             Err(CompareError::OneVariant { .. }) if self.is_campaign() => {
@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    /// What the comparison is called.
+    /// Title of the comparison.
     pub fn title(&self, comparison: &Comparison) -> String {
         match (&self.a, &self.b, &comparison.campaign) {
             (Some(a), Some(b), _) => format!("{b} against {a}"),
@@ -97,8 +97,8 @@ impl Names {
         }
     }
 
-    /// The command that gives the comparison again: the one that ran the campaign, since a reader wants to run it and
-    /// not to look at it again, else `pagetide COMMAND` with these names.
+    /// The command that repeats the comparison. For a campaign, it is the command that ran the campaign, because a
+    /// reader wants to run it again; otherwise `pagetide COMMAND` with these names.
     pub fn origin(
         &self,
         store: &Store,
@@ -116,7 +116,7 @@ impl Names {
         Ok(self.words(command))
     }
 
-    /// `pagetide COMMAND` with these names.
+    /// The command line `pagetide COMMAND` with these names.
     pub fn words(&self, command: &str) -> String {
         let mut words = vec![command];
         words.extend(self.a.iter().chain(&self.b).map(String::as_str));
@@ -130,9 +130,9 @@ impl Names {
     }
 }
 
-/// Compares all variants of a campaign with its first. `name` is a campaign's name (its latest run), the identity of a
-/// run (`quick.2`), or `None` for the campaign that ran last. `accepted` names what may differ beside what was asked for,
-/// besides what the campaign itself accepts.
+/// Compares all variants of a campaign with its first. `name` is the name of a campaign (its latest run), the identity
+/// of a run (`quick.2`), or `None` for the campaign that ran last. `accepted` lists unintended differences that are
+/// accepted in addition to those of the campaign itself.
 fn compare_campaign_accepting(
     store: &Store,
     name: Option<&str>,
@@ -143,12 +143,12 @@ fn compare_campaign_accepting(
     compare_note(store, &note)
 }
 
-/// The same where nothing is accepted but by the campaign itself.
+/// Compares all variants of a campaign with its first. Only the differences that the campaign accepts are accepted.
 pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     compare_campaign_accepting(store, name, &[])
 }
 
-/// Compares all variants of a campaign, as far as its note goes, with its first.
+/// Compares all variants of a campaign with its first, using the records that its note lists so far.
 pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     if let [variant] = note.variants.as_slice() {
         return Err(CompareError::OneVariant {
@@ -159,16 +159,17 @@ pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, note, None)?)
 }
 
-/// A campaign as far as its note goes, also where it has one variant and nothing is judged. `name` as for
-/// [`compare_campaign`].
+/// Shows a campaign with the records that its note lists so far. It may have a single variant; then nothing is judged.
+/// `name` is as for [`compare_campaign`].
 pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     let note = campaign(store, name)?;
     compare(store, &Input::of_campaign(store, &note, None)?)
 }
 
-/// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or the
-/// beginning of a record's identity. What differs in more than the variant is refused unless that is allowed. Of two releases
-/// the kernel alone is compared: what else differs confounds, unless it is accepted.
+/// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or a
+/// prefix of a record's identity. Sides that differ in more than the variant are an error unless `allowed` permits it.
+/// Between two releases only the kernel is the intended difference; other differences confound the result unless they
+/// are accepted.
 pub fn compare_two(
     store: &Store,
     a: &str,
@@ -177,7 +178,7 @@ pub fn compare_two(
 ) -> Result<Comparison, CompareError> {
     let Allowance { anyway, accepted } = allowed.into();
     match (resolve(store, a)?, resolve(store, b)?) {
-        // Two variants of one campaign keep its margins, primary metrics and looks.
+        // Two variants of one campaign use the campaign's margins, primary metrics and looks.
         (Selection::Variant(x, place_a), Selection::Variant(y, place_b)) if x.id() == y.id() => {
             let mut input = Input::of_campaign(store, &x, Some(&[place_a, place_b]))?;
             input.accepted.extend(accepted);
@@ -199,7 +200,7 @@ pub fn compare_two(
     }
 }
 
-/// The campaign of a name, or the last one.
+/// The campaign with this name, or the one that ran last.
 fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareError> {
     let Some(name) = name else {
         let last = store.campaigns()?.into_iter().next();

@@ -1,4 +1,4 @@
-//! Does an effect hold at every size of memory?
+//! Tests whether an effect holds at every size of memory.
 
 use pagetide_record::MemorySpec;
 use pagetide_verdict::{Judgement, Verdict};
@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, Comparison};
 
-/// Memory below which a result may be one of the size: the kernel reclaims in batches of 32 to 64 pages and keeps reserves
-/// that do not shrink with memory.
+/// With less memory than this, an effect may be specific to the size: the kernel reclaims in batches of 32 to 64 pages
+/// and keeps reserves that do not shrink with memory.
 pub const SMALL: pagetide_quantity::Bytes = pagetide_quantity::Bytes::from_mib(64);
 
-/// One primary metric of one column over cells that differ in their memory alone.
+/// One primary metric of one column over cells that differ only in memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AcrossSizes {
-    /// The cells' label without the memory.
+    /// Label of the cells without the memory.
     pub label: String,
     /// Name of the metric.
     pub metric: String,
-    /// Place of the column that is set against the first.
+    /// Index of the column that is compared with the first.
     pub column: usize,
-    /// The sizes, ascending: place of the cell, memory, and the judgement where there is one.
+    /// The sizes in ascending order: index of the cell, memory, and the judgement if there is one.
     pub sizes: Vec<(usize, MemorySpec, Option<Judgement>)>,
-    /// Whether the sign holds.
+    /// Whether the sign of the effect is the same at every size.
     pub sign: Constancy,
-    /// Whether the size of the effect holds.
+    /// Whether the amount of the effect is the same at every size.
     pub size: Constancy,
 }
 
@@ -31,15 +31,15 @@ pub struct AcrossSizes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Constancy {
-    /// It does.
+    /// It is the same.
     Yes,
-    /// It surely does not.
+    /// It surely differs.
     No,
-    /// The intervals allow neither.
+    /// The intervals allow neither conclusion.
     Open,
 }
 
-/// Primary metrics over cells that differ in their memory alone; empty where no two do.
+/// Primary metrics over cells that differ only in memory; empty if no two cells do.
 pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     let mut groups: Vec<(String, Vec<(usize, MemorySpec)>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -85,7 +85,7 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     all
 }
 
-/// The label of a cell with its memory taken out, and the memory.
+/// The label of a cell without its memory, and the memory.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     let memory = cell.subject.as_ref()?.memory;
     let part = format!(" · {memory} · ");
@@ -94,9 +94,9 @@ fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     Some((label, memory))
 }
 
-/// The rule. The sign holds where every interval lies on the same side of no effect, and does not where two lie on
-/// opposite sides. The size holds where all intervals have a value in common, and does not where two have none and both
-/// judgements are sure. A size that is equivalent has no sign, so that it stays open.
+/// The rule. The sign is the same if every interval lies on the same side of zero effect; it differs if two intervals
+/// lie on opposite sides. The amount is the same if all intervals have a common value; it differs if two sure intervals
+/// do not overlap. A size with the verdict "equivalent" has no sign, so the result stays open.
 fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Constancy, Constancy) {
     let mut intervals = Vec::new();
     for (_, _, judgement) in sizes {
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Judges eight pairs whose ratios lie between these.
+    /// Judges eight pairs whose ratios lie between `low` and `high`.
     fn judged(low: f64, high: f64) -> Judgement {
         let a: Vec<f64> = (0..8).map(|n| 1000.0 + f64::from(n)).collect();
         let ratio = |n: usize| low + (high - low) * n as f64 / 7.0;
@@ -199,17 +199,17 @@ mod tests {
             found(&[(0.80, 0.90), (0.82, 0.88)]),
             (Constancy::Yes, Constancy::Yes)
         );
-        // Faster at both sizes, but three times as much at the one.
+        // Faster at both sizes, but three times as much at one of them.
         assert_eq!(
             found(&[(0.90, 0.92), (0.70, 0.72)]),
             (Constancy::Yes, Constancy::No)
         );
-        // Faster at the one size, slower at the other.
+        // Faster at one size, slower at the other.
         assert_eq!(
             found(&[(0.80, 0.90), (1.10, 1.20)]),
             (Constancy::No, Constancy::No)
         );
-        // Nothing is sure at the one size.
+        // The sign is not sure at one size.
         assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Constancy::Open);
     }
 

@@ -1,4 +1,4 @@
-//! What the records of one size say, for the search of the smallest that is enough.
+//! Results of the runs of one memory size, for the search for the smallest size that is enough.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,28 +13,29 @@ use serde::{Deserialize, Serialize};
 use crate::error::CompareError;
 use crate::pressure::{Pressed, PressureMeanings};
 
-/// What stands in the reason of a trial that was ended at its time limit.
+/// Part of the reason of a trial that was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
-/// What stands in the reason of a trial whose program was killed at the limit of its memory group.
+/// Part of the reason of a trial whose program was killed at the limit of its memory group.
 const AT_LIMIT: &str = "at the limit of its memory group";
-/// What stands in the reason of a trial that the machine had not enough memory for.
+/// Part of the reason of a trial for which the machine had too little memory.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
-/// Metrics of the time for which some and all tasks waited for memory.
+/// Metrics of the time during which some tasks, or all tasks, waited for memory.
 const SOME: &str = "psi-memory-some";
 const FULL: &str = "psi-memory-full";
-/// Fewest samples of memory over time of which one is told as the one with most in use.
+/// Fewest samples of memory over time from which the peak is reported.
 const FEWEST_SAMPLES: usize = 10;
-/// Share of the most memory in use from which a sample is one with most in use.
+/// A sample counts as one at the peak if memory in use is at least this share of the maximum.
 const NEARLY_MOST: f64 = 0.98;
 
-/// A program that takes so many times as long as with plenty is ended: that it is too slow is known by then.
+/// A program that takes this many times as long as with plenty of memory is ended, because it is already known to be
+/// too slow.
 pub const CUT: f64 = 5.0;
 
-/// What is searched: the memory of the machine, or the limit of a memory group within it.
+/// The quantity that is searched: memory of the machine, or the limit of a memory group in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Memory free to the workload.
+    /// Memory available to the workload.
     Memory,
     /// `memory.max` of the program's group.
     Limit,
@@ -52,81 +53,81 @@ impl FromStr for Knob {
     }
 }
 
-/// A finished search, or what there is of one.
+/// Result of a finished or unfinished search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqueezeResult {
-    /// Label of the cell with plenty.
+    /// Label of the cell with plenty of memory.
     pub cell: String,
-    /// What was searched.
+    /// The quantity that was searched.
     pub knob: Knob,
-    /// The metric that decides.
+    /// The metric that decides whether a size is enough.
     pub metric: String,
-    /// Sizes, share, seeds and runs.
+    /// Sizes, allowed slowdown, seeds and runs.
     pub design: Design,
-    /// What came of it.
+    /// Result of the search.
     pub answer: Answer,
-    /// Runs that were made, the observed one included.
+    /// Number of runs, including the observed one.
     pub runs: u32,
-    /// The sizes that were tried, ascending.
+    /// The tested sizes, ascending.
     pub curve: Vec<TriedSize>,
-    /// The size at which the curve bends most.
+    /// The size at which the curve bends most, in bytes; `None` if there is no clear bend.
     pub knee: Option<u64>,
-    /// How much slower waiting for memory meant on this kernel.
+    /// Slowdown by memory pressure on this kernel.
     pub pressure: PressureMeanings,
-    /// What is in memory at the smallest size that is enough, from an observed run.
+    /// Content of memory at the smallest size that is enough, from an observed run; `None` without such a run.
     pub resident: Option<Resident>,
-    /// What to know before relying on the answer.
+    /// Warnings about the answer.
     pub cautions: Vec<String>,
-    /// Identity of the campaign that has the records.
+    /// Identity of the campaign with the records.
     pub campaign: String,
 }
 
-/// A size that was tried.
+/// A tested size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedSize {
-    /// What the search knows of it.
+    /// Size and slowdown, as used by the search.
     #[serde(flatten)]
     pub point: Point,
-    /// What its runs say.
+    /// Means over its runs.
     #[serde(flatten)]
     pub means: Means,
-    /// Its runs, seed by seed.
+    /// Its runs by seed, each compared with the one with plenty of memory.
     #[serde(default)]
     pub pressed: Vec<Pressed>,
 }
 
-/// Means over the runs of a size that came to an end.
+/// Means over the runs of a size that finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// Time from the start of the scenario to its end, in nanoseconds.
     pub elapsed: Option<f64>,
-    /// Evicted pages that came back.
+    /// Number of refaults.
     pub refaults: Option<f64>,
-    /// Pages that went to swap.
+    /// Number of pages written to swap.
     pub swapped_out: Option<f64>,
-    /// Share of the time for which some task waited for memory.
+    /// Share of the time during which some task waited for memory.
     pub psi_some: Option<f64>,
-    /// Share of the time for which all tasks waited for memory.
+    /// Share of the time during which all tasks waited for memory.
     pub psi_full: Option<f64>,
-    /// Most that the program's memory group held.
+    /// Peak memory of the program's memory group, in bytes.
     pub group_peak: Option<f64>,
 }
 
 /// The runs of one size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
-    /// What came of each seed, by the number of its block.
+    /// Result of each seed, by block number.
     pub outcomes: BTreeMap<u32, Outcome>,
-    /// Whether a run was spoilt by the machine around it, and why.
+    /// Why a run was invalid because of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
-    /// Shares of their time for which some and all tasks waited for memory, by the number of their block.
+    /// Shares of the time during which some and all tasks waited for memory, by block number.
     pub waited: BTreeMap<u32, [f64; 2]>,
-    /// Means over them.
+    /// Means over the runs.
     pub means: Means,
 }
 
 impl Runs {
-    /// Each run that came to an end, beside that of the same seed with plenty.
+    /// The runs that finished, each compared with the run of the same seed with plenty of memory.
     pub fn pressed(&self, plenty: &Self) -> Vec<Pressed> {
         let run = |(seed, [some, full]): (&u32, &[f64; 2])| match (
             self.outcomes.get(seed)?,
@@ -143,7 +144,7 @@ impl Runs {
         self.waited.iter().filter_map(run).collect()
     }
 
-    /// Reads the timed runs of a cell of a campaign.
+    /// Reads the timed runs of a cell of a campaign from the store.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
@@ -209,7 +210,7 @@ pub(crate) fn value<'a>(metrics: &'a [(i64, Metric)], row: i64, name: &str) -> O
     found.map(|(_, metric)| metric)
 }
 
-/// The metric of a run as a cost.
+/// The value of the metric in a run as a cost: the reciprocal if higher is better.
 pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     let Some(metric) = value(metrics, row, name) else {
         return Outcome::Died(format!("it has no metric {name}"));
@@ -226,7 +227,7 @@ pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     }
 }
 
-/// A reason in a few words that go on from "it", without its remedy, which is about another question.
+/// Shortens a reason to a few words that can follow "it", without the remedy, which would not fit here.
 pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
@@ -250,32 +251,32 @@ pub(crate) fn short(why: &str) -> String {
 }
 
 impl TriedSize {
-    /// Whether a run was ended because it took too long.
+    /// True if a run was ended because it took too long.
     pub fn was_cut(&self) -> bool {
         let died = self.point.died.as_deref();
         died.is_some_and(|why| why.contains(AT_TIME_LIMIT))
     }
 }
 
-/// What is in the memory of the whole machine, beyond what was there before the workload began: with the program's, that of the
-/// processes that watch it, which no limit of the program counts.
+/// Content of the whole machine's memory, without what was there before the workload began. It includes the processes
+/// that watch the program, which do not count towards the program's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Anonymous memory.
     pub anon: Bytes,
-    /// Page cache, shared memory included.
+    /// Page cache, including shared memory.
     pub file: Bytes,
-    /// The kernel's own for it: slabs and page tables.
+    /// Memory of the kernel for the workload: slabs and page tables.
     pub kernel: Bytes,
-    /// What else is taken, such as the content of zram.
+    /// Other memory in use, such as the content of zram.
     pub rest: Bytes,
-    /// Most that the program's memory group held, files included; nothing without one.
+    /// Peak memory of the program's memory group, including files; `None` if the program had no group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Bytes>,
 }
 
 impl Resident {
-    /// Of an observed record. `None` where it has too few samples.
+    /// Computed from an observed record; `None` if it has too few samples.
     pub fn of(reader: &RecordReader) -> Option<Self> {
         let mut resident = Self::at_peak(&reader.series("meminfo").ok()?)?;
         let mut metrics = reader.record().results.metrics.iter();
@@ -284,10 +285,12 @@ impl Resident {
         Some(resident)
     }
 
-    /// Of the samples with most memory in use, the one in which most of it is known to be of processes, files or the kernel.
+    /// Among the samples near the peak, returns the one in which most of the memory is known to belong to processes,
+    /// files or the kernel.
     ///
-    /// Against a limit, memory stays equally full for long. When the workload ends, its pages leave their address spaces
-    /// first and are free a moment later: a sample in between has as much in use, and nobody's.
+    /// Under a limit, memory stays equally full for a long time. When the workload ends, its pages first leave their
+    /// address spaces and are freed a moment later. A sample between these two moments has the same memory in use, but
+    /// no owner for it.
     fn at_peak(series: &Series) -> Option<Self> {
         if series.rows() < FEWEST_SAMPLES {
             return None;
@@ -315,7 +318,7 @@ impl Resident {
     }
 }
 
-/// A column at a row, less what it began with.
+/// Value of a column in a row minus its value in the first row.
 fn change(series: &Series, name: &str, row: usize) -> Option<f64> {
     let column = series.column(name)?;
     Some(column.get(row)? - column.get(0)?)
@@ -377,7 +380,7 @@ mod tests {
     #[test]
     fn memory_that_nobody_has_any_more_is_not_told_as_in_memory() {
         const MIB: i64 = 1 << 20;
-        // Memory in use, of processes and of files, in MiB; at last the workload ends.
+        // Memory in use by processes and by files, in MiB. At the end the workload exits.
         let mut samples = vec![(0, 0, 0), (10, 8, 1)];
         samples.extend([(18, 15, 2); 8]);
         samples.extend([(18, 17, 1), (18, 0, 1), (2, 0, 1)]);

@@ -1,8 +1,8 @@
 //! Tails: quantiles of all accesses of a cell, from the histograms in the record files.
 //!
-//! A comparison judges the quantiles that each trial reports about itself. Here the accesses of all trials are pooled and
-//! the quantiles compared by a bootstrap over trials, never over accesses, which depend on each other. This opens every
-//! record, so it is done only when asked for; its verdicts explain and decide nothing.
+//! A comparison judges the quantiles that each trial reports. Here the accesses of all trials are pooled, and the
+//! quantiles are compared by a bootstrap over trials, not over accesses, because accesses of one trial depend on each
+//! other. This opens every record, so it is done only on request. Its verdicts do not count for the overall verdict.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::comparison::{Comparison, Side};
 use crate::error::CompareError;
 use crate::judge::{ALPHA, SEED};
 
-/// The quantiles, with the names under which they are shown.
+/// The quantiles with their displayed names.
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -27,20 +27,20 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99.99", 0.9999),
 ];
 
-/// The tail of one histogram in one cell, of a column against the baseline.
+/// Quantiles of one histogram in one cell: a column compared with the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tails {
-    /// Place of the cell in [`Comparison::cells`].
+    /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
-    /// Place of the column in [`Comparison::columns`].
+    /// Index of the column in [`Comparison::columns`].
     pub column: usize,
     /// Name of the histogram, such as `access` in nanoseconds.
     pub histogram: String,
-    /// A judgement for each quantile from the median outwards.
+    /// One judgement for each quantile, from the median upwards.
     pub judgements: Vec<Judgement>,
 }
 
-/// The tails of every cell whose records carry histograms.
+/// Compares the tails of every cell whose records contain histograms.
 pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -97,7 +97,7 @@ fn read(store: &Store, side: &Side) -> Result<Vec<Trial>, CompareError> {
         .collect()
 }
 
-/// Histograms that the baseline's first trial has.
+/// Names of the histograms in the baseline's first trial.
 fn names(trials: &[Trial]) -> Vec<String> {
     trials
         .first()
@@ -105,16 +105,17 @@ fn names(trials: &[Trial]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The histograms of both sides: paired by seed where results have no noise, by block where one campaign ran both.
+/// The histograms of both sides. They are paired by seed if the results have no noise, or by block if one campaign ran
+/// both.
 enum TailSamples {
     Paired(Vec<TailPair>),
     Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),
 }
 
-/// What each sampling unit of a side has of a histogram, and the digests of its records.
+/// The bins of a histogram for each sampling unit of a side, and the digests of the unit's records.
 type Units<'a> = BTreeMap<u64, (Vec<Bin>, Vec<&'a str>)>;
 
-/// Accesses by seed, or by block with those of repetitions together: a block's boot is what is drawn.
+/// Accesses by seed, or by block with all repetitions pooled, because the bootstrap draws boots.
 fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
     let mut units = Units::new();
     for trial in trials {
@@ -150,7 +151,7 @@ fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Opti
     (!pairs.is_empty()).then_some(TailSamples::Paired(pairs))
 }
 
-/// A histogram's buckets, each at its middle, held within minimum and maximum.
+/// The buckets of a histogram, each represented by its middle, limited to the range from minimum to maximum.
 fn bins(histogram: &Histogram) -> Vec<Bin> {
     histogram
         .buckets
@@ -166,7 +167,7 @@ fn bins(histogram: &Histogram) -> Vec<Bin> {
         .collect()
 }
 
-/// All quantiles of one histogram as a family of their own.
+/// All quantiles of one histogram, as a separate family.
 fn family(name: &str, data: &TailSamples) -> Family {
     let metrics = QUANTILES
         .iter()

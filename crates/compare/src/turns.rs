@@ -1,4 +1,5 @@
-//! Did imported variants take turns? What was recorded one after the other carries whatever drifted in between.
+//! Tests whether imported variants alternated. If they were recorded one after the other, drift over time looks like a
+//! difference between them.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +9,22 @@ use pagetide_store::Pairing;
 use crate::comparison::Caution;
 use crate::input::{Input, TrialRow};
 
-/// Fewest pairs of which one order is no chance: with six, it would come in one case of thirty-two.
+/// With this number of pairs or more, one order in all of them is no coincidence: with six pairs the probability is 1
+/// in 32.
 const FEWEST_ORDERED: usize = 6;
 
-/// What the starts of the trials of two columns say.
+/// Order in time of the trials of two columns.
 enum Order {
-    /// Not all of them are known.
+    /// Some start times are unknown.
     Unknown,
-    /// One column came after the other.
+    /// One column was recorded after the other.
     Sessions,
-    /// They took turns; true where the baseline was always first, false where always last, `None` where neither.
+    /// The columns alternated: `true` if the baseline was always first, `false` if it was always last, `None`
+    /// otherwise.
     Turns(Option<bool>),
 }
 
-/// Whether trials of a column and of the baseline make pairs.
+/// True if the trials of a column can be paired with those of the baseline.
 pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
     imported.paired_by.is_some()
         && match order(imported, input, column) {
@@ -31,7 +34,7 @@ pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
         }
 }
 
-/// What should be known of the order in which a column and the baseline were recorded.
+/// The warning about the order in which a column and the baseline were recorded; `None` if the order is good.
 pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Option<Caution> {
     let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
     match order(imported, input, column) {
@@ -44,7 +47,7 @@ pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Optio
             first: b,
             second: a,
         }),
-        // Times are believed more than words.
+        // Start times take precedence over the user's options.
         Order::Unknown if imported.interleaved => None,
         Order::Unknown => Some(Caution::UnknownOrder { a, b }),
         Order::Sessions => Some(Caution::Sessions { a, b }),
@@ -94,9 +97,9 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     }
 }
 
-/// For each pair, whether the baseline was first; `None` where another trial ran between those of a pair.
+/// For each pair, true if the baseline was first; `None` if another trial ran between the two trials of a pair.
 fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
-    // First and last start of each unit and side.
+    // First and last start time of each unit and side.
     let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
     for (side, trials) in sides.iter().enumerate() {
         for trial in trials {
@@ -118,7 +121,7 @@ fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     (disjoint && !spans.is_empty()).then(|| spans.into_iter().map(|(_, first)| first).collect())
 }
 
-/// How often the trials of two sides change, in the order of time, over all cells (Wald and Wolfowitz 1940).
+/// Number of changes from one side to the other in the order of time, over all cells (Wald and Wolfowitz 1940).
 #[derive(Default)]
 struct Changes {
     seen: f64,
@@ -141,7 +144,7 @@ impl Changes {
         self.variance += (mean * (mean - 1.0) / (n + m - 1.0).max(1.0)).max(0.0);
     }
 
-    /// Whether they change about as often as in random order: at most one standard deviation fewer times than expected.
+    /// True if there are about as many changes as in random order: at most one standard deviation fewer than expected.
     fn are_by_chance(&self) -> bool {
         self.seen >= self.mean - self.variance.sqrt()
     }

@@ -28,12 +28,12 @@ pub fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b))
 }
 
-/// A part of a release, in the order in which equal beginnings go on.
+/// A part of a release. The order of variants is the sort order after equal prefixes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// `-rc`: before the release itself.
     Candidate,
-    /// Nothing more.
+    /// End of the release.
     End,
     /// Anything else.
     Text(String),

@@ -1,4 +1,4 @@
-//! What stands beside the verdicts: what else differs, settings that cannot act, trials that died.
+//! Notes on the verdicts: other differences, settings that cannot act, trials that ran out of memory.
 
 use pagetide_compare::beside::Comparability;
 use pagetide_compare::{
@@ -11,8 +11,8 @@ use pagetide_verdict::Verdict;
 
 const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
-/// Stores a campaign of two variants, eight seeds each, of which the second takes four fifths of the time. `change` is
-/// told the variant and the seed.
+/// Stores a campaign of two variants with eight seeds each; the second takes four fifths of the time of the first.
+/// `change` is called with the variant and the seed of each record.
 fn campaign(store: &mut Store, accept: &[&str], change: &dyn Fn(usize, u64, &mut Record)) {
     let mut note = CampaignNote {
         name: "test".into(),
@@ -78,7 +78,7 @@ fn huge_pages(variant: usize, _: u64, record: &mut Record) {
     }
 }
 
-/// The counters of huge pages, of which the workload got so many.
+/// Counters of huge pages for a workload that got this number of them.
 fn counted(record: &mut Record, got: u64) {
     let mut counters = Counters::default();
     counters.values.insert("thp_fault_alloc".into(), [0, got]);
@@ -162,7 +162,7 @@ fn a_setting_that_cannot_act_is_named_in_the_verdict() {
     assert_eq!(inert[0].why, "the workload uses no files");
 }
 
-/// Lets one side die of a lack of memory at so many seeds.
+/// Makes trials of one side run out of memory, for this number of seeds.
 fn dying(side: usize, seeds: u64) -> impl Fn(usize, u64, &mut Record) {
     move |variant, seed, record| {
         if variant == side && seed <= seeds {

@@ -1,4 +1,4 @@
-//! What differs between two sides beside what was asked for, and what that means for the verdict.
+//! Differences between two sides other than the intended one, and their consequence for the verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,22 +10,23 @@ use serde::Serialize;
 use super::{Intent, inert, is_exact};
 use crate::input::Input;
 
-/// Free memory at the start, or a size of swap, that differs by at most this share does not count as another amount: two
-/// kernels round their reserves differently, and pagetide fills memory up to a few pages.
+/// Free memory at the start, or swap sizes, that differ by at most this share count as equal: kernels round their
+/// reserves differently, and pagetide fills memory only to within a few pages.
 const ALIKE_SHARE: f64 = 0.01;
 
-/// One thing that differs and was not asked for.
+/// One unintended difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherDifference {
-    /// What, such as `thp/enabled`.
+    /// What differs, such as `thp/enabled`.
     pub what: String,
-    /// The word by which all of its kind are waved through, such as `huge-pages`; `None` where it needs none.
+    /// Kind of the difference, whose word accepts all differences of this kind, such as `huge-pages`; `None` if it
+    /// needs no acceptance.
     pub kind: Option<Kind>,
-    /// Its value on the baseline's side.
+    /// Value on the baseline's side.
     pub a: String,
-    /// Its value on the other side.
+    /// Value on the other side.
     pub b: String,
-    /// What it means for the verdict.
+    /// Consequence for the verdict.
     pub standing: Comparability,
 }
 
@@ -35,40 +36,40 @@ impl fmt::Display for OtherDifference {
     }
 }
 
-/// What a difference that was not asked for means.
+/// Consequence of an unintended difference for the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparability {
-    /// It can have changed the result: there is no verdict until it is equal, asked for or accepted.
+    /// It can have changed the result: there is no verdict unless it is removed, intended or accepted.
     Confounds,
     /// The user accepts it.
     Accepted,
-    /// It follows from what was asked for.
+    /// It is a consequence of the intended difference.
     Follows,
     /// It cannot act on this workload.
     Inert,
-    /// The kernel's own choice, or too small to matter: worth knowing.
+    /// A choice of the kernel itself, or too small to matter: only reported.
     Minor,
 }
 
-/// Kinds of things that can change a result whatever the kernel, and the words by which they are accepted.
+/// Kinds of differences that can change a result with any kernel. Each has a word with which a user accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The state of transparent huge pages.
     HugePages,
-    /// What is swapped to, how large it is and what compresses it, zswap included.
+    /// Device, size and compressor of swap, including zswap.
     Swap,
     /// Memory free at the start.
     Memory,
-    /// When writers are made to wait.
+    /// Limits from which on writers are throttled.
     DirtyLimits,
-    /// A setting or boot argument that was given to one side, where only kernels were to be compared.
+    /// A setting or boot argument that only one side has although only kernels are compared.
     Given,
 }
 
 impl Kind {
-    /// The words.
+    /// The words for all kinds.
     pub const WORDS: [(&str, Self); 5] = [
         ("huge-pages", Self::HugePages),
         ("swap", Self::Swap),
@@ -77,19 +78,19 @@ impl Kind {
         ("given", Self::Given),
     ];
 
-    /// Whether a word says what may differ: a kind, or the name of a setting.
+    /// True if a word can be accepted: it is a kind or the name of a setting.
     pub fn is_acceptable(word: &str) -> bool {
         let is_kind = Self::WORDS.iter().any(|(known, _)| *known == word);
         is_kind || word == "compressor" || word.contains(['.', '/'])
     }
 
-    /// What may be accepted, for messages.
+    /// Text for messages: the words that can be accepted.
     pub fn acceptable() -> String {
         let words = Self::WORDS.map(|(word, _)| word).join(", ");
         format!("one of {words}, or the name of a setting")
     }
 
-    /// Reads a word that says what may differ.
+    /// Parses a word that accepts a difference; the error lists what is possible.
     pub fn accept(word: &str) -> Result<String, String> {
         if Self::is_acceptable(word) {
             return Ok(word.to_owned());
@@ -97,7 +98,7 @@ impl Kind {
         Err(format!("give {}", Self::acceptable()))
     }
 
-    /// Its word.
+    /// The word for this kind.
     pub fn word(self) -> &'static str {
         let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
         found.map_or("", |(word, _)| word)
@@ -116,13 +117,13 @@ impl Kind {
     }
 }
 
-/// What a look at two records found.
+/// Result of comparing two records.
 pub(super) struct Contrast {
     pub also: Vec<OtherDifference>,
     pub unknown: Vec<&'static str>,
 }
 
-/// What differs between two records beside variant and seed, and what they do not tell.
+/// Differences between two records other than variant and seed, and what the records do not contain.
 pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = Look::new(pair, input);
     look.variants();
@@ -140,7 +141,7 @@ pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
 struct Look<'a> {
     pair: &'a [Record; 2],
     input: &'a Input,
-    /// Names of settings, and boot arguments, that were asked to differ.
+    /// Names of settings and boot arguments that are intended to differ.
     asked: BTreeSet<String>,
     same_kernel: bool,
     also: Vec<OtherDifference>,
@@ -200,10 +201,10 @@ impl<'a> Look<'a> {
         };
         let follows = match kind {
             Kind::HugePages => asked(&["thp/", "hugepage"]),
-            // With --anyway what cells hold fixed was let differ.
+            // `--anyway` permits differences in the parameters that define a cell.
             Kind::Swap => self.input.anyway || asked(&["zswap", "swap/"]),
             Kind::DirtyLimits => asked(&["vm.dirty"]),
-            // Of one kernel, whatever takes memory was asked for.
+            // With the same kernel, less memory can only be a consequence of the intended difference.
             Kind::Memory => self.input.anyway || (self.same_kernel && !self.asked.is_empty()),
             Kind::Given => false,
         };
@@ -211,7 +212,7 @@ impl<'a> Look<'a> {
         if follows {
             Comparability::Follows
         } else if kind == Kind::Memory && whole_machine {
-            // Every kernel has the same machine; what it needs of it belongs to the question.
+            // All kernels run on the same machine. The memory that a kernel itself needs is part of the comparison.
             Comparability::Minor
         } else if inert::kind_cannot_act(kind, self.pair) {
             Comparability::Inert
@@ -220,7 +221,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Where only kernels are compared, whatever else a variant has.
+    /// If only kernels are compared: all other differences between the variants.
     fn variants(&mut self) {
         if self.input.asked != Intent::Kernel {
             return;
@@ -240,7 +241,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Settings as they read.
+    /// Settings as read back from the kernel.
     fn settings(&mut self) {
         let settings = self.pair.each_ref().map(|record| &record.results.settings);
         let off = |settings: &BTreeMap<String, String>| {
@@ -261,7 +262,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Memory, clock and compressor.
+    /// Free memory, clock source and compressor.
     fn facts(&mut self) {
         let facts = self.pair.each_ref().map(|record| &record.results.facts);
         let value = |name: &str| facts.map(|facts| facts.get(name).cloned());
@@ -286,7 +287,7 @@ impl<'a> Look<'a> {
             {
                 let kind = kind.filter(|_| !alike(x, y));
                 let sizes = [x, y].map(|size| Bytes(size).to_string());
-                // What does not show in three digits tells nobody anything.
+                // Differences below three digits are too small to be useful.
                 if sizes[0] != sizes[1] {
                     self.add(what, kind, sizes);
                 }
@@ -302,7 +303,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Kind and size of swap, as the kernel lists it.
+    /// Kind and size of swap, from `/proc/swaps`.
     fn swaps(&mut self) {
         let texts = self
             .pair
@@ -321,7 +322,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Watermarks and sizes of zones, in pages.
+    /// Watermarks and sizes of zones in pages.
     fn zones(&mut self) {
         let texts = self
             .pair
@@ -342,7 +343,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// What the kernels were built with, of the options that bear on memory. It came with the kernels that were asked for.
+    /// Build options of the kernels that affect memory management. They belong to the kernels, which are intended to
+    /// differ.
     fn built(&mut self) {
         let configs = self.pair.each_ref().map(|record| &record.kernel_config);
         if configs.iter().any(|config| config.is_empty()) {
@@ -358,10 +360,10 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What stands before the name of an option of a kernel's configuration.
+/// Prefix of the names of kernel build options.
 pub const OPTION: &str = "CONFIG_";
 
-/// What records do not tell, so that it may differ unseen.
+/// Names of things that the records do not contain, so that a difference would not be detected.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
     let setting =
@@ -384,14 +386,14 @@ fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     if other && lacks(&|record| !record.kernel_config.is_empty()) {
         unknown.push("the kernels' configurations");
     }
-    // The arena makes every file system in the same way.
+    // The exact arena always creates file systems in the same way.
     if !pair.iter().all(is_exact) {
         unknown.push("the file system");
     }
     unknown
 }
 
-/// Device and size in KiB of all swap in `/proc/swaps`.
+/// Devices and total size in KiB of all swap in `/proc/swaps`.
 fn swap(text: &str) -> (String, u64) {
     let mut devices = BTreeSet::new();
     let mut size = 0;
@@ -410,7 +412,7 @@ fn swap(text: &str) -> (String, u64) {
     (devices.into_iter().collect::<Vec<_>>().join(" and "), size)
 }
 
-/// Some numbers of each zone that has memory, in the order of `/proc/zoneinfo`.
+/// Selected numbers of each zone that has memory, in the order of `/proc/zoneinfo`.
 fn zones(text: &str, names: &[&str]) -> String {
     let mut zones: Vec<(String, Vec<String>, bool)> = Vec::new();
     for line in text.lines() {
@@ -428,7 +430,7 @@ fn zones(text: &str, names: &[&str]) -> String {
         if name == "managed" {
             zone.2 = value != "0";
         }
-        // Counters of CPUs follow, among them another `high:`.
+        // Counters of CPUs come next; among them is another `high:`.
         if names.contains(&name) {
             zone.1.push(value.to_owned());
         }
@@ -441,7 +443,7 @@ fn zones(text: &str, names: &[&str]) -> String {
         .join(" ")
 }
 
-/// The word that is in force, of a setting that lists all of its words.
+/// The active word of a setting that lists all possible words.
 fn chosen(text: &str) -> String {
     let mut words = text.split_whitespace();
     let chosen = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
@@ -533,7 +535,7 @@ mod tests {
         let a = record("x", &[NEVER], &[]);
         let found = |input: &Input| standing(a.clone(), b.clone(), input, "thp/enabled");
         assert_eq!(found(&Input::default()), None);
-        // Where two releases were named, a setting that one of them had was not asked for.
+        // If two releases were named, a setting that only one of them had was not intended.
         let releases = Input {
             asked: Intent::Kernel,
             ..Input::default()
@@ -608,7 +610,7 @@ mod tests {
             ]
         );
         assert!(!found.unknown.contains(&unknown));
-        // A record of an earlier build does not tell: that is no difference, and it is said.
+        // Records of an earlier build lack this value. That is not a difference, but it is reported as unknown.
         let found = also(&[old, built("y", &[])], &Input::default());
         assert!(
             found.also.is_empty() && found.unknown.contains(&unknown),
@@ -624,7 +626,7 @@ mod tests {
         let input = Input::default();
         let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
         assert_eq!(found, Some(Comparability::Confounds));
-        // A page more or less would read "16.3 MiB against 16.3 MiB".
+        // With one page more or less, the message would be "16.3 MiB against 16.3 MiB".
         let found = standing(of("x", "17133568"), of("y", "17137664"), &input, what);
         assert_eq!(found, None);
         let total = |kernel, free| {
@@ -634,7 +636,7 @@ mod tests {
         };
         let found = standing(total("x", "17133568"), total("y", "17633568"), &input, what);
         assert_eq!(found, Some(Comparability::Minor));
-        // A pool of huge pages takes memory because that was asked for.
+        // The pool of huge pages was intended, so the memory it takes is a consequence.
         let mut b = of("x", "12633568");
         b.subject
             .variant

@@ -1,4 +1,4 @@
-//! Trials that ran out of memory: a result of its own, counted and tested.
+//! Trials that ran out of memory are a result: they are counted and tested.
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
 use pagetide_record::{Invalid, Record};
@@ -11,29 +11,30 @@ use super::ColumnNotes;
 use crate::comparison::Side;
 use crate::error::CompareError;
 
-/// How many trials of two sides ran out of memory.
+/// Number of trials on two sides that ran out of memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deaths {
-    /// Trials of the baseline and of the other side that died.
+    /// Number of trials that ran out of memory: of the baseline and of the other side.
     pub died: [u64; 2],
-    /// All trials of both sides.
+    /// Number of all trials: of the baseline and of the other side.
     pub trials: [u64; 2],
-    /// Two-sided p-value of Fisher's exact test. Seeds that both sides share make it conservative.
+    /// Two-sided p-value of Fisher's exact test. Seeds common to both sides make it conservative.
     pub p: f64,
-    /// The same, adjusted by Holm for all cells and columns in which a trial died.
+    /// The p-value after Holm's adjustment for all cells and columns in which a trial ran out of memory.
     pub p_adjusted: f64,
-    /// Which side dies more often; never decided by the metrics.
+    /// Whether one side runs out of memory more often. Metrics have no influence on it.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What memory was made of when the first trial of a side died, as far as its kernel's log says.
+    /// Content of memory when the first trial of each side ran out, from its kernel log; `None` if the log has no
+    /// report.
     pub made_of: [Option<String>; 2],
 }
 
-/// Whether a record is of a trial that ran out of memory.
+/// True if the record's trial ran out of memory.
 fn died(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
         Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,
-        // The kernel panics where it finds nothing to kill.
+        // The kernel panics if it finds no process to kill.
         Invalid::Panic { reason } => {
             reason.to_lowercase().contains("out of memory")
                 || reason.contains("deadlocked on memory")
@@ -42,7 +43,7 @@ fn died(record: &Record) -> bool {
     })
 }
 
-/// The deaths on two sides; `None` where nobody died.
+/// Counts the trials of two sides that ran out of memory; `None` if there are none.
 pub(super) fn of_sides(
     sides: [&Side; 2],
     load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
@@ -50,7 +51,7 @@ pub(super) fn of_sides(
     let mut dead = [0; 2];
     let mut made_of = [None, None];
     for (place, side) in sides.iter().enumerate() {
-        // Its reason says so in these words; the record says what it was.
+        // The reason contains this word; only the record tells which kind of failure it was.
         for trial in side
             .invalid
             .iter()
@@ -68,7 +69,7 @@ pub(super) fn of_sides(
     if dead == [0, 0] {
         return Ok(None);
     }
-    // Trials that are invalid for other reasons tell nothing of this.
+    // Trials that are invalid for other reasons are not counted.
     let trials = [0, 1].map(|place| dead[place] + sides[place].trials.len() as u64);
     let count = |place: usize| Count {
         successes: dead[place],
@@ -89,7 +90,7 @@ pub(super) fn of_sides(
     }))
 }
 
-/// Decides all of them under one error rate.
+/// Judges all counts together, with one error rate.
 pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     let mut deaths: Vec<&mut Deaths> = all.iter_mut().filter_map(|b| b.deaths.as_mut()).collect();
     deaths.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -109,9 +110,9 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     }
 }
 
-/// What memory was made of, from the report that the kernel writes before it kills (`mm/show_mem.c`), and what zram held
-/// at most. What was locked and in slabs before the trial began is left out: it is the arena's ballast and the kernel's own, no part
-/// of the memory that the trial was promised.
+/// Content of memory from the report that the kernel prints before it kills (`mm/show_mem.c`), and the peak size of
+/// zram. Memory that was locked or in slabs before the trial began is not included: it is the arena's ballast or the
+/// kernel's own, and not part of the memory promised to the trial.
 fn composition(record: &Record) -> Option<String> {
     let log = &record.results.kernel_log;
     let report = &log[log.find("Mem-Info:")?..];
@@ -124,7 +125,7 @@ fn composition(record: &Record) -> Option<String> {
     };
     let meminfo = record.results.counters.get("meminfo");
     let before = |name: &str| Some(meminfo?.values.get(name)?[0]);
-    // More than before where that is known; all of it where not.
+    // Only the growth if the size before is known, otherwise the whole size.
     let grown = |names: &[&str], name: &str| {
         let all = pages(names)?;
         Some(Bytes(all.0.saturating_sub(before(name).unwrap_or(0))))
@@ -160,7 +161,7 @@ fn composition(record: &Record) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The number behind a name, a sign and spaces, in a report of the kernel.
+/// The number after a name, a separator and spaces in a report of the kernel.
 fn number(report: &str, name: &str, sign: char) -> Option<u64> {
     let mut from = 0;
     while let Some(found) = report[from..].find(name) {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn several_cells_share_one_error_rate() {
-        // 0.029 each: neither passes where there are two.
+        // p is 0.029 for each; with two tests neither is significant.
         let both = vec![deaths([4, 0], [4, 4]), deaths([0, 4], [4, 4])];
         assert_eq!(verdicts(both), ["inconclusive", "inconclusive"]);
     }
@@ -243,14 +244,14 @@ mod tests {
             sizes[0], sizes[1], sizes[2]
         );
         assert!(text.starts_with(&expected), "{text}");
-        // A ballast was locked before the trial: 40 pages more are the trial's.
+        // Memory was locked as ballast before the trial; the 40 additional pages belong to the trial.
         let meminfo = record.results.counters.entry("meminfo".to_owned());
         let values = &mut meminfo.or_default().values;
         values.insert("Unevictable".to_owned(), [20_000 * PAGE_SIZE, 0]);
         let text = composition(&record).unwrap();
         let own = format!("{} anonymous, {} locked, ", sizes[0], Pages(40).bytes());
         assert!(text.starts_with(&own), "{text}");
-        // Less than before is nothing, not a huge number.
+        // If there is less than before, the result is zero; it must not wrap to a huge number.
         let meminfo = record.results.counters.get_mut("meminfo").unwrap();
         let unevictable = meminfo.values.get_mut("Unevictable").unwrap();
         *unevictable = [30_000 * PAGE_SIZE, 0];

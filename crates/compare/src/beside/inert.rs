@@ -1,4 +1,4 @@
-//! Settings that cannot act on a workload, from what the workload does and from what the kernel counted.
+//! Settings that cannot act on a workload, according to what the workload does and to the kernel's counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,39 +7,39 @@ use serde::Serialize;
 
 use super::also::Kind;
 
-/// A setting that was asked for and cannot act.
+/// A setting that a variant sets although it cannot act.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct InertSetting {
     /// Its name.
     pub setting: String,
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub why: String,
 }
 
-/// What a workload does, as far as settings act on it.
+/// Properties of a workload that determine which settings can act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, and all combinations are possible"
 )]
 pub struct Workload {
-    /// Whether it takes huge pages where the kernel gives them: by its nature, or by its parameter page-size. Others advise
-    /// against them for all their memory.
+    /// True if the workload uses huge pages when the kernel provides them, by default or by its parameter page-size.
+    /// Other workloads call madvise against huge pages for all their memory.
     pub huge_pages: bool,
-    /// Whether it advises neither for huge pages nor against them, all of its memory alike.
+    /// True if the workload never calls madvise about huge pages for any of its memory.
     pub no_advice: bool,
-    /// Whether it advises for huge pages for all of its memory.
+    /// True if the workload calls madvise for huge pages for all of its memory.
     pub advice_for: bool,
-    /// Whether it reads or maps files, so that inodes and dentries come into being.
+    /// True if the workload reads or maps files, so that inodes and dentries are created.
     pub files: bool,
-    /// Whether it writes to files.
+    /// True if the workload writes to files.
     pub writes: bool,
-    /// Whether anything is swapped to.
+    /// True if swap is used.
     pub swap: bool,
 }
 
 impl Workload {
-    /// What a scenario does with these parameters. Of one that is not known anything is assumed.
+    /// Properties of a scenario with these parameters. An unknown scenario is assumed to have all of them.
     pub fn of(scenario: &str, params: &BTreeMap<String, String>, swap: SwapSpec) -> Self {
         let is = |name: &str, value: &str| params.get(name).is_some_and(|found| found == value);
         let [huge_pages, files, writes] = match scenario {
@@ -64,8 +64,8 @@ impl Workload {
     }
 }
 
-/// Why a setting cannot act on a workload; `None` where it can. `value` is what the variants set the other settings to,
-/// by name, where all of them agree.
+/// Why a setting cannot act on a workload; `None` if it can. `value` returns the value of another setting if it is the
+/// same for all variants.
 pub fn cannot_act(
     setting: &str,
     workload: Workload,
@@ -118,7 +118,8 @@ pub fn cannot_act(
     Some(why)
 }
 
-/// Why two values of a setting do the same for a workload; `None` where they may not, or where one is not known.
+/// Why two values of a setting have the same effect on a workload; `None` if they may differ, or if one value is
+/// unknown.
 pub fn cannot_differ(
     setting: &str,
     workload: Workload,
@@ -138,7 +139,7 @@ pub fn cannot_differ(
     }
 }
 
-/// Counters that a setting moves; where all of them stayed zero it did nothing.
+/// Counters that a setting changes. If all of them stayed zero, the setting had no effect.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
         _ if setting.starts_with("thp/") => &HUGE,
@@ -167,10 +168,10 @@ const HUGE: [&str; 5] = [
     "thp_fault_fallback",
 ];
 
-/// What counts as zero: a page or two are dirtied by pagetide's own guest program.
+/// Counts up to this are treated as zero: pagetide's guest program itself dirties one or two pages.
 const FEW: u64 = 2;
 
-/// Whether some of these counters are known on both sides, and all of those stayed zero.
+/// True if at least one of these counters is known on both sides, and all known ones stayed zero.
 fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     pair.iter().all(|record| {
         let Some(vmstat) = record.results.counters.get("vmstat") else {
@@ -181,7 +182,7 @@ fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     })
 }
 
-/// Whether what differs between two sides cannot have acted: the workload does not use it, and the counters say the same.
+/// True if a difference of this kind cannot have acted: the workload does not use it, and the counters confirm that.
 pub(super) fn kind_cannot_act(kind: Kind, pair: &[Record; 2]) -> bool {
     let does = pair.each_ref().map(|record| workload(&record.subject));
     let none = |of: &dyn Fn(&Workload) -> bool| !does.iter().any(of);
@@ -197,8 +198,8 @@ fn workload(subject: &Subject) -> Workload {
     Workload::of(&subject.scenario, &subject.params, subject.swap)
 }
 
-/// Settings that differ between the variants of two records and cannot have acted. `equal` says how many trials of both sides
-/// are equal in every metric, where all are: then none of them acted, whatever else is known.
+/// Settings that differ between the variants of two records and cannot have acted. `equal` is the number of trials if
+/// all trials of both sides are equal in every metric; then no setting had an effect.
 pub(super) fn of_records(pair: &[Record; 2], equal: Option<usize>) -> Vec<InertSetting> {
     let settings = pair
         .each_ref()

@@ -1,4 +1,4 @@
-//! What is known of one side of a comparison, as plain numbers.
+//! Measurements of one side of a comparison, as plain numbers.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -6,29 +6,29 @@ use std::ops::Deref;
 use pagetide_probe::meaning::{Part, RowId};
 use serde::Serialize;
 
-/// The level that tells the share of neighbouring pages which are neighbours on the swap device.
+/// Name of the level for contiguity: the share of neighbouring pages that are also neighbours on the swap device.
 pub(super) const CONTIGUITY: &str = "contiguity";
 
-/// Amounts by name.
+/// Numbers by name.
 pub type Amounts = BTreeMap<String, f64>;
 
-/// What is known of one side.
+/// Measurements of one side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
-    /// Timed trials that the means are of.
+    /// Number of timed trials of which the means are taken.
     pub trials: usize,
     /// Mean time of a trial from the scenario's start to its end, in nanoseconds.
     pub elapsed: f64,
-    /// Mean growth of the vmstat counters over a timed trial.
+    /// Mean growth of each vmstat counter over a timed trial.
     pub growth: Amounts,
-    /// Means of what does not grow: metrics in their own unit, `free-at-start` in bytes.
+    /// Mean of each metric that is not cumulative, in its unit; `free-at-start` in bytes.
     pub levels: Amounts,
-    /// Settings as read back, and the swap device as `swap`.
+    /// Settings as read back from the kernel; the swap device is under `swap`.
     pub settings: BTreeMap<String, String>,
-    /// Its timed trials one by one, each in the place of that which it is set against on the other side; empty where they
-    /// have no such order.
+    /// The timed trials individually, each at the index of the trial of the other side it is compared with; empty if
+    /// there are no such pairs.
     pub singles: Vec<Account>,
-    /// Its observed passes, each in the place of that which it is set against on the other side.
+    /// The observed passes, each at the index of the pass of the other side it is compared with.
     pub passes: Vec<ObservedPass>,
 }
 
@@ -39,54 +39,55 @@ pub struct ObservedPass {
     pub record: String,
     /// Its seed.
     pub seed: u64,
-    /// What it tells.
+    /// Its measurements.
     pub observed: PassAccount,
 }
 
-/// What an observed pass tells, or the mean of several.
+/// Measurements of an observed pass, or means over several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PassAccount {
-    /// Whether that is one task's time within the attempts which the scenario times.
+    /// True if the times are those of one task within the attempts that the scenario times.
     pub attempts: bool,
-    /// Where their time went, in nanoseconds.
+    /// Time by part, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
-    /// How often tasks slept within reclaim, within compaction, and uninterruptibly elsewhere.
+    /// Number of sleeps by part: within reclaim, within compaction, and uninterruptible elsewhere.
     pub waits: BTreeMap<Part, f64>,
-    /// The longest of those sleeps, in nanoseconds.
+    /// Longest of these sleeps by part, in nanoseconds.
     pub longest: BTreeMap<Part, f64>,
-    /// Where they slept, by the stacks at their switches: each place once.
+    /// Sleeps by place in the kernel, from the stacks at the context switches; each place occurs once.
     pub sites: Vec<SiteTime>,
-    /// Waiting for a CPU, by what had it, in nanoseconds. The observer's own time, and waiting for other tasks of the workload
-    /// (which counts as theirs), is neither here nor in `times`.
+    /// Time waiting for a CPU by the task that had it, in nanoseconds. Two things are neither here nor in `times`: time
+    /// of the tracing process, and waiting for other tasks of the workload, which is counted as their time.
     pub queue: BTreeMap<CpuHolder, f64>,
-    /// What of that other tasks had, by their names, in nanoseconds.
+    /// Part of [`CpuHolder::Other`] by task name, in nanoseconds.
     pub others: Amounts,
-    /// Growth of the vmstat counters over this very pass.
+    /// Growth of the vmstat counters over this pass.
     pub growth: Amounts,
-    /// Means of what does not grow, as [`Account::levels`], in this very pass.
+    /// Metrics of this pass that are not cumulative, as [`Account::levels`].
     pub levels: Amounts,
     /// Rows of the reclaim table that have a number.
     pub rows: BTreeMap<RowId, f64>,
-    /// Mean time of a read request from issue to completion, in nanoseconds, over all devices; `None` without any.
+    /// Mean time of a read request from issue to completion over all devices, in nanoseconds; `None` if there was no
+    /// request.
     pub read: Option<f64>,
-    /// The same of a write request.
+    /// The same for write requests.
     pub write: Option<f64>,
 }
 
-/// Sleeps in one place of the kernel.
+/// Sleeps at one place in the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteTime {
-    /// The part of the time they are in.
+    /// The part of the time that contains these sleeps.
     pub part: Part,
-    /// The function that slept, and where it was called from.
+    /// The function that slept, and its caller.
     pub site: String,
-    /// How many.
+    /// Number of sleeps.
     pub count: f64,
-    /// All together, in nanoseconds.
+    /// Total time of the sleeps, in nanoseconds.
     pub time: f64,
 }
 
-/// What had the CPU for which a task of the workload waited, other than another such task.
+/// What had the CPU while a task of the workload waited for it. Other tasks of the workload are not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuHolder {
@@ -98,12 +99,12 @@ pub enum CpuHolder {
     Other,
 }
 
-/// A side as one of its observed passes shows it, or their mean.
+/// A side with one of its observed passes, or with the mean of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideView<'a> {
     /// The side.
     pub account: &'a Account,
-    /// What was observed.
+    /// The observed pass or the mean; `None` if there is none.
     pub observed: Option<&'a PassAccount>,
 }
 
@@ -116,7 +117,7 @@ impl Deref for SideView<'_> {
 }
 
 impl Account {
-    /// With what was observed beside it.
+    /// Combines the side with an observed pass.
     pub(super) const fn seen<'a>(&'a self, observed: Option<&'a PassAccount>) -> SideView<'a> {
         SideView {
             account: self,
@@ -126,8 +127,8 @@ impl Account {
 }
 
 impl PassAccount {
-    /// The mean of several passes; `None` of none. A row that not every pass tells is left out; a request's time is the
-    /// mean over the passes that had one.
+    /// The mean of several passes; `None` if there are none. Rows of the reclaim table that some pass lacks are
+    /// omitted. The time of a request is the mean over the passes that had requests.
     pub(super) fn mean<'a>(passes: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = passes.clone().next()?;
         Some(Self {
@@ -162,26 +163,26 @@ impl PassAccount {
         self.times.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// How often tasks slept in a part.
+    /// Number of sleeps in a part.
     pub fn slept(&self, part: Part) -> f64 {
         self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Sleeps of a part in this place.
+    /// Number and total time of a part's sleeps at this place; time in nanoseconds.
     pub fn slept_in(&self, part: Part, site: &str) -> [f64; 2] {
         let mut here = self.sites.iter();
         here.find(|here| here.part == part && here.site == site)
             .map_or([0.0; 2], |here| [here.count, here.time])
     }
 
-    /// Whether stacks tell the place of (nearly) all sleeps of a part.
+    /// True if stacks show the place of (nearly) all sleeps of a part.
     pub fn knows_sites(&self, part: Part) -> bool {
         let of_part = self.sites.iter().filter(|site| site.part == part);
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
     }
 
-    /// Time of all tasks, voluntary sleep left out: that is pauses of the scenario, and one process waiting for another
-    /// whose time counts itself.
+    /// Time of all tasks except voluntary sleep, in nanoseconds. Voluntary sleeps are pauses of the scenario, or one
+    /// process waiting for another whose time is counted anyway.
     pub fn active(&self) -> f64 {
         self.times
             .iter()
@@ -191,10 +192,10 @@ impl PassAccount {
     }
 }
 
-/// With stacks of less than this share of the time slept, the rest could be the cause.
+/// If stacks cover less than this share of the time slept, the cause may be in the rest.
 const KNOWN: f64 = 0.9;
 
-/// Sleeps by place, each place once, longest first; times and numbers are multiplied by `share`.
+/// Merges sleeps by place, longest first; times and counts are multiplied by `share`.
 pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) -> Vec<SiteTime> {
     let mut by_site: BTreeMap<(Part, &str), [f64; 2]> = BTreeMap::new();
     for one in all {
@@ -215,7 +216,7 @@ pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) 
     sites
 }
 
-/// Means of amounts; what is not among some of them counts as nothing there.
+/// Means by name; a missing number counts as zero.
 pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     all: impl Iterator<Item = &'a BTreeMap<K, f64>> + Clone,
 ) -> BTreeMap<K, f64> {
@@ -227,13 +228,13 @@ pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     means
 }
 
-/// The mean of what is known; `None` where nothing is.
+/// Mean of the known values; `None` if none is known.
 fn mean_known(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = all.flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// Counters of direct reclaims; the kernel counts each zone apart.
+/// Counters of direct reclaims, one for each kind of zone.
 pub(super) const STALLS: [&str; 5] = [
     "allocstall_dma",
     "allocstall_dma32",
@@ -241,61 +242,61 @@ pub(super) const STALLS: [&str; 5] = [
     "allocstall_movable",
     "allocstall_device",
 ];
-/// Pages reclaimed by tasks that wanted memory.
+/// Pages reclaimed by tasks that allocate memory, or by khugepaged.
 pub(super) const STOLEN_DIRECT: [&str; 2] = ["pgsteal_direct", "pgsteal_khugepaged"];
-/// Pages scanned by tasks that wanted memory.
+/// Pages scanned by tasks that allocate memory, or by khugepaged.
 pub(super) const SCANNED_DIRECT: [&str; 2] = ["pgscan_direct", "pgscan_khugepaged"];
-/// Pages reclaimed by anybody.
+/// Pages reclaimed by any task.
 pub(super) const STOLEN: [&str; 2] = ["pgsteal_anon", "pgsteal_file"];
-/// Pages scanned by anybody.
+/// Pages scanned by any task.
 pub(super) const SCANNED: [&str; 2] = ["pgscan_anon", "pgscan_file"];
 
-/// KiB in a page, which is the unit of `pgpgin`.
+/// KiB in a page; the unit of `pgpgin` is KiB.
 const KIB_IN_PAGE: f64 = 4.0;
 
-/// Quantities that counters tell together.
+/// Quantities derived from counters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterGrowth<'a>(pub &'a Amounts);
 
 impl CounterGrowth<'_> {
-    /// Growth of one counter; 0 where the kernel has none.
+    /// Growth of one counter; 0 if the kernel does not have it.
     pub fn get(self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Growth of several.
+    /// Sum of the growth of several counters.
     pub fn sum(self, names: &[&str]) -> f64 {
         names.iter().map(|name| self.get(name)).sum()
     }
 
-    /// Pages read ahead from swap that nobody used.
+    /// Pages read ahead from swap that were never used.
     fn in_vain(self) -> f64 {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Pages read from devices that are there on request: what was read ahead from swap in vain is left out.
+    /// Pages read from devices that were needed: unused read-ahead from swap is subtracted.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Of the pages that are back, those that came from swap.
+    /// Those of these pages that came from swap.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
 
-    /// Whether faults brought most of the pages that came back, so that their number tells that of the waits. It does not
-    /// where files are read by system call.
+    /// True if most refaulted pages came in through page faults, so the fault count stands for the number of waits. It
+    /// is false if files are mostly read by system calls.
     pub fn waits_known(self) -> bool {
         self.faults_back() >= 0.5 * self.back()
     }
 
-    /// Faults whose page came from a device, at once or ahead.
+    /// Number of faults whose page came from a device, either at the fault or by read-ahead.
     pub fn faults_back(self) -> f64 {
         self.get("pgmajfault") + self.get("swap_ra_hit")
     }
 
-    /// All other faults.
+    /// Number of all other faults.
     pub fn faults_other(self) -> f64 {
         (self.get("pgfault") - self.faults_back()).max(0.0)
     }

@@ -1,4 +1,4 @@
-//! What is sure of a comparison's timed trials: only that may be explained.
+//! Differences that the timed trials show surely: only these may be explained.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
@@ -7,25 +7,25 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, MetricRow};
 
-/// A metric of which the timed trials say surely that it differs.
+/// A metric that surely differs in the timed trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Name of the metric.
     pub metric: String,
-    /// What it counts.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// Whether it decides.
+    /// True if the metric is primary.
     pub primary: bool,
     /// The verdict: improved, regressed or changed.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Means of the timed trials: of the baseline and of the other side.
+    /// Means over the timed trials: of the baseline and of the other side.
     pub means: [f64; 2],
-    /// Their medians, which the table of verdicts shows.
+    /// Medians over the timed trials, as in the table of verdicts.
     pub medians: [f64; 2],
     /// B divided by A, or B minus A.
     pub effect: f64,
-    /// Which of the two.
+    /// Which of these two the effect is.
     pub kind: EffectKind,
 }
 
@@ -36,7 +36,7 @@ impl Claim {
     }
 }
 
-/// What surely differs between a column of a cell and the baseline, metrics that decide first.
+/// The sure differences between a column of a cell and the baseline, primary metrics first.
 pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     let of_row = |row: &MetricRow| {
         let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
@@ -58,13 +58,13 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     cell.metrics.iter().filter_map(of_row).collect()
 }
 
-/// A time is only explained by another if it is at least this share of it: a mean or a quantile is not.
+/// A time can be explained by another only if it is at least this share of it. That excludes means and quantiles.
 const PART_SHARE: f64 = 0.1;
-/// How names end of a time that is the longest of many, which nothing adds up to.
+/// Suffix of the names of times that are the longest of many. Such a time is not a part of a sum.
 const LONGEST: &str = "-max";
 
-/// The claim that `time` (of both sides, in nanoseconds) explains: of the times that differ the same way and are a good
-/// part of it, the one whose difference is the most like it.
+/// The claim that `time` (of both sides, in nanoseconds) explains. Among the times that change in the same direction
+/// and are a large part of it, it is the one with the most similar difference.
 pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     let distance = |claim: &Claim| {
         let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());

@@ -1,10 +1,11 @@
-//! From the parts of two observed passes to mechanisms: every part's difference is shared among what makes it up.
+//! From the parts of two observed passes to mechanisms: the difference of each part is divided among its factors.
 //!
-//! A part is a count times a cost, or a chain of such: time waiting for I/O is *pages that had to come back* × *waits a
-//! page* × *time a wait*, which are eviction choice, read-ahead and the device. Reclaim is *pages reclaimed* × *share the
-//! workload had to reclaim itself* × *pages scanned for each* × *time for each*. Pages that came back had to be made room
-//! for as well: that share of reclaim belongs to the choice that evicted them. What no counter speaks for stays
-//! unexplained, so that the shares always add up to the difference.
+//! A part is a count times a cost, or a chain of such products. Time waiting for I/O is *pages that were needed again*
+//! × *waits per page* × *time per wait*; the mechanisms of these factors are eviction choice, read-ahead and the
+//! device. Reclaim is *pages reclaimed* × *share reclaimed by the workload itself* × *pages scanned per reclaimed page*
+//! × *time per scanned page*. For every page that came back another one had to be reclaimed; this share of reclaim is
+//! attributed to the eviction choice. Time without evidence in a counter stays unexplained, so the shares always add up
+//! to the difference.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +18,25 @@ use super::account::{
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
-/// Free memory at the start that differs by more than this share is a cause of its own.
+/// Free memory at the start that differs by more than this share is a separate cause.
 const MEMORY_SHARE: f64 = 0.01;
-/// Times of a request that differ by less than this share are of the same device: what remains is its queue.
+/// Request times that differ by less than this share belong to the same device; the remaining difference is its queue.
 const ALIKE_SHARE: f64 = 0.25;
-/// Times of a request that differ by less than this share tell of no queue.
+/// Request times that differ by less than this share are no evidence of a queue.
 const QUEUE_SHARE: f64 = 0.02;
-/// With fewer sleeps for each fault that needed a page back, faults do not sleep as a rule.
+/// With fewer sleeps than this per fault that needed a page back, such faults usually do not sleep.
 const SLEEPS_PER_FAULT: f64 = 0.5;
-/// Name under which the kernel stands among the settings.
+/// Name of the kernel in the map of settings.
 pub(super) const KERNEL: &str = "kernel";
-/// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
+/// A timer tick of the kernels in use (`CONFIG_HZ=250`). User and kernel mode are distinguished by ticks.
 const TICK_NANOS: f64 = 4e6;
 
-/// Shares of the difference in time, B minus A, in nanoseconds.
+/// Attribution of the difference in time, B minus A, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
-    /// By mechanism.
+    /// Share of each mechanism.
     pub by: BTreeMap<Mechanism, f64>,
-    /// What remains.
+    /// Remaining difference without evidence.
     pub unexplained: f64,
 }
 
@@ -44,7 +45,7 @@ impl Effects {
         *self.by.entry(mechanism).or_default() += time;
     }
 
-    /// The mean of several.
+    /// The mean of several attributions.
     pub fn mean(all: &[Self]) -> Self {
         Self {
             by: mean_of(all.iter().map(|effects| &effects.by)),
@@ -53,21 +54,21 @@ impl Effects {
         }
     }
 
-    /// All shares together.
+    /// Sum of all shares.
     pub fn total(&self) -> f64 {
         self.by.values().sum::<f64>() + self.unexplained
     }
 }
 
-/// Two sides, each with what its observed pass tells.
+/// Two sides, each with its observed pass.
 struct Sides<'a> {
     accounts: [SideView<'a>; 2],
     observed: [&'a PassAccount; 2],
-    /// Times by part.
+    /// Times of each side by part.
     times: [Times; 2],
 }
 
-/// Shares the difference of two observed passes among mechanisms; `None` where a side has none.
+/// Attributes the difference of two observed passes to mechanisms; `None` if a side has no pass.
 pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     let observed = [a.observed?, b.observed?];
     let sides = Sides {
@@ -86,7 +87,7 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     Some(effects)
 }
 
-/// Shares of a difference in waiting that is known from times of the process alone: elapsed time less processor time.
+/// Attributes a difference in waiting without observed passes. Waiting is elapsed time minus processor time.
 pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
     let mut effects = Effects::default();
@@ -104,15 +105,15 @@ pub fn of_counters(a: &Account, b: &Account) -> Effects {
     effects
 }
 
-/// Elapsed time that was not processor time, where the scenario tells.
+/// Elapsed time minus processor time, in nanoseconds; `None` if the scenario does not measure processor time.
 fn waiting(account: &Account) -> Option<f64> {
     let user = account.levels.get("user")?;
     let system = account.levels.get("system")?;
     Some((account.elapsed - user - system).max(0.0))
 }
 
-/// Waiting for I/O: pages that came back × waits a page × time a wait. `requests` is the mean time of a read request, where
-/// it was traced.
+/// Attributes waiting for I/O: pages that came back × waits per page × time per wait. `requests` is the mean time of a
+/// read request on each side; `None` if it was not traced.
 fn chain_of_waits(
     accounts: [SideView<'_>; 2],
     growth: [&super::account::Amounts; 2],
@@ -126,7 +127,7 @@ fn chain_of_waits(
         return;
     }
     if counted.iter().any(|side| !side.waits_known()) {
-        // Reads by system call wait too, and no counter tells how often.
+        // System calls that read also wait, and no counter shows how often.
         waits_of_reads(accounts, counted, times, requests, effects);
         return;
     }
@@ -148,8 +149,8 @@ fn chain_of_waits(
     if same_read_ahead && moved {
         effects.add(Mechanism::SwapLayout, waits);
     } else if same_read_ahead && same_code && follows_memory(accounts, waits) {
-        // The kernel reads the further ahead the more of what it had read before was used between two waits: less memory,
-        // in which more accesses have to wait, makes each wait bring fewer pages.
+        // The kernel reads further ahead if more of the previous read-ahead was used between two waits. With less
+        // memory more accesses have to wait, so each wait reads fewer pages.
         effects.add(Mechanism::SharedMemory, waits);
     } else {
         effects.add(Mechanism::ReadAhead, waits);
@@ -158,8 +159,7 @@ fn chain_of_waits(
     effects.unexplained += rest;
 }
 
-/// Whether faults that needed a page back mostly did not sleep, as on zram: then the few sleeps there were are not known to be
-/// for pages.
+/// True if most faults that needed a page back did not sleep, as on zram. Then the few sleeps may have other causes.
 fn sleeps_are_others(side: &SideView<'_>) -> bool {
     side.observed.is_some_and(|observed| {
         let faults = CounterGrowth(&observed.growth).get("pgmajfault");
@@ -168,15 +168,15 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
     })
 }
 
-/// Whose doing it is that a wait took another time: the device's where the devices differ. One and the same device has the
-/// same latency, so that only its queue can grow, which the time of its requests shows; where nothing shows it, the cause is
-/// not known. `requests` is the mean time of a read request.
+/// The mechanism to blame for a different time per wait. If the devices differ, it is the device. The latency of the
+/// same device is the same, so only its queue can grow, which shows in the time of its requests. Otherwise the cause is
+/// unknown. `requests` is the mean time of a read request on each side.
 fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
         return Mechanism::DeviceLatency;
     }
-    // Devices that the tool itself simulates take the same time for every request.
+    // Devices simulated by pagetide take the same time for every request.
     let constant = a.is_some_and(|swap| swap.starts_with("zram") || swap.starts_with("ssd"));
     match requests {
         [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE_SHARE * a.max(b) => {
@@ -190,7 +190,7 @@ fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f
     }
 }
 
-/// Waits outside reclaim that nothing but their stacks can tell of.
+/// The mechanism for waits outside reclaim whose cause only their stacks can show.
 fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
     if knows_sites(accounts, Part::IoWait) {
         Mechanism::SeenWaits
@@ -199,15 +199,15 @@ fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
     }
 }
 
-/// Whether stacks tell on both sides where tasks slept in this part of their time.
+/// True if stacks show on both sides where tasks slept in this part.
 fn knows_sites(accounts: [SideView<'_>; 2], part: Part) -> bool {
     accounts
         .iter()
         .all(|side| side.observed.is_some_and(|seen| seen.knows_sites(part)))
 }
 
-/// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page
-/// of the one kind costs another wait than one of the other. How long the device itself took is known from the trace.
+/// Attributes waiting if most pages come from files by system calls, with large read-ahead, and few from swap, one by
+/// one. The waits of the two kinds have different costs. The time of the device itself is known from the trace.
 fn waits_of_reads(
     accounts: [SideView<'_>; 2],
     counted: [CounterGrowth<'_>; 2],
@@ -241,7 +241,7 @@ fn waits_of_reads(
     effects.unexplained += rest;
 }
 
-/// Whose doing it is that another number of pages came back.
+/// The mechanism to blame for a different number of pages that came back.
 pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     if memory_taken(accounts) == 0.0 {
         Mechanism::EvictionChoice
@@ -250,7 +250,7 @@ pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     }
 }
 
-/// By how much less memory the other side had free at the start than the baseline; 0 where it is about the same or not known.
+/// How much less memory the other side had free at the start, in bytes; 0 if the amounts are about equal or unknown.
 fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
         [Some(a), Some(b)] if (a - b).abs() > MEMORY_SHARE * a.max(b) => a - b,
@@ -258,7 +258,7 @@ fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     }
 }
 
-/// Whether time goes the way of the memory: more with less of it, less with more.
+/// True if time changes as expected from the amount of memory: more time with less memory, less time with more.
 fn follows_memory(accounts: [SideView<'_>; 2], time: f64) -> bool {
     memory_taken(accounts) * time > 0.0
 }
@@ -283,7 +283,8 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// Of an effect of another number of pages reclaimed, the share of those that came back from a device and needed room.
+    /// If the number of reclaimed pages differs: the share that made memory free for pages that came back from a
+    /// device.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));
@@ -294,7 +295,7 @@ impl Sides<'_> {
         }
     }
 
-    /// Adds the effect of another number of pages reclaimed.
+    /// Adds the effect of a different number of reclaimed pages.
     fn add_pages(&self, effects: &mut Effects, other: Mechanism, time: f64) {
         let back = time * self.of_pages_back();
         effects.add(demand(self.accounts), back);
@@ -318,7 +319,7 @@ impl Sides<'_> {
             effects.add(Mechanism::ScanEfficiency, scan);
             effects.unexplained += rest;
         } else {
-            // The two kinds of lists count as scanned different things.
+            // Numbers of scanned pages of the two kinds of LRU lists are not comparable.
             let without = |levels: [f64; 4]| [levels[0], levels[1], levels[3]];
             let ([pages, share, cost], rest) = chain(without(a), without(b));
             self.add_pages(effects, Mechanism::DirectReclaim, pages);
@@ -333,7 +334,7 @@ impl Sides<'_> {
             ]
         };
         let ([pages, cost], rest) = chain(levels(0), levels(1));
-        // As much as the kernel says that it throttled reclaim; of what else a task slept on, only stacks tell.
+        // This wait is throttling as far as the kernel reports it; only stacks show what else a task slept on.
         let unthrottled = if knows_sites(self.accounts, Part::ReclaimWait) {
             Mechanism::SeenReclaimWaits
         } else {
@@ -365,7 +366,7 @@ impl Sides<'_> {
         );
     }
 
-    /// Waiting for a CPU that kswapd had.
+    /// Waiting for a CPU while kswapd runs on it.
     fn queue(&self, effects: &mut Effects) {
         let levels = |side: usize| {
             let counted = self.counted(side);
@@ -377,12 +378,12 @@ impl Sides<'_> {
         effects.add(Mechanism::BackgroundReclaim, share + cost + rest);
     }
 
-    /// User mode, and the kernel outside reclaim and compaction.
+    /// Time in user mode, and in the kernel outside reclaim and compaction.
     fn processor(&self, effects: &mut Effects) {
         let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
         let user = user_b - user_a;
-        // Ticks sample what mode a task is in: below three deviations of such counts they tell nothing.
+        // Ticks sample the mode of a task; differences below three standard deviations of such counts are ignored.
         let variance = |observed: &PassAccount| {
             let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
@@ -405,12 +406,13 @@ impl Sides<'_> {
     fn faults(&self, time_a: f64, time_b: f64, effects: &mut Effects) {
         let [a, b] = [0, 1].map(|side| self.counted(side));
         let huge = [a, b].map(|counted| counted.get("thp_fault_alloc"));
-        // A fault that got a huge page clears 512 pages: whether it did is a matter of free blocks.
+        // A fault with a huge page clears 512 pages. Whether it gets one depends on free blocks.
         let levels = |counted: CounterGrowth<'_>, huge: f64, time: f64| {
             [huge, (counted.get("pgfault") - huge).max(0.0), time]
         };
         let differ = (huge[0] - huge[1]).abs() > MEMORY_SHARE * huge[0].max(huge[1]);
-        // Counters are of the whole trial: of its faults, attempts to get blocks only have the time of those that got one.
+        // Counters cover the whole trial, but the time of attempts to get blocks covers only those faults that got a
+        // block.
         if differ && self.observed.iter().all(|side| side.attempts) {
             let ([blocks, cost], rest) = chain([huge[0], time_a], [huge[1], time_b]);
             effects.add(Mechanism::Compaction, blocks);
@@ -448,11 +450,11 @@ impl Sides<'_> {
     }
 }
 
-/// Times of one side, with waiting for a CPU given to what had it.
+/// Times of one side. Waiting for a CPU is attributed to the task that had it.
 struct Times {
-    /// By part; waiting for kcompactd is not among the waits for a CPU.
+    /// Time by part, without waiting for a CPU that kcompactd had.
     parts: BTreeMap<Part, f64>,
-    /// Waiting for a CPU that kcompactd had.
+    /// Time waiting for a CPU that kcompactd had.
     kcompactd: f64,
 }
 
@@ -477,7 +479,8 @@ mod tests {
     use super::super::account::Amounts;
     use super::*;
 
-    /// Whose doing it is that each of 8,000 pages took more waits on the other side, with so much memory free at the starts.
+    /// The mechanisms found if each of 8,000 pages takes more waits on the other side, with this memory free at the
+    /// start.
     fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
         let side = |free: f64, waits: f64| Account {
             levels: [("free-at-start".to_owned(), free)].into(),
@@ -517,10 +520,10 @@ mod tests {
         let less = [20e6, 16e6];
         let alike = |_: &mut Account| {};
         assert_eq!(of_more_waits(less, alike), [Mechanism::SharedMemory]);
-        // As much memory, or more of it, makes no more waits.
+        // The same amount of memory, or more, does not cause more waits.
         assert_eq!(of_more_waits([20e6, 20e6], alike), [Mechanism::ReadAhead]);
         assert_eq!(of_more_waits([16e6, 20e6], alike), [Mechanism::ReadAhead]);
-        // With another kernel or other settings more than the memory may make them.
+        // With a different kernel or different settings, something other than memory may cause them.
         let others = [
             (KERNEL, "6.18"),
             ("vm.page-cluster", "2"),

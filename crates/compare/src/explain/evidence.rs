@@ -1,4 +1,4 @@
-//! What speaks for a mechanism: counters, settings and metrics that differ, before and after.
+//! Evidence for a mechanism: counters, settings and metrics that differ, with both values.
 
 use pagetide_probe::meaning::{Part, RowId};
 use pagetide_quantity::Unit;
@@ -11,18 +11,18 @@ use super::account::{
 use super::effects::KERNEL;
 use super::mechanism::Mechanism;
 
-/// Something that differs between the sides.
+/// A value that differs between the sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Its name: the kernel's own where it is a counter or a setting.
+    /// Name of the value: the kernel's name if it is a counter or a setting.
     pub name: String,
-    /// How it is to be read.
+    /// Unit of the value.
     pub unit: Unit,
-    /// On the baseline's side.
+    /// Value on the baseline's side.
     pub before: Reading,
-    /// On the other.
+    /// Value on the other side.
     pub after: Reading,
-    /// Where it was read.
+    /// Where the value was read.
     pub source: Source,
 }
 
@@ -32,7 +32,7 @@ pub struct Evidence {
 pub enum Reading {
     /// A number.
     Number(f64),
-    /// A text, such as a setting's value.
+    /// A text, such as the value of a setting.
     Text(String),
 }
 
@@ -40,21 +40,22 @@ pub enum Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// In the timed trials of all seeds, their mean.
+    /// Mean over the timed trials of all seeds.
     Timed,
-    /// In the observed passes, their mean.
+    /// Mean over the observed passes.
     Observed,
-    /// In what defines the trials.
+    /// The definition of the trials.
     Setting,
 }
 
-/// Smallest change of a number that counts as one.
+/// A number counts as changed if it changes by more than this share.
 const CHANGE_SHARE: f64 = 0.001;
-/// How pages move between the lists: activations, deactivations, and pages moved to the end of a list to be reclaimed next.
+/// Counters of moves between the LRU lists: activations, deactivations, and pages moved to the end of a list to be
+/// reclaimed next.
 pub const LIST_MOVES: [&str; 3] = ["pgactivate", "pgdeactivate", "pgrotated"];
-/// Most places of sleeps that are named.
+/// Largest number of sleep places that are listed.
 const MOST_SITES: usize = 3;
-/// Settings that bound how much may be written and not be on its device yet; of each two, the one that is not zero holds.
+/// Settings that limit dirty memory; of each pair, the one that is not zero applies.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
@@ -62,17 +63,17 @@ const DIRTY: [&str; 4] = [
     "vm.dirty_background_bytes",
 ];
 
-/// Collects what differs.
+/// Collects evidence for one mechanism.
 struct Collector<'a> {
     sides: [SideView<'a>; 2],
-    /// What it is to speak for: positive where the other side is slower; 0 where it may be either.
+    /// The effect that needs evidence: positive if the other side is slower, 0 if its sign is open.
     effect: f64,
-    /// Which way a number goes with that: 1 the same, -1 the other, 0 either.
+    /// Expected direction of a number relative to the effect: 1 the same, -1 the opposite, 0 any.
     sense: f64,
     found: Vec<Evidence>,
 }
 
-/// All that speaks for this effect of a mechanism, the most telling first. What moved against it is left out.
+/// All evidence for this effect of a mechanism, the strongest first. Values that moved against the effect are left out.
 pub fn evidence(
     mechanism: Mechanism,
     effect: f64,
@@ -182,7 +183,7 @@ fn number(name: &str, unit: Unit, [before, after]: [f64; 2], source: Source) -> 
     }
 }
 
-/// Which way a number went, 0 where it did not change.
+/// Sign of a change; 0 if the number did not change.
 fn way([before, after]: [f64; 2]) -> f64 {
     if (after - before).abs() > CHANGE_SHARE * before.abs().max(after.abs()) {
         (after - before).signum()
@@ -191,13 +192,13 @@ fn way([before, after]: [f64; 2]) -> f64 {
     }
 }
 
-/// Part of whole; `None` of nothing.
+/// Part divided by whole; `None` if the whole is zero.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
 impl<'a> Collector<'a> {
-    /// How many pages came back for each wait.
+    /// Number of pages that came back per wait.
     fn pages_a_wait(&mut self) {
         self.inverse(|all| {
             all.counted("pages each wait brought", Unit::Ratio, |c| {
@@ -206,7 +207,7 @@ impl<'a> Collector<'a> {
         });
     }
 
-    /// What speaks for compaction.
+    /// Evidence for compaction.
     fn compaction(&mut self) {
         self.counters(Unit::Count, &["compact_stall"]);
         self.counters(Unit::Count, &["compact_fail"]);
@@ -219,7 +220,7 @@ impl<'a> Collector<'a> {
             &["compact_free_scanned", "compact_daemon_free_scanned"],
         );
         self.counters(Unit::Pages, &["pgmigrate_success"]);
-        // More huge pages may cost or save time.
+        // More huge pages may either cost or save time.
         self.sense = 0.0;
         self.counters(Unit::Count, &["thp_fault_alloc"]);
         self.sense = 1.0;
@@ -229,7 +230,7 @@ impl<'a> Collector<'a> {
         self.settings(&["vm.compaction_proactiveness"]);
     }
 
-    /// Pages that were needed again.
+    /// Evidence for the number of pages that were needed again.
     fn pages_back(&mut self) {
         self.counters(Unit::Pages, &["workingset_refault_anon"]);
         self.counters(Unit::Pages, &["workingset_refault_file"]);
@@ -239,8 +240,8 @@ impl<'a> Collector<'a> {
         self.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
     }
 
-    /// How pages moved between the lists, where the kernels differ: by that one sees what a patch does. More moves may go with
-    /// more time or with less.
+    /// Counters of moves between the LRU lists, if the kernels differ: they show what a patch does. More moves may mean
+    /// more or less time.
     fn list_moves(&mut self) {
         let [a, b] = self.sides.map(|side| side.account.settings.get(KERNEL));
         if a == b {
@@ -253,7 +254,7 @@ impl<'a> Collector<'a> {
         self.sense = sense;
     }
 
-    /// The same where the sides had different amounts of memory.
+    /// Evidence for different amounts of memory, and for the pages that came back because of that.
     fn memory(&mut self) {
         self.inverse(|all| {
             all.level("free-at-start", "free memory at the start", Unit::Bytes);
@@ -264,7 +265,7 @@ impl<'a> Collector<'a> {
         self.counters(Unit::Count, &["pgmajfault"]);
     }
 
-    /// Collects numbers that fall where the time grows.
+    /// Collects numbers that fall if the time grows.
     fn inverse(&mut self, collect: impl FnOnce(&mut Self)) {
         self.sense = -self.sense;
         collect(self);
@@ -278,7 +279,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The growth of counters in the trials whose time is explained: the observed passes, where there are any.
+    /// Growth of counters in the trials whose time is explained: the observed passes if there are any.
     fn growth(&self) -> ([&'a Amounts; 2], Source) {
         match self.sides.map(|side| side.observed) {
             [Some(a), Some(b)] => ([&a.growth, &b.growth], Source::Observed),
@@ -286,7 +287,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Numbers made from counters.
+    /// Adds a number computed from counters.
     fn counted(
         &mut self,
         name: &str,
@@ -299,7 +300,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Counters, summed; those that the kernels of both sides have.
+    /// Adds the sum of the counters that the kernels of both sides have.
     fn counters(&mut self, unit: Unit, names: &[&str]) {
         let (growth, _) = self.growth();
         let known: Vec<&str> = names
@@ -307,7 +308,7 @@ impl<'a> Collector<'a> {
             .copied()
             .filter(|name| growth.iter().all(|growth| growth.contains_key(*name)))
             .collect();
-        // A sum is named after what is in it; counters that stayed at nothing are not.
+        // The name of a sum lists its counters, without those that stayed at zero.
         let shown: Vec<&str> = known
             .iter()
             .copied()
@@ -324,7 +325,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A mean that is no counter.
+    /// Adds a mean of a metric that is not cumulative.
     fn level(&mut self, key: &str, name: &str, unit: Unit) {
         let observed = self
             .sides
@@ -354,16 +355,16 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Time of a part in the observed passes.
+    /// Adds the time of a part in the observed passes.
     fn time(&mut self, part: Part, name: &str) {
         if let [Some(a), Some(b)] = self.sides.map(|side| Some(side.observed?.time(part))) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
     }
 
-    /// The sleeps of a part in the observed passes: how many, how long each and how long the longest, also where one of that
-    /// did not change, for nothing else is known of them. None of it is told where neither their time nor that of each moved
-    /// with the effect.
+    /// Adds the sleeps of a part in the observed passes: their number, mean time and longest time. All three are added
+    /// even if one did not change, because nothing else is known about them. Nothing is added if neither the total time
+    /// nor the mean time moved with the effect.
     fn sleeps(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;
@@ -387,7 +388,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Time and sleeps of a part, first where they were if that was seen.
+    /// Adds time and sleeps of a part, preceded by the places of the sleeps if `seen`.
     fn blocked(&mut self, part: Part, name: &str, seen: bool) {
         if seen {
             self.sites(part);
@@ -396,8 +397,8 @@ impl<'a> Collector<'a> {
         self.sleeps(part);
     }
 
-    /// Where tasks slept in a part, by their stacks: the places whose time changed the most with the effect, and of the first how
-    /// often and how long each time.
+    /// Adds the places where tasks slept in a part, from their stacks: those whose time changed most in the direction
+    /// of the effect. For the first one, adds the number of sleeps and their mean time.
     fn sites(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;
@@ -438,7 +439,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Waiting for a CPU in the observed passes.
+    /// Adds the time waiting for a CPU in the observed passes.
     fn queued(&mut self, ahead: CpuHolder, name: &str) {
         let values = self.sides.map(|side| {
             let queue = &side.observed?.queue;
@@ -449,7 +450,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Other tasks, with the name of the one that had a CPU the longest.
+    /// Text for other tasks, with the name of the one that had a CPU for the longest time.
     fn others(&self) -> String {
         let observed = self.sides.iter().filter_map(|side| side.observed);
         let longest = observed
@@ -460,14 +461,14 @@ impl<'a> Collector<'a> {
         format!("waiting for a CPU that other tasks{most} had")
     }
 
-    /// Time of a request to a device in the observed passes.
+    /// Adds the time of a request to a device in the observed passes.
     fn request(&mut self, name: &str, time: impl Fn(&PassAccount) -> Option<f64>) {
         if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed?)) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
     }
 
-    /// Time of a part for each of something counted.
+    /// Adds the time of a part divided by a count.
     fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(CounterGrowth<'_>) -> f64) {
         let values = self.sides.map(|side| {
             let observed = side.observed?;
@@ -478,7 +479,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// How long a wait took, where the number of waits is known.
+    /// Adds the time per wait, if the number of waits is known.
     fn wait(&mut self, name: &str) {
         let observed = self
             .sides
@@ -495,7 +496,8 @@ impl<'a> Collector<'a> {
         }
         let waits = |c: CounterGrowth<'_>| c.get("pgmajfault");
         if let [Some(a), Some(b)] = self.sides.map(|side| side.observed) {
-            // As often as tasks slept, which is not once a fault where one waits for a page that another reads.
+            // Divides by the number of sleeps. It may differ from the number of faults: a fault can wait for a page
+            // that another task reads.
             let each = |seen: &PassAccount| {
                 let faults = waits(CounterGrowth(&seen.growth));
                 let slept = seen.waits.get(&Part::IoWait).copied();
@@ -523,7 +525,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A row of the reclaim table.
+    /// Adds a row of the reclaim table.
     fn row(&mut self, row: RowId, name: &str, unit: Unit) {
         let values = self
             .sides

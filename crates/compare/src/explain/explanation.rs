@@ -1,5 +1,5 @@
-//! An explanation: mechanisms, the one that accounts for most of the difference first and those that work against it last, each
-//! with its evidence.
+//! An explanation: mechanisms with their evidence, from the one with the largest share of the difference to those that
+//! work against it.
 
 use std::collections::BTreeMap;
 
@@ -14,115 +14,117 @@ use super::effects::{Effects, demand, of_counters, of_traces};
 use super::evidence::{Evidence, Source, evidence};
 use super::mechanism::Mechanism;
 
-/// A mechanism that accounts for less than this share of all effects is left to the rest.
+/// A mechanism with less than this share of all effects is added to the rest.
 const MINOR_SHARE: f64 = 0.02;
-/// The first mechanism must account for at least this share of the difference, of the traced time and of the metric that surely
-/// differs, to count as an explanation.
+/// To count as an explanation, the first mechanism must have at least this share of two differences: that of the traced
+/// time, and that of the metric that surely differs.
 const ENOUGH_SHARE: f64 = 0.1;
 
-/// Metric that holds the time of all attempts.
+/// Metric with the time of all attempts.
 const ATTEMPT_TIME: &str = "attempt-time";
 
-/// Why two sides differ in time.
+/// Explanation of why two sides differ in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// What can be said at all.
+    /// Kind of result.
     pub answer: Answer,
-    /// The time that surely differs in the timed trials, which the findings are about.
+    /// The time that surely differs in the timed trials and is explained; `None` if there is none.
     pub claim: Option<Claim>,
-    /// What else surely differs in the timed trials.
+    /// Other metrics that surely differ in the timed trials.
     pub changed: Vec<Claim>,
-    /// What it rests on.
+    /// Kind of data used.
     pub basis: Basis,
-    /// Time that is explained, in nanoseconds: of the baseline and of the other side.
+    /// The explained time in nanoseconds: of the baseline and of the other side.
     pub time: [f64; 2],
-    /// Mean time of the timed trials from the scenario's start to its end, or of all its attempts where they are what is
-    /// explained, in nanoseconds.
+    /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds. If attempts are explained,
+    /// it is the mean time of all attempts.
     pub elapsed: [f64; 2],
-    /// Timed trials that the counters are means of.
+    /// Number of timed trials over which counters are averaged.
     pub trials: [usize; 2],
-    /// Where the time went, in nanoseconds; empty without observed passes.
+    /// Time by part in nanoseconds; empty without observed passes.
     pub parts: BTreeMap<Part, [f64; 2]>,
-    /// Mechanisms: those that go the way of the difference first, among them the one with the largest effect.
+    /// Mechanisms. Those in the direction of the difference come first; in each group the largest effect comes first.
     pub findings: Vec<Finding>,
-    /// Effects too small to name or not sure in their sign, together, in nanoseconds.
+    /// Sum of effects that are too small to list or whose sign is not sure, in nanoseconds.
     pub minor: f64,
-    /// What no counter speaks for, in nanoseconds.
+    /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Counters that changed, where no time could be attributed to them, and what accounts for a count where no time surely differs.
+    /// Counters that changed but could not be given a time, and mechanisms for a changed count if no time surely
+    /// differs.
     pub leads: Vec<Lead>,
 }
 
-/// What an explanation can say.
+/// Kind of result of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The records are equal to the bit.
+    /// The results are identical, bit for bit.
     Identical,
-    /// The timed trials show no sure difference in a time, so there is none to explain.
+    /// No time surely differs in the timed trials, so there is nothing to explain.
     NotSure,
-    /// The observed passes differ the other way than the timed trials surely do.
+    /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,
-    /// The findings say why.
+    /// The findings explain the difference.
     Explained,
-    /// Nothing found is sure in its sign and accounts for a tenth of it.
+    /// No finding has a sure sign and at least a tenth of the difference.
     NotFound,
 }
 
-/// What an explanation rests on.
+/// Data on which an explanation is based.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Basis {
-    /// Traces of observed passes, as many of each side, by the identities of their records.
+    /// Traces of observed passes, the same number for each side.
     Traced {
-        /// Their seeds; none where the sides have no seed in common.
+        /// Seeds of the passes; empty if the sides have no seed in common.
         seeds: Vec<u64>,
-        /// The records, each in the place of that which it is set against on the other side.
+        /// Identities of the records, each at the index of the record of the other side it is compared with.
         records: [Vec<String>; 2],
-        /// Whether the time is that within the attempts which the scenario times, not that of its processes.
+        /// True if the time is that of the attempts that the scenario times, not that of all its processes.
         attempts: bool,
     },
-    /// Counters and processor times alone: no pass was observed.
+    /// Only counters and processor times, because no pass was observed.
     Counters,
 }
 
-/// A mechanism's share of the difference.
+/// Share of a mechanism in the difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// By how much it makes the other side slower than the baseline, in nanoseconds; negative where faster. The mean over the
-    /// pairs of observed passes, or of timed trials where none was observed.
+    /// How much slower it makes the other side than the baseline, in nanoseconds; negative if faster. Mean over the
+    /// pairs of observed passes, or of timed trials if none was observed.
     pub effect: f64,
-    /// The interval of 95 % around that mean, by Student; it leaves out zero.
+    /// Confidence interval of 95 % of this mean (Student's t); it never contains zero.
     pub interval: [f64; 2],
-    /// The effect in each pair, in their order.
+    /// The effect in each pair, in the order of the pairs.
     pub each: Vec<f64>,
-    /// Of the whole difference; `None` where others work against it, so that it is no part of the whole.
+    /// Share of the whole difference; `None` if other effects work against it, so that shares of the whole have no
+    /// meaning.
     pub share: Option<f64>,
-    /// What speaks for it; never empty, and nothing that moved against it.
+    /// Evidence for the mechanism; never empty, and without values that moved against the effect.
     pub evidence: Vec<Evidence>,
 }
 
-/// A mechanism whose counters changed, without a time.
+/// A mechanism whose counters changed, but without an attributed time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lead {
-    /// The metric that surely changed and that it accounts for; `None` where it only stands beside.
+    /// The metric that surely changed because of this mechanism; `None` if the lead belongs to no such metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// What changed.
+    /// The changed counters.
     pub evidence: Vec<Evidence>,
 }
 
 impl Explanation {
-    /// The difference that is explained, B minus A, in nanoseconds.
+    /// The explained difference, B minus A, in nanoseconds.
     pub fn difference(&self) -> f64 {
         self.time[1] - self.time[0]
     }
 
-    /// Whether what is explained is not of the size of the metric that surely differs: more than twice or less than half.
+    /// True if the explained difference is not of the size of the claimed one: more than twice or less than half of it.
     pub fn is_another_time(&self) -> bool {
         self.claim.as_ref().is_some_and(|claim| {
             let ratio = self.difference() / claim.difference();
@@ -130,7 +132,7 @@ impl Explanation {
         })
     }
 
-    /// What can be said of records that are equal to the bit.
+    /// The explanation for identical records.
     pub fn identical(a: &Account, b: &Account) -> Self {
         Self::between(a.seen(None), b.seen(None), Answer::Identical)
     }
@@ -170,8 +172,8 @@ impl Explanation {
         }
     }
 
-    /// Says why b's time differs from a's, where the timed trials say surely that it does. Every pair of observed passes is
-    /// explained for itself; what is sure in its sign over all of them is told.
+    /// Explains why the time of `b` differs from that of `a`, if the timed trials surely show a difference. Every pair
+    /// of observed passes is explained separately; effects with a sure sign over all pairs become findings.
     pub fn of(a: &Account, b: &Account, claims: &[Claim]) -> Self {
         let pairs = a.passes.len().min(b.passes.len());
         let means = [a, b].map(|side| {
@@ -195,7 +197,8 @@ impl Explanation {
         if whole * claim_difference <= 0.0 {
             all.answer = Answer::Contrary;
             all.unexplained = whole;
-            // The time explains nothing, but what decides may be no time.
+            // The observed time cannot explain the claim. If the claim is not primary, a count that is primary may
+            // still have a mechanism.
             if !claim.primary {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }
@@ -219,7 +222,7 @@ impl Explanation {
         } else {
             all.rank([of_a, of_b], &Effects::mean(&each), &each);
         }
-        // Lines that all go the other way say what it cost, and not why it came about.
+        // If all findings work against the difference, they are no reason for it.
         if all
             .findings
             .iter()
@@ -234,7 +237,7 @@ impl Explanation {
             all.answer = Answer::Explained;
         } else {
             all.answer = Answer::NotFound;
-            // The timed trials may tell what the fewer observed ones are not sure of.
+            // The timed trials may show surely what the smaller number of observed passes does not.
             if !all.leads.iter().any(|lead| lead.of.is_some()) {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }
@@ -242,7 +245,7 @@ impl Explanation {
         all
     }
 
-    /// Ranks effects; `each` is what their intervals are made of.
+    /// Ranks effects; their confidence intervals are computed from `each`.
     fn rank(&mut self, [a, b]: [SideView<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
@@ -270,7 +273,7 @@ impl Explanation {
                 _ => self.minor += effect,
             }
         }
-        // Beside effects that work against it, no share is a part of the whole.
+        // If effects work against each other, shares of the whole have no meaning.
         let against = effects.by.values().chain([&self.unexplained]);
         let opposed: f64 = against.copied().filter(|effect| effect * whole < 0.0).sum();
         if opposed.abs() > MINOR_SHARE * whole.abs() {
@@ -278,8 +281,8 @@ impl Explanation {
                 finding.share = None;
             }
         }
-        // What goes the way of the difference first, for what works against it is no reason of it; then larger first; of equals
-        // the order of the mechanisms, so that the same numbers give the same text.
+        // First effects in the direction of the difference, because others are no reason for it; then by size. Equal
+        // effects keep the order of the mechanisms, so that the same numbers give the same text.
         let key = |finding: &Finding| (finding.effect * whole <= 0.0, -finding.effect.abs());
         self.findings.sort_by(|x, y| {
             let ((x_against, x_size), (y_against, y_size)) = (key(x), key(y));
@@ -287,7 +290,7 @@ impl Explanation {
         });
     }
 
-    /// Adds what changed beside the findings.
+    /// Adds mechanisms whose counters changed but that are not among the findings.
     fn lead(&mut self, [a, b]: [SideView<'_>; 2]) {
         for mechanism in Mechanism::ALL {
             if self
@@ -309,23 +312,24 @@ impl Explanation {
     }
 }
 
-/// How names end of metrics that count pages which were needed again.
+/// Suffixes of names of metrics that count pages needed again.
 const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-read"];
-/// The share of blocks that were got.
+/// Name of the metric for the share of attempts that got a block.
 const SUCCESS: &str = "success";
 
-/// How names begin of what reading a mapping back from swap took.
+/// Prefix of the names of metrics for the time to read a mapping back from swap.
 const READ_BACK: &str = "swap-in";
 
-/// Whether pages surely lie otherwise on the device, and what reading them back took went with it.
+/// True if the layout of pages on the device surely changed, and the time to read them back changed with it.
 fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {
     let goes_along = |other: &Claim| other.difference() * claim.difference() < 0.0;
     let mut layout = claims.iter().filter(|other| other.metric == CONTIGUITY);
     claim.metric.starts_with(READ_BACK) && layout.any(goes_along)
 }
 
-/// What accounts for a metric that is not of a whole trial's time, and which way its counters go with it (0: either way, for
-/// blocks are missed by compacting less, and by compacting in vain).
+/// The mechanism behind a metric that is not the time of a whole trial, and the expected direction of its counters
+/// relative to the metric. The direction 0 means any: less compaction and unsuccessful compaction both lead to fewer
+/// blocks.
 fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
     let counts_pages = PAGES_BACK.iter().any(|end| claim.metric.ends_with(end));
     match claim.unit {
@@ -336,8 +340,8 @@ fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(
     }
 }
 
-/// Where no whole time surely differs but a count of pages that were needed again does, the share of blocks that were got, or
-/// what reading a mapping back took: whose doing that is, with what changed along.
+/// A lead for the case that no time of a whole trial surely differs, but one of these does: a count of pages needed
+/// again, the share of attempts that got a block, or the time to read a mapping back from swap.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);
@@ -345,7 +349,7 @@ fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let (metric, (mechanism, way)) = counts.iter().find_map(found)?;
     let [a, b] = sides;
     let evidence = evidence(mechanism, way, a, b);
-    // A setting alone shows nothing.
+    // A setting alone is no evidence.
     let is_seen = evidence.iter().any(|piece| piece.source != Source::Setting);
     is_seen.then_some(Lead {
         of: Some(metric),
@@ -354,18 +358,19 @@ fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     })
 }
 
-/// The interval of an effect over pairs; `None` where it does not leave out zero on the side of the effect.
+/// The confidence interval of an effect over pairs; `None` if it contains zero or lies on the opposite side of the
+/// effect.
 fn sure(effect: f64, of_pairs: &[f64]) -> Option<[f64; 2]> {
     let interval = student::interval(of_pairs).ok()?;
     let leaves_out = |end: f64| end * effect > 0.0;
     (leaves_out(interval.low) && leaves_out(interval.high)).then_some([interval.low, interval.high])
 }
 
-/// The basis of passes that are set against each other, place by place.
+/// The basis of an explanation from pairs of passes.
 fn traced(a: &[ObservedPass], b: &[ObservedPass], attempts: bool) -> Basis {
     let pairs = || a.iter().zip(b);
     Basis::Traced {
-        // Passes of different seeds are set against each other only where no seed is common.
+        // Passes with different seeds are only paired if the sides have no seed in common.
         seeds: pairs()
             .filter(|(x, y)| x.seed == y.seed)
             .map(|(x, _)| x.seed)

@@ -1,4 +1,4 @@
-//! From records to accounts: what the timed trials count, and what the observed passes traced.
+//! Builds accounts from records: counters of the timed trials, and traces of the observed passes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,19 +16,20 @@ use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
 
-/// Pairs of observed passes that are read at most: more hardly move a mean, and a trace of millions of events takes a while.
+/// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and a trace of millions
+/// of events takes time.
 const MOST_PAIRS: usize = 10;
 
-/// The explanation of one column of one cell against the baseline.
+/// Explanation of one column of one cell, compared with the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellExplanation {
-    /// Place of the cell.
+    /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
-    /// Place of the column that is set against the first.
+    /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// Why they differ.
+    /// The explanation.
     pub explanation: Explanation,
-    /// What kept it from being better founded, a sentence each.
+    /// Reasons why it is based on less data than possible, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ pub fn explain(
     Ok(all)
 }
 
-/// Reads records, each trace once.
+/// Reads observed records, each only once.
 struct Gatherer<'a> {
     store: &'a Store,
     observed: HashMap<String, PassAccount>,
@@ -99,13 +100,13 @@ impl Gatherer<'_> {
                 b.passes.push(y);
             }
         }
-        // Trials of the same seed have one observed pass between them.
+        // Repetitions of a seed share one observed pass.
         let mut told = HashSet::new();
         notes.retain(|note| told.insert(note.clone()));
         Ok((Explanation::of(&a, &b, claims), notes))
     }
 
-    /// What two observed passes tell; `None`, with a note, where they cannot be set against each other.
+    /// The measurements of a pair of observed passes; `None`, with a note, if they cannot be compared.
     fn observations(
         &mut self,
         pair: [(u64, String); 2],
@@ -131,7 +132,7 @@ impl Gatherer<'_> {
         Some([a, b])
     }
 
-    /// Seeds that were observed too, with the records of the observed passes.
+    /// Seeds with an observed pass, each with the identity of the pass's record.
     fn passes(
         &self,
         trials: &[&TrialRef],
@@ -154,7 +155,7 @@ impl Gatherer<'_> {
         Ok(found)
     }
 
-    /// What an observed record tells; `None`, with a note, where it cannot be understood.
+    /// The measurements of an observed record; `None`, with a note, if it cannot be used.
     fn observation(&mut self, id: &str, notes: &mut Vec<String>) -> Option<PassAccount> {
         if let Some(known) = self.observed.get(id) {
             return Some(known.clone());
@@ -216,7 +217,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// What one timed trial tells.
+/// Measurements of one timed trial.
 fn single(record: &Record) -> Account {
     Account {
         trials: 1,
@@ -228,7 +229,7 @@ fn single(record: &Record) -> Account {
     }
 }
 
-/// Observed passes that are set against each other: those of common seeds, or where there is none, each with that in its place.
+/// Pairs of observed passes: by common seeds, or by index if there is no common seed.
 fn paired([a, b]: [Vec<(u64, String)>; 2]) -> Vec<[(u64, String); 2]> {
     let of_one_seed: Vec<_> = a
         .iter()
@@ -244,7 +245,7 @@ fn paired([a, b]: [Vec<(u64, String)>; 2]) -> Vec<[(u64, String); 2]> {
     }
 }
 
-/// The trials that are set against each other: those of common seeds, or all where there is none.
+/// Trials that are compared: those with common seeds, or all if there is no common seed.
 fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
     let seeds = |side: &Side| side.trials.iter().map(|trial| trial.seed).collect();
     let (of_a, of_b): (BTreeSet<u64>, BTreeSet<u64>) = (seeds(a), seeds(b));
@@ -257,7 +258,7 @@ fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
     })
 }
 
-/// Whether every trial has its equal, bit for bit, on the other side.
+/// True if every trial has an identical one on the other side.
 fn identical(sides: &[Vec<&TrialRef>; 2]) -> bool {
     let digests = |trials: &[&TrialRef]| -> BTreeSet<(u64, String)> {
         trials
@@ -296,7 +297,7 @@ fn levels_of(record: &Record) -> Amounts {
 
 fn settings(record: &Record) -> BTreeMap<String, String> {
     let mut settings = record.results.settings.clone();
-    // What was asked for, where it was not read back.
+    // The requested value, if it was not read back.
     for (name, value) in &record.subject.variant.settings {
         settings
             .entry(name.clone())
@@ -370,8 +371,8 @@ fn observed(observation: &Observation, record: &Record) -> PassAccount {
     }
 }
 
-/// Puts what one task did in the place of what the whole machine counted, where that is known: the times are its own. Reads
-/// are left out, for nobody knows whose they were.
+/// Replaces counters of the whole machine by those of one task, if known, because the times are also only those of the
+/// task. Reads are removed, because the task that caused them is unknown.
 fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     let machine = [
         "pgpgin",
@@ -392,7 +393,7 @@ fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     }
 }
 
-/// Mean time of requests from issue to completion.
+/// Mean time of requests from issue to completion, in nanoseconds; `None` if there were none.
 fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     let (time, count) = requests.fold((0, 0), |(time, count), direction| {
         (
@@ -403,11 +404,12 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     (count > 0).then(|| time as f64 / count as f64)
 }
 
-/// Name of the observer's process in the guest.
+/// Name of the tracing process in the guest.
 const OBSERVER: &str = "pagetide-watch";
 
-/// Waiting for a CPU by what had it; `None` is what is left out: the observer's time, and that of other tasks of the workload,
-/// which counts as theirs. Second: what of it other tasks had, by their names.
+/// Time waiting for a CPU by the task that had it, in nanoseconds. The key `None` holds what is left out: time of the
+/// tracing process, and of other tasks of the workload, which is counted as theirs. The second value is the time of
+/// [`CpuHolder::Other`] by task name.
 fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<CpuHolder>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());
@@ -419,7 +421,7 @@ fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<CpuHolder>, f64>, Amounts) {
             name if name.starts_with("kswapd") => Some(CpuHolder::Kswapd),
             name if name.starts_with("kcompactd") => Some(CpuHolder::Kcompactd),
             name => {
-                // Workers are named after what they did last: `kworker/0:1H-kblockd`.
+                // Workers are named after their last work item: `kworker/0:1H-kblockd`.
                 let name = if name.starts_with("kworker") {
                     "kworker"
                 } else {

@@ -1,48 +1,49 @@
-//! What can make one variant faster than another.
+//! Mechanisms that can make one variant faster than another.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A mechanism of memory management to which a difference in time is attributed.
+/// A mechanism of memory management that can cause a difference in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// How many evicted pages were needed again.
+    /// Number of evicted pages that were needed again.
     EvictionChoice,
-    /// The same, and how many waits they took, where the sides began with different amounts of free memory.
+    /// Number of evicted pages needed again, and of waits for them, if the sides started with different amounts of free
+    /// memory.
     SharedMemory,
-    /// How many waits the pages that came back took.
+    /// Number of waits for the pages that came back.
     ReadAhead,
-    /// The same, where read-ahead is set alike and the pages lie differently on the device.
+    /// The same, if read-ahead settings are equal and pages are placed differently on the device.
     SwapLayout,
-    /// How long one wait for the device took, where the devices differ.
+    /// Time of one wait for the device, if the devices differ.
     DeviceLatency,
-    /// How long requests waited at a device that is the same on both sides.
+    /// Time of requests in the queue of a device that is the same on both sides.
     DeviceQueue,
-    /// Waits outside reclaim that stacks tell the place of.
+    /// Waits outside reclaim whose places are known from stacks.
     SeenWaits,
-    /// Waits outside reclaim, of which nothing recorded tells what for.
+    /// Waits outside reclaim with unknown cause.
     UnknownWaits,
-    /// Waiting within reclaim that the kernel itself called throttling: for write-back, among others.
+    /// Waits within reclaim that the kernel reports as throttling, for example for write-back.
     WriteBack,
-    /// Waiting within reclaim, without throttling, that stacks tell the place of.
+    /// Waits within reclaim other than throttling, whose places are known from stacks.
     SeenReclaimWaits,
-    /// Waiting within reclaim of which nothing recorded tells what for.
+    /// Waits within reclaim with unknown cause.
     ReclaimWaits,
-    /// Sleeps of tasks that wrote to files faster than the device took it.
+    /// Sleeps of tasks that wrote to files faster than the device (balance_dirty_pages).
     DirtyLimits,
-    /// Reclaim done by the workload itself.
+    /// Reclaim in tasks of the workload.
     DirectReclaim,
-    /// What one reclaimed page cost to find.
+    /// Cost of finding one reclaimable page.
     ScanEfficiency,
-    /// Compaction, and huge pages that were there or not.
+    /// Compaction, and the presence or absence of huge pages.
     Compaction,
-    /// Waiting for a CPU that kswapd and other kernel threads had.
+    /// Waiting for a CPU while kswapd or other kernel threads run on it.
     BackgroundReclaim,
-    /// Page faults that found their page in memory, and system calls.
+    /// Page faults whose page was in memory, and system calls.
     Faults,
-    /// User mode.
+    /// Time in user mode.
     Compute,
 }
 
@@ -69,7 +70,7 @@ impl Mechanism {
         Self::Compute,
     ];
 
-    /// What it means, in one clause.
+    /// Meaning of the mechanism, as a clause.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::EvictionChoice => "how many evicted pages were needed again",

@@ -19,7 +19,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A campaign `test` with variants `off` and `on` over so many cells.
+    /// A campaign `test` with variants `off` and `on` and this number of cells.
     pub(crate) fn new(cells: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
@@ -43,7 +43,7 @@ impl Bench {
         }
     }
 
-    /// A trial of a cell under a variant, taking `time` ns.
+    /// A trial of a cell under a variant that takes `time` ns.
     pub(crate) fn trial(&self, cell: usize, variant: usize, seed: u64, time: f64) -> Record {
         let mut record = Record::default();
         let subject = &mut record.subject;
@@ -68,7 +68,7 @@ impl Bench {
         record
     }
 
-    /// Stores a record and says that it belongs to the campaign.
+    /// Stores a record and adds it to the campaign.
     pub(crate) fn add(&mut self, cell: usize, variant: usize, mut record: Record) -> Record {
         self.moment += 1;
         record.wall.started = Nanos(self.moment);
@@ -91,7 +91,7 @@ impl Bench {
         record
     }
 
-    /// Fills a cell: `on` takes `factor` of the time of `off`, with a little noise.
+    /// Fills a cell with trials: `on` takes `factor` times as long as `off`, with a little noise.
     pub(crate) fn fill(&mut self, cell: usize, seeds: u64, factor: f64) {
         for seed in 1..=seeds {
             let base = 1e6 * (1.0 + 0.1 * (seed * 7 % 5) as f64);

@@ -1,4 +1,4 @@
-//! Campaigns with a single variant, and records that others supersede.
+//! Campaigns with a single variant, and records that are superseded.
 
 use pagetide_compare::{FailOn, compare_campaign, medians, show_campaign};
 use pagetide_record::Invalid;
@@ -21,7 +21,7 @@ fn a_trial_that_went_well_after_an_accident_leaves_no_trace_of_it_in_the_results
             let mut dead = trial.clone();
             dead.results.invalid.push(killed());
             bench.add(0, 0, dead);
-            // The plan has each trial once, however often it ran.
+            // The plan contains each trial once, independent of the number of runs.
             bench.note.entries.pop();
         }
         bench.add(0, 0, trial);

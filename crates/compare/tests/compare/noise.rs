@@ -1,4 +1,4 @@
-//! Arenas with noise, and the tails of distributions.
+//! Noisy arenas, and the tails of distributions.
 
 use pagetide_compare::{Caution, compare_two, tails};
 use pagetide_quantity::Histogram;
@@ -38,7 +38,7 @@ fn tails_are_compared_by_the_histograms_of_all_trials() {
     for seed in 1..=14_u64 {
         for variant in 0..2 {
             let mut record = bench.trial(0, variant, seed, 1e6);
-            // Both have 20,000 accesses of about 1 µs and 400 slow ones; those of `on` are half as slow again.
+            // Both have 20,000 accesses of about 1 µs and 400 slow ones; the slow ones of `on` take 1.5 times as long.
             let mut dense = vec![0; Histogram::BUCKETS];
             for n in 0..20_000_u64 {
                 dense[Histogram::index(1000 + n % 200 + seed) as usize] += 1;

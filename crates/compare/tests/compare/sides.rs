@@ -1,4 +1,4 @@
-//! Two sides named by hand: what they may be, and what is refused.
+//! Two sides named on the command line: what is accepted and what is refused.
 
 use pagetide_compare::{Allowance, Caution, CompareError, Overall, compare_two};
 use pagetide_store::Filter;
@@ -42,13 +42,14 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
     for seed in 1..=8 {
         for (cell, name) in (0..).zip(names) {
             for variant in 0..2 {
-                // Each scenario has a scale of its own: cells that were mixed up would differ ten times and more.
+                // Scenarios have different scales: if cells were mixed up, values would differ by a factor of ten or
+                // more.
                 let scale = [1e6, 1e8, 1e10][cell] * (1.0 + 0.01 * seed as f64);
                 let scale = scale * [1.0, 0.5][variant];
                 let mut record = bench.trial(cell, variant, seed, scale);
                 record.subject.scenario = name.into();
                 if variant == 1 {
-                    // Two parameters more are nearer than another scenario.
+                    // Two additional parameters are a smaller difference than another scenario.
                     for more in ["fill", "page-size"] {
                         record.subject.params.insert(more.into(), "usual".into());
                     }
@@ -57,7 +58,7 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
             }
         }
     }
-    // A scenario that only one side has, with fewer parameters apart than the others.
+    // A scenario that only one side has; it differs in fewer parameters than the others do.
     let mut lone = bench.trial(0, 0, 1, 1e3);
     lone.subject.scenario = "usemem".into();
     bench.add(0, 0, lone);
@@ -65,7 +66,7 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
         let accepted = vec!["lru_gen/enabled".to_owned()];
         compare_two(&bench.store, "6.0", "6.1", Allowance { anyway, accepted })
     };
-    // Releases are compared without a campaign: by their cells alone.
+    // Releases are compared without a campaign, only by their cells.
     let of_release = |release: &str| {
         let filter = Filter {
             release: Some(release.into()),
@@ -114,7 +115,7 @@ fn cells_that_only_one_side_has_are_left_out_and_named() {
             .iter()
             .any(|c| matches!(c, Caution::OneSided { column, .. } if column == "6.0"))
     );
-    // Two releases were named, and a setting differs as well.
+    // Two releases were named, and a setting differs as well, so the result is confounded.
     let found = verdict(&comparison, 0, "run");
     assert!(
         matches!(&found, Verdict::Confounded { by } if by == "lru_gen/enabled 0 against 1"),

@@ -1,4 +1,4 @@
-//! What is said of the cells of one campaign.
+//! Verdicts on the cells of one campaign.
 
 use pagetide_compare::{Caution, FailOn, Overall, compare_two};
 use pagetide_record::{Invalid, Pass};
@@ -20,7 +20,7 @@ fn a_faster_variant_is_improved_and_a_slower_one_regressed_with_exit_code_one() 
     assert_eq!(verdict(&comparison, 1, "run"), Verdict::Regressed);
     assert_eq!(comparison.overall, Overall::Regressed);
     assert_eq!(comparison.overall.exit_code(FailOn::default()), 1);
-    // The order in which A and B are named turns the verdict.
+    // Swapping A and B reverses the verdict.
     let turned = compare_two(&bench.store, "on", "off", false).unwrap();
     assert_eq!(verdict(&turned, 1, "run"), Verdict::Improved);
 }
@@ -29,7 +29,7 @@ fn a_faster_variant_is_improved_and_a_slower_one_regressed_with_exit_code_one() 
 fn every_value_leads_back_to_the_record_it_came_from_and_pairs_are_by_seed() {
     let mut bench = Bench::new(1);
     bench.fill(0, 7, 0.9);
-    // A seed that only one side has is shown, but not paired.
+    // A seed that only one side has is shown but not paired.
     let lone = bench.trial(0, 0, 50, 5e6);
     bench.add(0, 0, lone);
     let comparison = bench.compare();
@@ -60,7 +60,7 @@ fn records_equal_to_the_bit_are_identical() {
             bench.add(0, variant, record);
         }
     }
-    // Both variants are one trial: each entry has a record of its own name.
+    // Both variants are the same trial, but each entry uses a record of its own variant.
     let comparison = bench.compare();
     for (column, name) in ["off", "on"].into_iter().enumerate() {
         for trial in &comparison.cells[0].sides[column].trials {

@@ -1,4 +1,4 @@
-//! Made-up accounts of two sides, and what is said of them.
+//! Made-up accounts of two sides, and helpers to explain them.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub const COUNTERS: [&str; 14] = [
     "compact_stall",
 ];
 
-/// A side with these growths and times.
+/// A side with this growth of counters and these times.
 pub fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
     let growth: BTreeMap<String, f64> = growth
         .iter()
@@ -51,7 +51,7 @@ pub fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
     }
 }
 
-/// What a workload of 10,000 faults does that reads back so many pages, by waits of so many pages, each so long.
+/// A workload with 10,000 faults that reads back `pages` pages; each wait reads `each` pages and takes `wait` ns.
 pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     let waits = pages / each;
     account(
@@ -75,7 +75,8 @@ pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     )
 }
 
-/// What a copy of 8,000 pages does beside a process of which so many pages come back from swap.
+/// A workload that copies 8,000 pages beside a process for which `swapped` pages come back from swap. A request takes
+/// `request` ns.
 pub fn copying(swapped: f64, request: f64) -> Account {
     let mut side = account(
         &[
@@ -85,7 +86,7 @@ pub fn copying(swapped: f64, request: f64) -> Account {
             ("pgpgin", (8_000.0 + swapped) * 4.0),
             ("workingset_refault_anon", swapped),
         ],
-        // Thirty pages of the file a request.
+        // Each request reads thirty pages of the file.
         &[
             (Part::Compute, 50e6),
             (Part::IoWait, (swapped + 8_000.0 / 30.0) * request),
@@ -95,7 +96,7 @@ pub fn copying(swapped: f64, request: f64) -> Account {
     side
 }
 
-/// The time that is explained of a side.
+/// The explained time of a side.
 pub fn time(side: &Account) -> f64 {
     let times: Vec<f64> = side
         .passes
@@ -109,8 +110,8 @@ pub fn time(side: &Account) -> f64 {
     }
 }
 
-/// What a comparison says whose timed trials surely differ in the time that is explained. One observed seed is taken for
-/// three that agree.
+/// The explanation if the timed trials surely differ in the explained time. A single observed seed is repeated as three
+/// equal ones.
 pub fn explain(a: &Account, b: &Account) -> Explanation {
     let [a, b] = [a, b].map(|side| {
         let mut side = side.clone();
@@ -137,7 +138,7 @@ pub fn first(a: &Account, b: &Account) -> (Mechanism, f64) {
     (found.findings[0].mechanism, found.findings[0].effect)
 }
 
-/// The mechanism's evidence as text, a name and two numbers each.
+/// Evidence for the mechanism: each value's name and its two numbers.
 pub fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])> {
     let number = |reading: &Reading| match reading {
         Reading::Number(number) => *number,
@@ -149,14 +150,14 @@ pub fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])
         .evidence
         .iter()
         .map(|piece| {
-            // Means of three equal numbers differ from them in the last digit.
+            // Means of three equal numbers may differ from them in the last digit.
             let numbers = [&piece.before, &piece.after].map(|reading| number(reading).round());
             (piece.name.clone(), numbers)
         })
         .collect()
 }
 
-/// A claim of a metric that decides, as a ratio of these means: lower is better.
+/// A claim for a primary metric with these means; the effect is a ratio, and lower is better.
 pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
     Claim {
         metric: metric.into(),
@@ -174,7 +175,7 @@ pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
     }
 }
 
-/// The same as a difference of these means, with this verdict.
+/// The same claim with the difference of these means as its effect, and with this verdict.
 pub fn claim_of_difference(metric: &str, unit: Unit, verdict: Verdict, means: [f64; 2]) -> Claim {
     Claim {
         verdict,

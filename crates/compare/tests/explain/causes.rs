@@ -1,4 +1,4 @@
-//! Which cause is named, and how far it is believed.
+//! Which cause is found, and with which certainty.
 
 use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism};
 use pagetide_probe::meaning::Part;
@@ -8,7 +8,7 @@ use super::account::{account, claim, explain, first, reading, time, told};
 
 #[test]
 fn shares_are_not_told_where_effects_oppose_each_other() {
-    // Fewer pages come back, each of which takes longer.
+    // Fewer pages come back, but each takes longer.
     let mut a = reading(8_000.0, 1.0, 100e3);
     let mut b = reading(2_000.0, 1.0, 150e3);
     a.settings.insert("swap".into(), "ssd:80us".into());
@@ -74,7 +74,8 @@ fn how_pages_moved_between_the_lists_is_told_of_two_kernels_and_of_one_it_is_not
         side.settings.insert("kernel".into(), kernel.into());
         side
     };
-    // Fewer activations beside more refaults tell of a patch as well as more would; what stayed the same tells nothing.
+    // Fewer activations with more refaults are evidence of a patch, as more would be; counters that stayed the same are
+    // not.
     let (base, patched) = (of(2_000.0, 900.0, "base"), of(8_000.0, 100.0, "patched"));
     let found = told(&explain(&base, &patched), Mechanism::EvictionChoice);
     let expected = [("pgactivate", [900.0, 100.0]), ("pgrotated", [450.0, 50.0])];
@@ -152,7 +153,7 @@ fn without_observed_passes_only_waiting_is_attributed_and_the_rest_are_leads() {
     let found = explain(&a, &b);
     assert_eq!(found.basis, Basis::Counters);
     assert_eq!(found.findings[0].mechanism, Mechanism::DeviceLatency);
-    // Nobody can tell what the kernel did with its time.
+    // Without a trace, kernel time cannot be attributed.
     assert!((found.unexplained - 70e6).abs() < 1e6, "{found:#?}");
     assert!(
         found
@@ -184,7 +185,7 @@ fn a_difference_that_no_counter_speaks_for_is_not_explained() {
 fn lines_that_all_go_the_other_way_are_no_reason() {
     let a = reading(8_000.0, 1.0, 100e3);
     let mut b = reading(9_000.0, 1.0, 100e3);
-    // Faster by what no counter speaks for, although more pages came back.
+    // Faster for an unknown reason, although more pages came back.
     let mut slower = a.clone();
     slower.passes[0]
         .observed
@@ -205,7 +206,7 @@ fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
         let of_seed = |((seed, cost), pages): ((u64, f64), f64)| {
             let mut pass = reading(pages, 1.0, 100e3).passes.remove(0);
             pass.seed = seed;
-            // Surely less for each seed, but only little of the whole.
+            // Surely less for each seed, but only a small part of the whole.
             pass.observed.times.insert(Part::DirtyLimit, cost);
             pass
         };
@@ -214,7 +215,7 @@ fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
     };
     let a = passes([9e6, 8e6, 8.5e6], [8_000.0; 3]);
     let b = passes([5e6, 4.5e6, 5e6], [7_800.0, 8_100.0, 7_900.0]);
-    // All of what the observed passes differ in.
+    // The whole difference of the observed passes.
     let whole = time(&b) - time(&a);
     let of_claims = |difference: f64| {
         let run = [time(&a), time(&a) + difference];
@@ -231,7 +232,8 @@ fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
     let found = of_claims(whole);
     assert_eq!(found.answer, Answer::Explained, "{found:#?}");
     assert_eq!(found.findings[0].mechanism, Mechanism::DirtyLimits);
-    // Of a metric that changed by ten times as much it is no explanation; the count that surely changed is told instead.
+    // It does not explain a metric that changed by ten times as much; the count that surely changed is reported
+    // instead.
     let found = of_claims(10.0 * whole);
     assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
     let of: Vec<_> = found.leads.iter().map(|lead| lead.of.as_deref()).collect();
@@ -241,7 +243,8 @@ fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
 
 #[test]
 fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faults() {
-    // 30 attempts: a block costs 600 us to clear, a failure 10 us; the trial around them faults as often on both sides.
+    // 30 attempts: a block costs 600 µs to clear, a failure 10 µs. The rest of the trial has the same number of faults
+    // on both sides.
     let of = |blocks: f64, each: f64| {
         let failures = 30.0 - blocks;
         let mut side = account(
@@ -254,7 +257,7 @@ fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faul
     let (mechanism, effect) = first(&of(29.0, 600e3), &of(17.0, 580e3));
     assert_eq!(mechanism, Mechanism::Compaction);
     assert!((-7.5e6..-6.5e6).contains(&effect), "{effect}");
-    // As many, each of them cheaper: it is the faults.
+    // The same number of faults, each of them cheaper: the cause is the faults.
     let (mechanism, _) = first(&of(29.0, 600e3), &of(29.0, 300e3));
     assert_eq!(mechanism, Mechanism::Faults);
 }
@@ -263,7 +266,7 @@ fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faul
 fn what_works_against_a_difference_stands_behind_what_made_it() {
     let mut a = reading(2_000.0, 1.0, 100e3);
     let mut b = reading(8_000.0, 1.0, 100e3);
-    // Slower by refaults, although more was saved elsewhere than any single one of them cost.
+    // Slower because of refaults, although the savings elsewhere are larger than any single cost.
     let (gain, cost) = (900e6, 700e6);
     a.passes[0].observed.times.insert(Part::DirtyLimit, gain);
     b.passes[0].observed.times.insert(Part::DirtyLimit, 0.0);

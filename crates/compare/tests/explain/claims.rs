@@ -1,4 +1,4 @@
-//! What is explained at all: differences that the timed trials surely show.
+//! What is explained: only differences that the timed trials show surely.
 
 use pagetide_compare::explain::{
     Account, Answer, Basis, Claim, Explanation, Mechanism, ObservedPass,
@@ -11,8 +11,8 @@ use pagetide_verdict::{Data, Family, MetricSample, Verdict, judge};
 
 use super::account::{account, claim, claim_of_difference, copying, explain, reading, time};
 
-/// Trials of a workload of a machine on which nothing differs but chance: timed ones, and the observed ones of three
-/// seeds.
+/// A side whose workload differs from the other only by chance: an account with observed passes of three seeds, and the
+/// times of its timed trials.
 fn by_chance(random: &mut Xoshiro) -> (Account, Vec<f64>) {
     let mut draw = || {
         let near = |level: f64, random: &mut Xoshiro| level * (0.1 * random.normal()).exp();
@@ -28,7 +28,7 @@ fn by_chance(random: &mut Xoshiro) -> (Account, Vec<f64>) {
     (side, timed)
 }
 
-/// Claims of timed trials, as a comparison makes them.
+/// Claims from timed trials, as a comparison makes them.
 fn claims(a: &[f64], b: &[f64]) -> Vec<Claim> {
     let sample = MetricSample {
         name: "run".into(),
@@ -65,7 +65,7 @@ fn comparisons_in_which_nothing_differs_get_no_cause() {
         causes += usize::from(!found.findings.is_empty());
         unsure += usize::from(found.answer == Answer::NotSure);
     }
-    // A false verdict comes in one comparison of twenty, and a cause needs that and seeds that agree besides.
+    // One comparison in twenty has a false verdict; a cause also requires seeds that agree.
     assert!(causes <= 4 && unsure >= 180, "{causes} {unsure}");
 }
 
@@ -116,12 +116,12 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
         (Answer::NotSure, true)
     );
     assert!(found.findings.is_empty() && found.changed.len() == 2);
-    // What is judged got faster, and the observed passes got slower.
+    // The claimed metric became faster, but the observed passes became slower.
     let found = Explanation::of(&a, &b, &[claim("run", Unit::Nanos, [times[1], times[0]])]);
     assert_eq!(found.answer, Answer::Contrary);
     assert!(found.findings.is_empty());
     assert!(found.leads.is_empty());
-    // Where that time does not decide, what moved a count that does is told all the same.
+    // If that metric is not primary, the mechanism behind a primary count is still reported.
     let aside = Claim {
         primary: false,
         ..claim("run", Unit::Nanos, [times[1], times[0]])
@@ -129,7 +129,7 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     let found = Explanation::of(&a, &b, &[aside, refaults.clone()]);
     assert_eq!(found.answer, Answer::Contrary);
     assert_eq!(found.leads[0].of.as_deref(), Some("refaults"));
-    // The metric is a part of the time that is explained.
+    // The metric is a part of the explained time.
     let part = claim(
         "swap-in",
         Unit::Nanos,
@@ -138,7 +138,7 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     let found = Explanation::of(&a, &b, &[refaults, part.clone()]);
     assert_eq!(found.claim.as_ref(), Some(&part));
     assert!(found.is_another_time());
-    // The longest access is no part of it that anything adds up to, however long.
+    // The longest access is never a part of a sum, even if it is long.
     let longest = claim("access-max", Unit::Nanos, [times[0] / 2.0, times[1] / 2.0]);
     let found = Explanation::of(&a, &b, std::slice::from_ref(&longest));
     assert_eq!((found.answer, found.claim), (Answer::NotSure, None));
@@ -188,7 +188,8 @@ fn a_count_that_surely_changed_is_explained_where_no_time_is() {
             .leads
             .is_empty()
     );
-    // Counters that went the other way speak for nothing, and another count is no matter of pages that came back.
+    // Counters that moved against the claim are no evidence, and other counts have nothing to do with pages that came
+    // back.
     for claim in [
         claim("victim-refaults", [400.0, 0.0]),
         claim("victim-accesses", [0.0, 400.0]),
@@ -212,7 +213,7 @@ fn the_mean_of_all_seeds_is_told_with_what_each_says() {
         }
         side
     };
-    // In a seed alone waits would rank first; over all three the pages do.
+    // In one seed the waits would rank first; over all three the pages do.
     let a = of(&[(8_000.0, 100e3), (8_000.0, 100e3), (8_000.0, 100e3)]);
     let mut b = of(&[(11_400.0, 120e3), (12_000.0, 100e3), (11_000.0, 101e3)]);
     let alone = explain(&of(&[(8_000.0, 100e3)]), &of(&[(8_400.0, 120e3)]));
@@ -229,7 +230,7 @@ fn the_mean_of_all_seeds_is_told_with_what_each_says() {
         Basis::Counters => panic!("{found:#?}"),
     };
     assert_eq!(seeds(&found), (vec![1, 2, 3], 3));
-    // What one side lacks is not used of the other, and other seeds have none in common.
+    // Passes that exist on one side only are not used. With different seeds there are no common ones.
     b.passes.pop();
     assert_eq!(seeds(&explain(&a, &b)), (vec![1, 2], 2));
     b.passes.iter_mut().for_each(|pass| pass.seed += 10);
@@ -256,7 +257,7 @@ fn a_mapping_read_back_sooner_from_a_device_where_it_lies_together_is_the_layout
     assert_eq!(lead.mechanism, Mechanism::SwapLayout);
     assert_eq!(lead.of.as_deref(), Some("swap-in"));
     assert_eq!(lead.evidence[0].name, "contiguity on the device");
-    // Not so where the layout is not sure to differ, or went the other way.
+    // Not if the layout does not surely differ, or moved the other way.
     let apart = claim("contiguity", Unit::Share, [0.99, 0.93]);
     for claims in [vec![sooner.clone()], vec![sooner, apart]] {
         let found = Explanation::of(&a, &b, &claims);

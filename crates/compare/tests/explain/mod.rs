@@ -1,4 +1,4 @@
-//! Explanations of made-up accounts: what adds up, what ranks first, and what is not said.
+//! Explanations of made-up accounts: sums, ranking, and what is left out.
 
 mod account;
 mod causes;

@@ -34,8 +34,8 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
         side.passes[0].observed.read = request;
         side
     };
-    // Nothing was read from a device that takes time, or its requests took no longer: nobody saw what the waits were
-    // for.
+    // If nothing was read from a device that takes time, or if its requests took no longer, the cause of the waits is
+    // unknown.
     for (swap, request) in [("zram", None), ("ssd:80us", Some(80e3)), ("/dev/vdb", None)] {
         let (slow, quick) = (of(swap, 9e3, request), of(swap, 4e3, request));
         assert_eq!(first(&slow, &quick).0, Mechanism::UnknownWaits, "{swap}");
@@ -60,7 +60,7 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
 
 #[test]
 fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
-    // On zram a swap-in does not sleep. Seven tasks slept on something else, on one side longer than on the other.
+    // On zram a swap-in does not sleep. Seven tasks slept for another reason, longer on one side than on the other.
     let of = |pages: f64, slept: f64, longest: f64| {
         let mut side = reading(pages, 1.0, 0.0);
         let observed = &mut side.passes[0].observed;
@@ -80,7 +80,7 @@ fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
         ("the longest", [3e6, 40e6]),
     ];
     assert_eq!(waits, expected.map(|(name, both)| (name.to_owned(), both)));
-    // Stacks name the place, if they do on both sides and for all of that time.
+    // Stacks name the place if both sides have them for all of that time.
     let with = |mut side: Account, sites: &[(&str, f64, f64)]| {
         let of = |(site, count, time): &(&str, f64, f64)| SiteTime {
             part: Part::IoWait,
@@ -107,7 +107,7 @@ fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
     let partly = with(slow(), &[(lock, 1.0, 15e6)]);
     assert_eq!(first(&a, &partly).0, Mechanism::UnknownWaits);
     assert_eq!(first(&quick(), &b).0, Mechanism::UnknownWaits);
-    // Where each swap-in sleeps, more of them are why.
+    // If each swap-in sleeps, more swap-ins are the cause.
     let sleeping = |pages: f64| {
         let mut side = reading(pages, 1.0, 100e3);
         side.passes[0].observed.waits.insert(Part::IoWait, pages);
@@ -115,7 +115,7 @@ fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
     };
     let found = explain(&sleeping(6_000.0), &sleeping(9_000.0));
     assert_eq!(found.findings[0].mechanism, Mechanism::EvictionChoice);
-    // One side alone that does not sleep has another device, and is no case of its own.
+    // If only one side does not sleep, it has a different device, and the exception for zram does not apply.
     let mut quick = of(6_000.0, 1e3, 1e3);
     quick.passes[0].observed.waits.insert(Part::IoWait, 1.0);
     let mut slow = sleeping(6_000.0);
@@ -175,7 +175,7 @@ fn waits_within_reclaim_are_write_back_only_as_far_as_the_kernel_throttled() {
 
 #[test]
 fn what_moved_against_an_effect_is_no_evidence_of_it() {
-    // Fewer pages came back, and yet more of them counted as refaults.
+    // Fewer pages came back, but more of them counted as refaults.
     let (a, mut b) = (reading(8_000.0, 1.0, 100e3), reading(6_000.0, 1.0, 100e3));
     b.passes[0]
         .observed
@@ -199,7 +199,7 @@ fn what_moved_against_an_effect_is_no_evidence_of_it() {
             assert_ne!(piece.source, Source::Timed, "{piece:?}");
         }
     }
-    // The timed trials of all seeds are another matter: here they moved the other way.
+    // The timed trials of all seeds are separate: here they moved in the opposite direction.
     let (mut a, mut b) = (reading(2_000.0, 1.0, 100e3), reading(8_000.0, 1.0, 100e3));
     std::mem::swap(&mut a.growth, &mut b.growth);
     let found = explain(&a, &b);
@@ -218,7 +218,7 @@ fn swap_in_beside_a_stream_of_files_is_no_slower_device() {
     let (mechanism, effect) = first(&copying(0.0, 100e3), &copying(400.0, 105e3));
     assert_eq!(mechanism, Mechanism::EvictionChoice);
     assert!(effect > 40e6, "{effect}");
-    // The same pages from a slower device are its doing.
+    // If the device is slower for the same pages, the device is the cause.
     let (mechanism, effect) = first(&copying(400.0, 100e3), &copying(400.0, 300e3));
     assert_eq!(mechanism, Mechanism::DeviceLatency);
     assert!(effect > 100e6, "{effect}");
