@@ -1,6 +1,7 @@
-//! Measures the page: ten million access times in two traces, as two records of a comparison.
+//! Measures the web page with ten million accesses: two traces in two records of a comparison.
 //!
-//! `cargo run --release -p pagetide-report --example big_report [FILE [ACCESSES]]` prints time, peak memory and size.
+//! `cargo run --release -p pagetide-report --example big_report [FILE [ACCESSES]]` prints time, peak memory and file
+//! size.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Read, Write};
@@ -17,7 +18,7 @@ use pagetide_report::html::{Assets, Input, Sources, single, write};
 const TIME: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const PAGES: u64 = 50_000;
 
-/// Accesses as on a real machine: hits of many lengths, one in twenty waits for a device.
+/// Access times like those of a real machine: hits with different times; one in twenty accesses waits for a device.
 struct Accesses {
     page: Rng,
     time: Rng,

@@ -1,4 +1,4 @@
-//! What is shown of a comparison beside its own data, and how its parts are read.
+//! Data shown with a comparison that the comparison itself does not contain, and helpers to read its parts.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, Machine, Subject};
 use pagetide_verdict::{Judgement, number};
 
-/// What a comparison itself does not know: its title, the command that repeats it, the machine, pictures.
+/// Data that a comparison does not contain: its title, the command that repeats it, the machine, pictures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Title, such as the campaign file's.
@@ -16,19 +16,20 @@ pub struct About {
     pub command: String,
     /// Machine on which the trials ran.
     pub machine: Machine,
-    /// Access latencies by place of cell and column, the trials of both together.
+    /// Access latencies by indices of cell and column, all trials of the column merged.
     pub access: BTreeMap<(usize, usize), Histogram>,
 }
 
-/// Place of the column that the others are set against.
+/// Index of the column with which the others are compared.
 pub(crate) const BASELINE: usize = 0;
 
-/// Places of the columns that are judged.
+/// Indices of the columns that are judged.
 pub(crate) fn others(comparison: &Comparison) -> std::ops::Range<usize> {
     BASELINE + 1..comparison.columns.len()
 }
 
-/// Places of the columns that a cell shows: a column with the same trials as an earlier one is told in a sentence instead.
+/// Indices of the columns that are shown for a cell. A column with the same trials as an earlier one is only mentioned
+/// in a sentence.
 pub(crate) fn shown<'a>(
     comparison: &Comparison,
     cell: &'a Cell,
@@ -36,7 +37,7 @@ pub(crate) fn shown<'a>(
     others(comparison).filter(|&column| cell.twin(column).is_none())
 }
 
-/// The judgement on a column.
+/// The judgement on a column; `None` for the baseline.
 pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()
 }
@@ -57,14 +58,15 @@ pub(crate) fn release(column: &Column) -> &str {
         .map_or("", |variant| variant.kernel.release.as_str())
 }
 
-/// What a kernel was built from, where that was here: its source, and its patches or what else was done to it.
+/// What a kernel built by pagetide was built from: its source, followed by patches or other changes. `None` for other
+/// kernels.
 fn built_from(column: &Column) -> Option<&str> {
     let source = &column.variant.as_ref()?.kernel.source;
     Some(source.strip_prefix("built:")?.split_once(' ')?.1)
 }
 
-/// The kernel of a column in words. Releases of kernels that were built here from one source are all the same: the image's
-/// digest and the patches tell them apart.
+/// The kernel of a column as text. Kernels built from one source all have the same release, so the digest of the image
+/// and the patches are added.
 pub(crate) fn kernel(column: &Column) -> String {
     let release = release(column);
     let digest = column
@@ -80,7 +82,7 @@ pub(crate) fn kernel(column: &Column) -> String {
     }
 }
 
-/// What sets a variant apart, in one line: the patches of its kernel, settings, boot arguments.
+/// What distinguishes a variant, in one line: patches of its kernel, settings, boot arguments.
 pub(crate) fn what_differs(column: &Column) -> String {
     let patch = built_from(column).and_then(|from| Some(from.split_once(" + ")?.1));
     match (patch, settings(column).as_str()) {
@@ -90,7 +92,7 @@ pub(crate) fn what_differs(column: &Column) -> String {
     }
 }
 
-/// Settings and boot arguments that make a variant, in one line.
+/// Settings and boot arguments of a variant, in one line.
 pub(crate) fn settings(column: &Column) -> String {
     let Some(variant) = &column.variant else {
         return String::new();
@@ -113,12 +115,12 @@ pub(crate) fn params(cell: &Cell) -> String {
     all.join(" ")
 }
 
-/// What a cell holds fixed; an empty subject while it has no record.
+/// The subject of a cell; an empty subject if the cell has no record yet.
 pub(crate) fn subject(cell: &Cell) -> Subject {
     cell.subject.clone().unwrap_or_default()
 }
 
-/// Whether times are those of the exact arena.
+/// True if any cell is from the exact arena, so that times are virtual.
 pub(crate) fn is_exact(comparison: &Comparison) -> bool {
     comparison
         .cells
@@ -127,10 +129,10 @@ pub(crate) fn is_exact(comparison: &Comparison) -> bool {
         .any(|subject| subject.arena.kind == ArenaKind::Exact)
 }
 
-/// Values of a metric in one column, in short.
+/// Summary of a metric's values in one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Centre {
-    /// How many.
+    /// Number of values.
     pub n: usize,
     /// Their median.
     pub median: f64,
@@ -140,7 +142,7 @@ pub(crate) struct Centre {
     pub deviation: Option<f64>,
 }
 
-/// Median, mean and deviation; `None` where there are no values.
+/// Summary of the values; `None` if there are none.
 pub(crate) fn centre(values: &Values) -> Option<Centre> {
     let numbers = values.numbers();
     Some(Centre {
@@ -151,7 +153,7 @@ pub(crate) fn centre(values: &Values) -> Option<Centre> {
     })
 }
 
-/// Medians of a row, column by column.
+/// Medians of a row by column; `None` for columns without values.
 pub(crate) fn medians(row: &MetricRow) -> Vec<Option<f64>> {
     row.values
         .iter()
@@ -159,7 +161,7 @@ pub(crate) fn medians(row: &MetricRow) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// A trial that is not used, and where it belongs.
+/// An invalid trial with its cell and column.
 pub(crate) struct Invalid<'a> {
     /// Label of its cell.
     pub label: &'a str,
@@ -169,7 +171,7 @@ pub(crate) struct Invalid<'a> {
     pub trial: &'a InvalidTrial,
 }
 
-/// All trials that are not used.
+/// All invalid trials.
 pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
     let mut all = Vec::new();
     for cell in &comparison.cells {

@@ -1,4 +1,4 @@
-//! What stands beside the verdicts of a cell, in sentences: the same for every format.
+//! Notes on the verdicts of a cell as sentences, the same for every format.
 
 use pagetide_compare::beside::{ColumnNotes, Comparability, Deaths, OPTION, OtherDifference};
 use pagetide_compare::{Comparison, MetricRow};
@@ -8,15 +8,15 @@ use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
 use crate::terminal::effect;
 
-/// Longest name and longest value.
+/// Maximum length of a name, and of a value.
 const NAME_CHARS: usize = 40;
 const VALUE_CHARS: usize = 60;
-/// Most differences that are named where they do not matter.
+/// Maximum number of differences named if they cannot affect the result.
 const NAMED: usize = 6;
-/// The same of options that the kernels were built with.
+/// The same for build options of the kernels.
 const NAMED_OPTIONS: usize = 12;
 
-/// A sentence, and how it is to look.
+/// A sentence with its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
     /// The ink.
@@ -25,7 +25,7 @@ pub struct Sentence {
     pub text: String,
 }
 
-/// All that stands beside the verdicts of a cell, in the order of its weight.
+/// All notes on the verdicts of a cell, the most important first.
 pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
@@ -47,7 +47,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
     all
 }
 
-/// That every trial of a column was the same as an earlier column's, where it was.
+/// A sentence if every trial of a column equals the one of an earlier column; otherwise `None`.
 fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
     let cell = comparison.cells.get(cell)?;
     let same = cell.same_as(column)?;
@@ -55,7 +55,7 @@ fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Opt
         let judgement = about::judgement(row, column);
         judgement.is_none_or(|judgement| judgement.verdict == Verdict::Identical)
     };
-    // Then each row says so.
+    // In that case every row already has the verdict "identical".
     if same == BASELINE && cell.metrics.iter().all(is_identical) {
         return None;
     }
@@ -118,7 +118,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     all
 }
 
-/// A p-value with two digits that count.
+/// A p-value with two significant digits.
 fn probability(p: f64) -> String {
     match p {
         p if p >= 0.1 => format!("{p:.2}"),

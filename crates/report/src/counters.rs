@@ -1,4 +1,4 @@
-//! Counters of probes, before and after, for people.
+//! Counters of probes before and after a trial, as readable text.
 
 use pagetide_probe::text::{Kind, Source};
 use pagetide_quantity::Unit;
@@ -6,7 +6,7 @@ use pagetide_record::record::Counters;
 
 use crate::draw::quantity;
 
-/// A counter that is not what it was.
+/// A counter that changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change<'a> {
     /// The kernel's name.
@@ -18,7 +18,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// What it grew by, or what it was and is where it is an amount.
+    /// The growth; for a gauge, the value after and before.
     pub fn text(&self, ascii: bool) -> String {
         let show = |value: f64| quantity::show(self.unit, value, ascii);
         match self.kind {
@@ -32,7 +32,7 @@ impl Change<'_> {
     }
 }
 
-/// The counters of a source that changed, the largest change first. One that no table knows counts as growing.
+/// Counters of a source that changed, the largest change first. An unknown counter is treated as cumulative.
 pub(crate) fn changed<'a>(source: &str, counters: &'a Counters) -> Vec<Change<'a>> {
     let source = Source::named(source);
     let mut changes: Vec<Change<'_>> = counters

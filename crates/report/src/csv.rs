@@ -1,9 +1,9 @@
 //! CSV (RFC 4180) for spreadsheets and data frames: judgements, samples and series in long form, full precision.
 //!
-//! A cell without a number is empty, which data frames read as missing; the column `missing` beside it says why, and is
-//! itself empty where there is a number.
+//! A cell without a number is empty, which data frames read as missing. The column `missing` gives the reason; it is
+//! empty if there is a number.
 //!
-//! Text that a spreadsheet would run as a formula gets an apostrophe before it (OWASP, "CSV Injection"); control
+//! Text that a spreadsheet would run as a formula is prefixed with an apostrophe (OWASP, "CSV Injection"). Control
 //! characters are shown as escapes.
 
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use crate::draw::escaped;
 pub struct CsvError(#[from] io::Error);
 
 impl From<csv::Error> for CsvError {
-    /// The writer's own error stays a cause: a reader that has seen enough is no failure.
+    /// Keeps the writer's own error as the cause, so that a closed pipe can be recognized, which is not a failure.
     fn from(error: csv::Error) -> Self {
         let text = error.to_string();
         Self(match error.into_kind() {
@@ -33,7 +33,7 @@ impl From<csv::Error> for CsvError {
     }
 }
 
-/// Head of the judgements' table.
+/// Header of the table of judgements.
 pub const JUDGEMENTS: [&str; 30] = [
     "cell",
     "scenario",
@@ -67,7 +67,7 @@ pub const JUDGEMENTS: [&str; 30] = [
     "no_verdict",
 ];
 
-/// Head of the samples' table.
+/// Header of the table of samples.
 pub const SAMPLES: [&str; 19] = [
     "record",
     "digest",
@@ -90,7 +90,7 @@ pub const SAMPLES: [&str; 19] = [
     "invalid",
 ];
 
-/// Text as a cell.
+/// Text made safe for a cell.
 pub(crate) fn cell(text: &str) -> String {
     let text = escaped(text);
     if text.starts_with(['=', '+', '-', '@']) {
@@ -100,7 +100,7 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
-/// The name under which serde knows a simple enum.
+/// The name of an enum variant in serialized form.
 pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -109,7 +109,7 @@ pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     }
 }
 
-/// Parameters in one cell.
+/// Parameters joined into one cell.
 pub(crate) fn params(params: &std::collections::BTreeMap<String, String>) -> String {
     let all: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
     all.join(" ")
@@ -121,7 +121,7 @@ fn number(value: Option<f64>) -> String {
         .map_or_else(String::new, |value| value.to_string())
 }
 
-/// Why a column has no value of a metric, or no verdict; empty where it has one.
+/// Why a column has no value of a metric, or no verdict; empty if it has one.
 struct Gaps {
     missing: String,
     no_verdict: String,
@@ -156,7 +156,7 @@ impl Gaps {
     }
 }
 
-/// Why one side of a cell has no value of a metric; empty where it has one.
+/// Why one side of a cell has no value of a metric; empty if it has one.
 fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
     if values.is_some_and(|values| !values.values.is_empty()) {
         return String::new();
@@ -179,11 +179,11 @@ fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
     }
 }
 
-/// Said of a metric that trials do not have at all.
+/// Reason shown for a metric that no trial has.
 const NOT_MEASURED: &str = "not measured";
 
-/// Writes a comparison: a row for each cell, metric and variant. A cell that has no metric at all, because none of its
-/// trials is valid, keeps a row for each variant, without a metric and with the reason.
+/// Writes a comparison: one row for each cell, metric and variant. A cell without any metric, because none of its
+/// trials is valid, still gets one row for each variant, with the reason instead of a metric.
 pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), CsvError> {
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(JUDGEMENTS)?;
@@ -261,7 +261,7 @@ fn judged(
     ]
 }
 
-/// Why a metric has no number; empty where it has one.
+/// Why a metric has no number; empty if it has one.
 pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     match metric.map(|metric| &metric.value) {
         Some(Value::Number(value)) if value.is_finite() => "",
@@ -271,7 +271,8 @@ pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     }
 }
 
-/// The metrics of a record; a record without any still has one row, which says why.
+/// The metrics of a record. For a record without metrics the result is a single `None`, so that it still gets a row
+/// with the reason.
 pub(crate) fn metrics(record: &Record) -> impl Iterator<Item = Option<&Metric>> {
     let all = &record.results.metrics;
     let without = std::iter::once(None).take(usize::from(all.is_empty()));
@@ -291,7 +292,7 @@ impl Datum {
     }
 }
 
-/// The rows of the samples' table, under [`SAMPLES`]: one for each metric of a record.
+/// Rows of the table of samples, with the columns [`SAMPLES`]: one for each metric of a record.
 pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPLES.len()]> {
     let subject = &record.subject;
     let id = record.id();
@@ -311,7 +312,7 @@ pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPL
             Datum::text(&subject.pass),
             Datum::text(&subject.variant.name),
             Datum::text(&subject.variant.kernel.release),
-            // As text: a seed uses all 64 bits, which a data frame's signed numbers do not hold.
+            // As text: a seed uses all 64 bits, which do not fit the signed integers of data frames.
             Datum::text(&subject.seed),
             Datum::Text(of_metric(|metric| metric.name.clone())),
             Datum::Text(of_metric(|metric| name_of(metric.unit))),
@@ -323,8 +324,8 @@ pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPL
     })
 }
 
-/// Writes samples: a row for each record and metric, invalid records too. A record that measured nothing keeps one row,
-/// without a metric and with the reason.
+/// Writes samples: one row for each record and metric, including invalid records. A record without metrics gets one row
+/// with the reason.
 pub fn samples<'a>(
     writer: impl Write,
     records: impl IntoIterator<Item = &'a Record>,
@@ -342,7 +343,7 @@ pub fn samples<'a>(
     Ok(())
 }
 
-/// Writes a series: its columns as they are, units in the head as `name (unit)`.
+/// Writes the columns of a series unchanged; the header has each unit as `name (unit)`.
 pub fn series(writer: impl Write, series: &Series) -> Result<(), CsvError> {
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_has_seen_enough_is_a_cause_of_its_own_in_every_table() {
-        /// Takes so many bytes, then is closed.
+        /// Accepts this number of bytes, then behaves like a closed pipe.
         struct Pipe(usize);
         impl Write for Pipe {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -391,7 +392,7 @@ mod tests {
             }
         }
         let data = Series::new("x").int("page", Unit::Pages, 0..100_000);
-        // Closed while rows are written, and only at the end.
+        // The pipe is closed while rows are written, or only at the end.
         for room in [20_000, 0] {
             let error = series(Pipe(room), &data).unwrap_err();
             let cause = std::error::Error::source(&error).unwrap();

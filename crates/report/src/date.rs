@@ -1,15 +1,15 @@
-//! Dates in UTC and spans of time, as text.
+//! Dates in UTC and durations as text.
 
 use std::time::Duration;
 
 use pagetide_quantity::Nanos;
 
-/// Days from the civil era's start to 1970-01-01.
+/// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;
-/// Days of 400 years.
+/// Number of days in 400 years.
 const ERA: u64 = 146_097;
 
-/// A point in time (nanoseconds since 1970) as RFC 3339 with seconds, such as `2026-11-20T20:39:40Z`. The calendar is
+/// A time (nanoseconds since 1970) as RFC 3339 with seconds, such as `2026-11-20T20:39:40Z`. The calendar algorithm is
 /// Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>).
 pub fn utc(at: Nanos) -> String {
     let seconds = at.0 / 1_000_000_000;
@@ -29,14 +29,14 @@ pub fn utc(at: Nanos) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// How long ago a moment (nanoseconds since 1970) was.
+/// Time since a moment (nanoseconds since 1970), as text that ends in "ago".
 pub fn ago(moment: Nanos) -> String {
     let passed = Nanos::wall_clock().0.saturating_sub(moment.0);
     format!("{} ago", Nanos(passed).about())
 }
 
-/// A point in time from seconds since 1970 (`1777636800.25`) or a date with a time (`2026-05-01T12:00:00Z`, also with a
-/// blank, without the `Z`, or with an offset such as `+02:00`); `None` where it is neither, or before 1970.
+/// Parses a time from seconds since 1970 (`1777636800.25`) or a date with a time (`2026-05-01T12:00:00Z`, also with a
+/// space, without the `Z`, or with an offset such as `+02:00`). `None` if it is neither, or before 1970.
 pub fn parse(text: &str) -> Option<Nanos> {
     if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         let seconds = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Option<Nanos> {
     u64::try_from(exact.as_nanos()).ok().map(Nanos)
 }
 
-/// So many numbers of at most four digits between separators.
+/// Parses `COUNT` numbers of at most four digits between separators.
 fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]> {
     let all: Vec<u64> = text
         .split(between)
@@ -86,7 +86,7 @@ fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]
     all.try_into().ok()
 }
 
-/// Days from 1970-01-01 to a date from then on: Howard Hinnant's `days_from_civil`.
+/// Days from 1970-01-01 to a later date (Howard Hinnant's `days_from_civil`).
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = year - u64::from(month <= 2);
     let (era, year_of_era) = (year / 400, year % 400);

@@ -1,4 +1,4 @@
-//! The means of drawing in text: what the terminal can show, clean text, quantities, grids and small pictures.
+//! Functions for drawing in text: capabilities of the terminal, clean text, quantities, grids and small pictures.
 
 pub mod clean;
 pub mod grid;

@@ -1,4 +1,4 @@
-//! The formats of a comparison, and what each reads from the store.
+//! The output formats of a comparison, and the data that each reads from the store.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,21 +19,21 @@ use crate::terminal::show::{Presence, presence};
 use crate::terminal::{self, Options, presence_maps, verdicts};
 use crate::{csv, json, kcidb, ktap, mail, markdown};
 
-/// How a comparison is written.
+/// Output format of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// A table for the terminal.
     #[default]
     Table,
-    /// Plain text of 75 columns.
+    /// Plain text with 75 columns.
     Mail,
-    /// The tables of the papers.
+    /// The tables of the original papers.
     Paper,
-    /// Everything as JSON.
+    /// All data as JSON.
     Json,
-    /// A row for each judgement.
+    /// CSV with one row for each judgement.
     Csv,
-    /// A row for each record and metric.
+    /// CSV with one row for each record and metric.
     Samples,
     /// Markdown.
     Markdown,
@@ -41,12 +41,12 @@ pub enum Format {
     Ktap,
     /// KCIDB.
     Kcidb,
-    /// The page.
+    /// The web page.
     Html,
 }
 
 impl Format {
-    /// Every format with the word for it on a command line, and what it is, for help.
+    /// Every format with its word on the command line and its description for help.
     pub const WORDS: [(Self, &str, &str); 10] = [
         (Self::Table, "table", "Table for the terminal"),
         (
@@ -76,13 +76,13 @@ impl Format {
         ),
     ];
 
-    /// The format of a word; `None` for an unknown word.
+    /// The format for a word; `None` if the word is unknown.
     pub fn of(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, name, _)| *name == word);
         found.map(|(format, ..)| *format)
     }
 
-    /// Whether it says why sides differ, for which every record is read.
+    /// True if the output explains why sides differ, which requires reading every record.
     const fn explains(self) -> bool {
         matches!(
             self,
@@ -91,14 +91,14 @@ impl Format {
     }
 }
 
-/// What a writer wants to know beside the comparison.
+/// Options of a writer.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Colours, width and characters.
     pub look: Look,
     /// What the table shows beyond the primary metrics.
     pub options: Options,
-    /// Whether the table judges the quantiles of all accesses too.
+    /// Whether the table also judges the quantiles of all accesses.
     pub tails: bool,
     /// Submitting system of a KCIDB report.
     pub origin: String,
@@ -107,36 +107,36 @@ pub struct Style {
 /// A comparison could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A record could not be read.
+    /// A record cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The comparison could not be explained.
+    /// The comparison cannot be explained.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// The note of the last calibration cannot be read.
+    /// The last calibration cannot be read.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// Comma-separated values.
+    /// Writing CSV failed.
     #[error(transparent)]
     Csv(#[from] CsvError),
-    /// The page.
+    /// Writing the web page failed.
     #[error(transparent)]
     Html(#[from] HtmlError),
-    /// A scenario comes from none of the papers.
+    /// A scenario comes from none of the original papers.
     #[error(transparent)]
     NoPaper(#[from] NoPaper),
-    /// What the papers' tables show beside metrics.
+    /// Reading the additional data for the papers' tables failed.
     #[error(transparent)]
     Extras(#[from] ExtrasError),
-    /// The output refused.
+    /// Writing the output failed.
     #[error("writing the comparison")]
     Write(#[from] io::Error),
 }
 
-/// Writes a comparison of records in `store`. Returns what had to be left out, a line each.
+/// Writes a comparison of records in `store`. Returns what had to be left out, one line each.
 pub fn write(
     format: Format,
     style: &Style,
@@ -176,8 +176,8 @@ pub fn write(
     Ok(Vec::new())
 }
 
-/// Writes what a search for the first bad version came to, and after it, where the format has words for both, the comparison of
-/// the two versions at its end.
+/// Writes the result of a search for the first bad version. If the format supports both, the comparison of the last
+/// good with the first bad version follows.
 pub fn write_bisect(
     format: Format,
     style: &Style,
@@ -201,7 +201,7 @@ pub fn write_bisect(
     write(format, style, store, &found.comparison, about, out)
 }
 
-/// The table for the terminal, with pictures and tails as far as they are wanted.
+/// The table for the terminal, with pictures and tails if requested.
 fn table(
     style: &Style,
     store: &Store,
@@ -230,7 +230,7 @@ fn table(
     Ok(text)
 }
 
-/// Identities of the valid records, by place of cell and column.
+/// Identities of the valid records with the indices of their cell and column.
 fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
     comparison
         .cells
@@ -245,7 +245,8 @@ fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), 
         })
 }
 
-/// The machine of the first record; `None` where its file cannot be read, which the numbers do not need.
+/// The machine of the first record; `None` if its file cannot be read. That is not an error, because no number depends
+/// on it.
 pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
     let (_, id) = identities(comparison).next()?;
     Some(store.load(id).ok()?.into_record().wall.machine)
@@ -257,7 +258,7 @@ fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>, StoreE
         .collect()
 }
 
-/// Access latencies of the trials of each cell and column together.
+/// Access latencies by cell and column, all trials merged.
 fn access(
     store: &Store,
     comparison: &Comparison,
@@ -272,7 +273,7 @@ fn access(
     Ok(all)
 }
 
-/// The last presence map of the first trial of each cell and column.
+/// The last presence map of the first trial, by cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

@@ -1,11 +1,12 @@
-//! The page people look at: one HTML file that holds everything and asks the network for nothing.
+//! The web page: one HTML file that contains everything and makes no network requests.
 //!
 //! Verdicts, tables and provenance are plain HTML and readable without scripts. Figures are drawn in the browser from
-//! data that stands in the file: typed arrays, delta coded, deflated, as base64 in script elements of a type no browser
-//! runs (see [`blob`]). The script that draws is built from `web/` and committed here, so that cargo alone builds it.
+//! data in the file: typed arrays, delta-encoded, deflated and base64-encoded, in script elements of a type that no
+//! browser runs (see [`blob`]). The script is built from `web/`; the result is committed here, so that cargo alone can
+//! build the crate.
 //!
-//! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`accesses`]). Begin reading at
-//! [`write`].
+//! Large data is streamed: only one chunk of a log of accesses is in memory at a time (see [`accesses`]). Begin reading
+//! at [`write`].
 
 pub(crate) mod accesses;
 mod atlas;
@@ -55,64 +56,64 @@ pub use subject::{SubjectError, subject};
 
 /// The script of the page, built by `web/build.sh`.
 pub const SCRIPT: &str = include_str!("html/bundle.js");
-/// The script of served pages that show what changes, built by `web/build.sh`.
+/// The script of served pages that update themselves, built by `web/build.sh`.
 pub const LIVE: &str = include_str!("html/live.js");
-/// The style of the page, built by `web/build.sh`.
+/// The stylesheet of the page, built by `web/build.sh`.
 pub const STYLE: &str = include_str!("html/bundle.css");
 
-/// A page that could not be made.
+/// A page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
-    /// The writer refused.
+    /// Writing the output failed.
     #[error("writing the report was refused ({0}): check the disk and the file's permissions")]
     Write(#[from] io::Error),
-    /// The data of the figures cannot be written.
+    /// The data of the figures cannot be serialized.
     #[error("the figures' data cannot be written as JSON ({0}): please report it")]
     Data(#[from] serde_json::Error),
 }
 
-/// Opens the record of an identity.
+/// Opens the record with this identity; returns an error message on failure.
 pub type OpenRecord<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
-/// Everything a page is made from.
+/// Input of a page.
 pub struct Input<'a> {
-    /// The judgement.
+    /// The comparison.
     pub comparison: &'a Comparison,
     /// Title, command and machine.
     pub about: &'a About,
-    /// Reclaim tables, observed trials.
+    /// Reclaim tables of observed trials, and searches.
     pub sources: &'a Sources,
     /// Opens records.
     pub open: &'a OpenRecord<'a>,
-    /// Where script and style come from.
+    /// How script and stylesheet are included.
     pub assets: Assets<'a>,
 }
 
-/// Where a page's script and style come from.
+/// How a page includes its script and stylesheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assets<'a> {
-    /// They stand in the file, which can then be mailed.
+    /// They are inlined, so that the file can be mailed.
     #[default]
     Inside,
-    /// They are served: addresses of script and style.
+    /// They are served; the page has their addresses.
     Served {
         /// Address of [`SCRIPT`].
         script: &'a str,
         /// Address of [`STYLE`].
         style: &'a str,
-        /// Addresses and names of what stands at the top of every served page.
+        /// Addresses and names of the links at the top of every served page.
         links: &'a [(&'a str, &'a str)],
     },
 }
 
-/// A page that was written to a file.
+/// A page written to a file.
 #[derive(Debug, Serialize)]
 pub struct PageFile<'a> {
     /// The file.
     pub file: &'a Path,
     /// The page's title.
     pub title: &'a str,
-    /// What was written.
+    /// Summary of the content.
     #[serde(flatten)]
     pub page: PageSummary,
 }
@@ -128,14 +129,14 @@ impl fmt::Display for PageFile<'_> {
     }
 }
 
-/// What was written.
+/// Summary of a written page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageSummary {
-    /// Single accesses that can be looked at.
+    /// Number of accesses that can be shown individually.
     pub accesses: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// What could not be shown, a line each; the page says so too.
+    /// Data that could not be shown, one line each; the page lists the same.
     pub omitted: Vec<String>,
 }
 
@@ -145,7 +146,7 @@ pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<PageSummary, Html
     out.write_all(page::before(input).as_bytes())?;
     let mut blobs = blob::Blobs::new(&mut out);
     let figures = figures::collect(input, &mut blobs)?;
-    // No text may end the element it stands in.
+    // The JSON must not contain a tag that ends the script element.
     let json = serde_json::to_string(&figures.page)?.replace('<', "\\u003c");
     writeln!(
         out,
@@ -159,13 +160,13 @@ pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<PageSummary, Html
     })
 }
 
-/// Source of a content security policy that allows exactly this text (CSP Level 3, "hash-source").
+/// Source expression of a content security policy that allows exactly this text (CSP Level 3, "hash-source").
 pub(crate) fn hash_source(text: &str) -> String {
     let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
     format!("'sha256-{digest}'")
 }
 
-/// Reads of a record what one figure needs; a damaged part is told and left out.
+/// Returns data of a record for one figure; if it is damaged, returns `None` and adds a line to `omitted`.
 pub(crate) fn or_omit<T>(
     result: Result<T, FileError>,
     what: &str,
@@ -180,7 +181,7 @@ pub(crate) fn or_omit<T>(
     }
 }
 
-/// Counts what passes.
+/// Counts the bytes written.
 struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     bytes: u64,

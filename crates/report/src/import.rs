@@ -1,7 +1,7 @@
-//! What others measured, brought in as records, so that it is judged by the same rules.
+//! Imports results of other tools as records, so that the same rules judge them.
 //!
-//! An imported record says where it came from (`arena.machine` is "imported from …"), so that it is never set against a
-//! trial of our own by mistake. What the source does not tell is empty, never guessed.
+//! An imported record states its origin (`arena.machine` is "imported from …"), so it is never compared with a trial of
+//! pagetide by mistake. Data that the source does not contain is left empty, never guessed.
 
 pub mod csv;
 mod file;
@@ -58,25 +58,25 @@ pub struct Source {
 /// Why something cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file system refused.
+    /// A file cannot be read.
     #[error("reading {path} was refused ({source}): {}", remedy(.source, None))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There is nothing of this kind.
+    /// The file or folder contains nothing of this kind.
     #[error("{path} holds no {what}: {remedy}")]
     Nothing {
         /// The file or folder.
         path: PathBuf,
-        /// What was looked for.
+        /// What was expected.
         what: &'static str,
         /// What to give instead.
         remedy: &'static str,
     },
-    /// A file is larger than anything sensible.
+    /// A file is too large to be a result.
     #[error("{path} is larger than {limit} bytes: it is no result of this kind")]
     TooLarge {
         /// The file.
@@ -84,7 +84,7 @@ pub enum ImportError {
         /// The limit.
         limit: u64,
     },
-    /// There is more of something than is compared.
+    /// There are more items than can be compared.
     #[error(
         "there are more than {most} {what}: import them in parts, each with a --name of its own"
     )]
@@ -94,7 +94,7 @@ pub enum ImportError {
         /// The limit.
         most: usize,
     },
-    /// A column is missing.
+    /// A required column is missing.
     #[error(
         "{path} has no column `{column}`: the first line must name scenario, variant, metric, value and what --pair names"
     )]
@@ -104,7 +104,7 @@ pub enum ImportError {
         /// The column.
         column: String,
     },
-    /// A line does not say what pairs it.
+    /// A line has no value in the column that pairs trials.
     #[error(
         "{path} line {line}: the column `{column}`, which pairs trials, is empty: fill it in every line"
     )]
@@ -116,15 +116,15 @@ pub enum ImportError {
         /// The column.
         column: String,
     },
-    /// There is no such variant.
+    /// There is no variant of this name.
     #[error("there is no variant {name} to be the baseline: there are {known}")]
     NoVariant {
-        /// What was asked for, cut.
+        /// The name given, shortened.
         name: String,
-        /// Those there are.
+        /// The variants that exist.
         known: String,
     },
-    /// A cell cannot be read.
+    /// A cell cannot be parsed.
     #[error("{path} line {line}: `{text}` in column `{column}` is not {wanted}")]
     BadCell {
         /// The file.
@@ -133,12 +133,12 @@ pub enum ImportError {
         line: u64,
         /// The column.
         column: &'static str,
-        /// What stands there, cut.
+        /// The cell's text, shortened.
         text: String,
-        /// What was wanted, with an example.
+        /// The expected format, with an example.
         wanted: &'static str,
     },
-    /// The same metric of the same trial stands there twice.
+    /// The same metric of the same trial occurs twice.
     #[error(
         "{path} line {line}: metric {metric} of this scenario, variant and seed is there twice: give each run its own seed"
     )]
@@ -147,7 +147,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Line, counted from 1.
         line: u64,
-        /// The metric, cut.
+        /// The metric, shortened.
         metric: String,
     },
     /// A file is not what its format demands.
@@ -230,14 +230,14 @@ pub enum ImportError {
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file is no CSV.
+    /// The file is not valid CSV.
     #[error(
         "{path} is not readable as CSV ({why}): separate by commas, quote by double quotes, write UTF-8"
     )]
     NoCsv {
         /// The file.
         path: PathBuf,
-        /// The reader's reason.
+        /// The parser's error.
         why: String,
     },
 }
@@ -269,34 +269,34 @@ fn place(line: usize) -> String {
 pub struct Batch {
     /// The records.
     pub records: Vec<Record>,
-    /// For each record, what those of other variants must share to make a pair with it; without meaning where
-    /// `paired_by` is `None`.
+    /// For each record, the key that records of other variants must share to be paired with it. Unused if `paired_by`
+    /// is `None`.
     pub blocks: Vec<String>,
-    /// What pairs records, such as `seed`; `None` where nothing does.
+    /// Name of the key, such as `seed`; `None` if trials are not paired.
     pub paired_by: Option<String>,
-    /// Whether that makes pairs of what was recorded apart as well.
+    /// True if records with the same key are pairs even if they were recorded in different sessions.
     pub lasting: bool,
-    /// Why the first variant is the baseline, where neither time nor the user says which is.
+    /// Why the first variant is the baseline, if neither start times nor the user decide that.
     pub first: &'static str,
     /// A file that holds several runs of a variant in a row, so that variants cannot have taken turns.
     pub in_a_row: Option<PathBuf>,
 }
 
-/// What came of an import.
+/// Result of an import.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
-    /// The campaign that the results became.
+    /// The campaign created from the results.
     pub campaign: String,
-    /// How many records it has.
+    /// Number of records.
     pub records: usize,
     /// Its variants, the baseline first.
     pub variants: Vec<String>,
-    /// What is the baseline and why, and what pairs trials.
+    /// The baseline with its reason, and what pairs trials.
     pub pairing: Option<Pairing>,
 }
 
 impl Display for ImportSummary {
-    /// A few lines, the last without its end.
+    /// Writes a few lines, the last one without a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variants = self.variants.join(", ");
         writeln!(f, "{} records of {variants} are in the store", self.records)?;
@@ -318,7 +318,7 @@ impl Display for ImportSummary {
 }
 
 impl Batch {
-    /// Adds the records to a store as a campaign of this name.
+    /// Adds the records to a store as a campaign with this name.
     pub fn add(
         mut self,
         store: &mut Store,
@@ -339,7 +339,7 @@ impl Batch {
     }
 }
 
-/// A campaign's name after a file or folder.
+/// Name for a campaign, derived from a file or folder.
 pub fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let clean: String = stem
@@ -355,21 +355,21 @@ pub fn name_of(path: &Path) -> String {
     }
 }
 
-/// What the user says of records of others.
+/// Information from the user about imported records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claims<'a> {
     /// The baseline.
     pub baseline: Option<&'a str>,
-    /// Whether the variants took turns.
+    /// True if the variants took turns.
     pub interleaved: bool,
-    /// The command that brings the records in.
+    /// The command that imports the records.
     pub command: &'a str,
 }
 
-/// Makes a campaign of imported records, so that `compare` finds their variants by name. The baseline comes first: the one
-/// that was named, or the first by time, or else the first. The records are told which campaign they belong to and become
-/// sampling units, equal ones where they make a pair. `generation` is one more than that of the last campaign of this name
-/// in the store, 1 for the first.
+/// Makes a campaign of imported records, so that `compare` finds their variants by name. The first variant is the
+/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign is
+/// written to the records. Each record gets a sampling unit, the same one for records that are a pair. `generation` is
+/// one more than that of the last campaign with this name in the store, 1 for the first.
 pub fn note(
     name: &str,
     generation: u32,
@@ -404,11 +404,11 @@ pub fn note(
     };
     let id = note.id();
     let mut cells: BTreeMap<String, usize> = BTreeMap::new();
-    // Units by cell and block, and what each cell, variant and unit has already.
+    // Units by cell and block, the next unit of each cell, and the number of records of each cell, variant and unit.
     let mut units: BTreeMap<(usize, String), u32> = BTreeMap::new();
     let mut sizes: BTreeMap<usize, u32> = BTreeMap::new();
     let mut taken: BTreeMap<(usize, usize, u32), u32> = BTreeMap::new();
-    // In the order of time, so that trials that resemble the one before can be told.
+    // In the order of time, so that similarity between consecutive trials can be detected.
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&place| records[place].wall.started);
     for place in order {
@@ -500,7 +500,7 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
     Ok((names, why.to_owned()))
 }
 
-/// Place of a text in a list, to which it is added where it is new.
+/// Index of a text in a list; a new text is appended.
 fn position(list: &mut Vec<String>, text: &str) -> usize {
     list.iter()
         .position(|known| known == text)
@@ -510,9 +510,9 @@ fn position(list: &mut Vec<String>, text: &str) -> usize {
         })
 }
 
-/// A record of an imported trial, without results yet.
+/// A record of an imported trial, still without results.
 fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Record {
-    // Names are not part of a trial's identity, and nothing else may tell two imported kernels apart.
+    // Names are not part of a trial's identity, so the digest must distinguish imported kernels.
     variant.kernel.digest = format!("imported as {}", variant.name);
     Record {
         subject: Subject {
@@ -524,7 +524,7 @@ fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Reco
                 machine: format!("{IMPORTED}{source}"),
                 ..ArenaSpec::default()
             },
-            // Nothing is known of either; zero and none say so.
+            // Memory and swap are unknown; zero and none stand for that.
             memory: MemorySpec::Total(pagetide_quantity::Bytes(0)),
             swap: SwapSpec::None,
             ..Subject::default()

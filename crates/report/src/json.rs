@@ -1,4 +1,4 @@
-//! JSON that is safe to print: what a terminal or a reader's eye would obey is escaped, and nothing is lost.
+//! JSON that is safe to print: characters that control a terminal or reorder text are escaped; nothing is lost.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 use crate::about::About;
 use crate::draw::clean::is_unsafe;
 
-/// Escapes control and reordering characters that JSON itself would let through.
+/// Escapes control characters and reordering characters that JSON permits unescaped.
 struct SafeFormatter<F>(F);
 
-/// Hands the calls that are not about strings on to the inner formatter.
+/// Forwards calls that do not concern strings to the inner formatter.
 macro_rules! hand_on {
     ($($name:ident($($arg:ident: $type:ty),*);)*) => {
         $(fn $name<W: ?Sized + io::Write>(&mut self, writer: &mut W $(, $arg: $type)*) -> io::Result<()> {
@@ -54,15 +54,15 @@ impl<F: Formatter> Formatter for SafeFormatter<F> {
     }
 }
 
-/// Writes a value as JSON, indented, into `writer`.
+/// Writes a value as indented JSON to `writer`.
 pub fn write_pretty(writer: impl io::Write, value: &impl Serialize) -> serde_json::Result<()> {
     let mut serializer =
         serde_json::Serializer::with_formatter(writer, SafeFormatter(PrettyFormatter::new()));
     value.serialize(&mut serializer)
 }
 
-/// A value as indented JSON with a line break at the end. Values of this crate always serialise; a map whose keys are
-/// no strings would give `null`.
+/// A value as indented JSON with a line break at the end. Values of this crate can always be serialized; a map whose
+/// keys are not strings would give `null`.
 pub fn pretty(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     if write_pretty(&mut out, value).is_err() {
@@ -72,8 +72,8 @@ pub fn pretty(value: &impl Serialize) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes a value as indented JSON, with a list before its own fields whose rows are written as `run` hands them on, so
-/// that they need not be held. Returns what kept `run` from its end, if anything did: then half of an object is written.
+/// Writes a value as indented JSON, preceded by a list whose rows are written one by one while `run` produces them, so
+/// that they need not be kept in memory. If `run` fails, its error is returned and the JSON is incomplete.
 pub fn streamed<T: Serialize, W: Serialize, E>(
     mut out: impl Write,
     list: &str,
@@ -108,10 +108,10 @@ pub(crate) fn string(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Version of the comparison's JSON; a field added does not raise it, a field changed or removed does.
+/// Version of the comparison's JSON. Adding a field does not increase it; changing or removing one does.
 pub const VERSION: u32 = 1;
 
-/// A comparison with the name and version of its format before it.
+/// A comparison preceded by name and version of the format.
 #[derive(Serialize)]
 struct Document<'a> {
     format: &'static str,
@@ -123,7 +123,7 @@ struct Document<'a> {
     comparison: &'a Comparison,
 }
 
-/// A comparison as JSON: everything, judgements with all that led to them.
+/// A comparison as JSON with all data, including the details of every judgement.
 pub fn comparison(comparison: &Comparison, about: &About) -> String {
     pretty(&Document {
         format: "pagetide-comparison",

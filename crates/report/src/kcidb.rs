@@ -1,8 +1,8 @@
 //! KCIDB v5.3 (kcidb-io, `schema/v05_03.py`): reports for the kernel's common results database, one test per metric.
 //!
-//! A checkout and a build stand for each kernel, a test for each cell, metric and variant, with the variant's median as
-//! its number. PASS: improved, equivalent or identical. FAIL: a deciding metric regressed. DONE: a number without a
-//! judgement on the code (changed, confounded, inconclusive, or not primary). ERROR: invalid.
+//! There is one checkout and one build for each kernel, and one test for each cell, metric and variant, with the
+//! variant's median as its number. PASS: improved, equivalent or identical. FAIL: a primary metric regressed. DONE: a
+//! number without a judgement on the code (changed, confounded, inconclusive, or not primary). ERROR: invalid.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::draw::clean;
 use crate::json;
 use crate::ktap::token;
 
-/// Longest free text.
+/// Maximum length of free text.
 const TEXT_CHARS: usize = 1000;
-/// Longest part of a path.
+/// Maximum length of a part of a path.
 const PART_CHARS: usize = 60;
 
 #[derive(Serialize)]
@@ -95,12 +95,12 @@ struct Misc {
     judgement: Option<Judgement>,
 }
 
-/// Writes a comparison as a KCIDB report from `origin`, the submitting system's name (letters, digits and `_`).
+/// A comparison as a KCIDB report. `origin` is the name of the submitting system (letters, digits and `_`).
 pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     let origin = token(origin, 40)
         .to_ascii_lowercase()
         .replace(['.', '-'], "_");
-    // Equal comparisons get equal ids, so that a report sent twice is counted once.
+    // Equal comparisons get equal ids, so that a report that is sent twice counts once.
     let run = hex(&Sha256::digest(serde_json::to_vec(comparison).unwrap_or_default())[..12]);
     let mut report = Report {
         version: Version { major: 5, minor: 3 },
@@ -227,7 +227,7 @@ fn test(place: &Place, decides: bool) -> Test {
     }
 }
 
-/// Factor to KCIDB's unit, the unit, and how it is prefixed when shown.
+/// Factor to KCIDB's unit, name of the unit, and kind of prefix for display.
 const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
     match unit {
         Unit::Nanos => (1e-9, Some("s"), Some("metric")),

@@ -1,8 +1,8 @@
-//! KTAP version 1 (Documentation/dev-tools/ktap.rst): a suite for each cell and variant, a test for each metric.
+//! KTAP version 1 (Documentation/dev-tools/ktap.rst): one suite for each cell and variant, one test for each metric.
 //!
-//! Improved, equivalent, identical and changed pass; regressed fails; confounded, inconclusive and invalid are skipped, with the
-//! reason. Only primary metrics decide (all, where none is primary): a difference of another is skipped with what it
-//! says. Names are reduced to letters, digits, `.`, `_` and `-`, so that nothing in them is read as KTAP.
+//! Improved, equivalent, identical and changed pass; regressed fails; confounded, inconclusive and invalid are skipped
+//! with the reason. Only primary metrics decide (all metrics if none is primary): other differences are skipped with a
+//! description. Names contain only letters, digits, `.`, `_` and `-`, so that no part of them is parsed as KTAP.
 
 use pagetide_compare::{Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::{Judgement, Verdict};
@@ -11,10 +11,10 @@ use crate::about::{self, About};
 use crate::draw::clean;
 use crate::terminal::effect;
 
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 80;
 
-/// Writes a comparison as KTAP.
+/// A comparison as KTAP.
 pub fn ktap(comparison: &Comparison, about: &About) -> String {
     let suites: Vec<(&Group, usize)> = comparison
         .cells
@@ -126,8 +126,8 @@ pub(crate) fn token(text: &str, limit: usize) -> String {
     }
 }
 
-/// Free text behind a `#`. Parsers end a run where a line holds one of the kernel's last messages; all of those have a
-/// colon, so there is none here.
+/// Free text after a `#`. Parsers end a run at lines that look like one of the kernel's last messages. All of these
+/// contain a colon, so colons are replaced.
 fn free(text: &str) -> String {
     clean(text, 300, true).replace(':', ";").replace('#', "_")
 }

@@ -1,12 +1,12 @@
-//! How results are shown: terminal and mail tables, exchange formats, and what others measured, brought in.
+//! Output of results: tables for terminal and mail, exchange formats, web pages; also imports results of other tools.
 //!
-//! This crate reads records and comparisons. It knows nothing of arenas, campaigns or how a verdict is reached, and it
-//! measures nothing: every number it prints was there before. Whatever names and logs hold is data; each format's
-//! writer neutralises it (see [`draw::clean`]).
+//! This crate reads records and comparisons. It depends neither on arenas, nor on campaigns, nor on how a verdict is
+//! computed. It measures nothing: every number printed exists in its input. Names and logs in records are untrusted;
+//! the writer of each format makes them harmless (see [`draw::clean`]).
 //!
-//! Begin reading in [`terminal::verdicts`], the table most people see; then [`draw`], the means it is drawn with.
+//! Begin reading in [`terminal::verdicts`], the table most people see; then read [`draw`], the drawing functions.
 
-/// Adds formatted text to a `String`, which cannot fail.
+/// Appends formatted text to a `String`; this cannot fail.
 macro_rules! put {
     ($out:expr, $($text:tt)*) => {{
         use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! The mail table: plain ASCII, 75 columns, ready to paste to a mailing list.
 //!
-//! Rows are metrics, columns variants; behind a value stands its change as `( x.xx%)`, a mark for significance and the
-//! interval. A change is always that of the value: negative is smaller, and the mark says which way is better.
+//! Rows are metrics, columns are variants. A value is followed by its change as `( x.xx%)`, a mark for significance,
+//! and the interval. The change is that of the value: negative means smaller; the mark says whether that is better.
 //!
-//! A cover letter has room for what decides: the primary metrics, what else surely became better or worse the most, and the
-//! first reasons. `--all` writes every metric with all that is to be said of it.
+//! A cover letter contains only what matters most: the primary metrics, the other metrics with the largest sure
+//! changes, and the first reasons. `--all` writes every metric with all notes.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -23,7 +23,7 @@ use crate::terminal::summary;
 use crate::terminal::verdicts::{EXACT_CAVEAT, seeds};
 use crate::why;
 
-/// Columns of a mail that survive quoting.
+/// Width of a mail that remains readable when quoted.
 pub const WIDTH: usize = 75;
 /// Mails are ASCII.
 pub(crate) const LOOK: Look = Look {
@@ -31,23 +31,24 @@ pub(crate) const LOOK: Look = Look {
     colour: false,
     ascii: true,
 };
-/// Lengths to which metric names are cut until the table fits.
+/// Maximum lengths of metric names; they are tried in turn until the table fits.
 const METRIC: [usize; 3] = [30, 22, 16];
-/// Longest name of a variant.
+/// Maximum length of a variant's name.
 const HEAD_CHARS: usize = 14;
-/// Most invalid trials named.
+/// Maximum number of invalid trials that are named.
 const INVALID: usize = 8;
-/// Digits after the point of a change, where no more are needed.
+/// Digits after the decimal point of a change, unless more are needed.
 const DIGITS: usize = 2;
 
-/// What exact times do not tell, in one line.
+/// Limits of times in the exact arena, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// Lines that a short mail stays below.
+/// Maximum number of lines of a short mail.
 const LINES: usize = 40;
-/// What a short mail has of each cell beside the primary metrics: other metrics, and mechanisms. The most that fits is taken.
+/// Items per cell in a short mail in addition to the primary metrics: other metrics, and mechanisms. The first pair
+/// that fits is used.
 const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
-/// Writes a comparison as a mail's text: what decides, or `all`.
+/// A comparison as the text of a mail: the most important parts, or everything if `all`.
 pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     if all {
         return written(comparison, about, None);
@@ -63,7 +64,7 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     text
 }
 
-/// The mail with so much of each cell; with all that there is where nothing is said.
+/// The mail with this number of items per cell; everything if `short` is `None`.
 fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) -> String {
     let mut out = String::new();
     let all = short.is_none();
@@ -116,7 +117,7 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
     out
 }
 
-/// What marks and numbers mean.
+/// Meaning of marks and numbers.
 fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     if all {
         out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
@@ -138,7 +139,7 @@ fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     }
 }
 
-/// Whether the mark of confounded verdicts needs its meaning.
+/// True if the legend must explain the mark of confounded verdicts.
 fn confounded(comparison: &Comparison) -> bool {
     let mut all = comparison.beside.iter();
     all.any(|beside| beside.confounding().next().is_some())
@@ -148,13 +149,13 @@ fn paragraph(out: &mut String, text: &str) {
     if text.is_empty() {
         return;
     }
-    // Cut before it is wrapped: a text of a megabyte is no paragraph.
+    // Shortened before wrapping, because a text may have megabytes.
     for line in wrap(&clean(text, 1000, true), WIDTH, true) {
         put!(out, "{line}\n");
     }
 }
 
-/// A cell with every metric and all that is to be said of it.
+/// A cell with every metric and all notes.
 fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     paragraph(out, &about::params(group));
@@ -175,8 +176,8 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// A cell with its primary metrics and what else surely became better or worse the most, `most` of them. Gives how many others surely changed,
-/// and how many did not.
+/// A cell with its primary metrics and the `most` other metrics with the largest sure changes. Returns the number of
+/// remaining metrics that surely changed, and of those that did not.
 fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usize) -> [usize; 2] {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
@@ -189,7 +190,7 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
         .copied()
         .filter(|row| moved(row).is_some_and(|(_, has_sense)| has_sense))
         .collect();
-    // The farthest first; where equally far, in the order of the scenario.
+    // The largest change first; equal ones stay in the order of the scenario.
     let far = |row: &MetricRow| moved(row).map_or(0.0, |(far, _)| far);
     better.sort_by(|a, b| far(b).total_cmp(&far(a)));
     better.truncate(most);
@@ -209,15 +210,15 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
     let shown = better.len();
     rows.extend(better);
     tables(out, comparison, group, &rows, &seeds(group));
-    // What would decide them comes first.
+    // The first note is the one about how to decide them.
     for note in notes(comparison, group, &undecided, &LOOK).iter().take(1) {
         paragraph(out, note);
     }
     [changed.len() - shown, unsure.len()]
 }
 
-/// How far a row's value moved in proportion (or in its own unit, where that is judged), and whether one way is better; `None`
-/// where no variant's surely did.
+/// Size of a row's change, relative or in its own unit depending on how it is judged, and whether the metric has a
+/// better direction; `None` if no variant surely changed.
 fn moved(row: &MetricRow) -> Option<(f64, bool)> {
     row.judgements
         .iter()
@@ -234,7 +235,7 @@ fn moved(row: &MetricRow) -> Option<(f64, bool)> {
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// The rows as a table, or as several where the variants are too many for one; `corner` stands over the names.
+/// The rows as a table, or as several if there are too many variants for one. `corner` is the text above the names.
 fn tables(
     out: &mut String,
     comparison: &Comparison,
@@ -245,7 +246,7 @@ fn tables(
     let others: Vec<usize> = about::shown(comparison, group).collect();
     let mut from = 0;
     while from < others.len() {
-        // One variant has its interval on the line; several have it on a line below.
+        // With a single variant the interval is on the same line, otherwise on the line below.
         let most = others.len() - from;
         let found = (1..=most.min(3)).rev().find_map(|count| {
             METRIC.iter().find_map(|name| {
@@ -320,7 +321,7 @@ fn table(
     grid
 }
 
-/// What a column is called in the table of a short mail: two are before and after, whatever the length of their names.
+/// Heading of a column in a short mail: with two columns it is before or after, because their names may be long.
 fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
     let roles = ["before", "after"];
     (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
@@ -351,7 +352,7 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// An effect and the ends of its interval in per cent, points of a share, or the metric's own unit, as printed.
+/// An effect and the ends of its interval as printed: in per cent, percentage points, or the metric's own unit.
 fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
     let shown = |value: f64| match effect.kind {
         EffectKind::Ratio => (value - 1.0) * 100.0,
@@ -368,7 +369,7 @@ fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
         .map(|text| text.trim_start_matches('+').to_owned())
 }
 
-/// The change as `(-10.67%)`; points and differences have their own unit behind.
+/// The change as `(-10.67%)`; percentage points and differences have their unit after the number.
 fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();
@@ -419,11 +420,11 @@ fn invalid(out: &mut String, comparison: &Comparison) {
     }
 }
 
-/// Machine, kernels, command line.
+/// Machine, kernels and command line.
 fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: bool) {
     let machine = &about.machine;
     if !machine.cpu.is_empty() {
-        // Exact trials do not depend on the host's kernel.
+        // Exact trials do not depend on the kernel of the host.
         let kernel = if all || !about::is_exact(comparison) {
             format!(", Linux {}", machine.kernel)
         } else {
@@ -443,7 +444,7 @@ fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: boo
         let kernel = about::kernel(column);
         let role = role(comparison, index).filter(|_| !all);
         let role = role.map_or_else(String::new, |role| format!("{role} = "));
-        // Of imported results the kernel may not be known.
+        // The kernel of imported results may be unknown.
         let kernel = match kernel.as_str() {
             "" => String::new(),
             release => format!(": Linux {release}"),
@@ -452,7 +453,7 @@ fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: boo
         paragraph(out, &text);
     }
     if !about.command.is_empty() {
-        // A command must survive pasting: it is continued the shell's way.
+        // The command must work when pasted, so lines end with a backslash.
         let command = clean(&about.command, 1000, true);
         let lines = continued(&format!("$ {command}"), WIDTH);
         put!(out, "{}\n", lines.join("\n"));

@@ -1,6 +1,6 @@
 //! Markdown tables for issues and merge requests (GitHub's dialect, which others read too).
 //!
-//! Names stand in code spans: nothing in them is markup, a link or a mention.
+//! Names are in code spans, so nothing in them is parsed as markup, a link or a mention.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::Verdict;
@@ -14,14 +14,14 @@ use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::terminal::{effect, summary};
 use crate::why;
 
-/// Unicode, and no limit but that of a cell.
+/// Unicode, and no width limit other than that of a cell.
 const LOOK: Look = Look::plain(160);
-/// Longest name in a cell.
+/// Maximum length of a name in a cell.
 const NAME_CHARS: usize = 60;
-/// Longest sentence.
+/// Maximum length of a sentence.
 const TEXT_CHARS: usize = 500;
 
-/// Writes a comparison as Markdown.
+/// A comparison as Markdown.
 pub fn markdown(comparison: &Comparison, about: &About) -> String {
     let mut out = format!("### {}\n", text(&about.title));
     for index in about::others(comparison) {
@@ -140,12 +140,12 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// Running text with everything escaped that could be markup, a link or a mention.
+/// Running text in which everything is escaped that could be markup, a link or a mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text, 4 * TEXT_CHARS, false).chars() {
         match c {
-            // A mention or reference is recognised after markup; only a character between breaks it.
+            // Mentions and references are recognized after markup; only another character in between prevents that.
             '@' | '#' => {
                 put!(out, "<!-- -->{c}<!-- -->");
             }
@@ -159,11 +159,11 @@ fn text(text: &str) -> String {
             _ => out.push(c),
         }
     }
-    // Nothing that a renderer would make a link of by itself.
+    // Prevents renderers from turning addresses into links.
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// A code span: fenced by more backticks than the text has in a row; a pipe is escaped, as tables want it.
+/// A code span. Its fence has more backticks than any run in the text; pipes are escaped for tables.
 fn code(text: &str, limit: usize) -> String {
     let text = clean(text, limit, false);
     if text.is_empty() {

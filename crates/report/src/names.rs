@@ -1,16 +1,17 @@
-//! What cells are called where they stand side by side: what they share is said once, what tells them apart is never cut.
+//! Short names for cells in one table: common parts are stated once; parts that distinguish cells are never cut.
 
 use pagetide_compare::Comparison;
 
-/// The parts of cells' labels, as they are joined.
+/// Separator between the parts of a cell's label.
 const JOINT: &str = " · ";
-/// Scenarios whose parameters are said beside a picture; those of more stand with their cells.
+/// Up to this number of scenarios, parameters are stated next to a picture; with more, they stay in the names of the
+/// cells.
 const FEW: usize = 3;
 
 /// Names of the cells of a comparison.
 pub(crate) struct Names {
     short: Vec<String>,
-    /// What stands in no short name, in sentences; empty where nothing was left out.
+    /// The parts that no short name contains, as sentences; empty if nothing was left out.
     pub shared: String,
 }
 
@@ -39,7 +40,7 @@ impl Names {
             let all = |part: &&str| split.iter().all(|other| other.contains(part));
             first.iter().copied().filter(all).collect()
         });
-        // A scenario with its parameters: what all its cells have the same of is no part of their names.
+        // Scenarios with the parameters that are equal in all their cells; these are left out of the names.
         let mut told: Vec<(&str, Option<&str>)> = Vec::new();
         let firsts = split.iter().filter_map(|parts| parts.first());
         for (name, params) in firsts
@@ -87,12 +88,12 @@ impl Names {
         Self { short, shared }
     }
 
-    /// The name of a cell among the others; empty where it is the only one.
+    /// The short name of a cell; empty if it is the only one.
     pub(crate) fn cell(&self, place: usize) -> &str {
         self.short.get(place).map_or("", String::as_str)
     }
 
-    /// What says which cell a metric is of, behind its name; empty where there is only one cell.
+    /// Suffix for a metric's name that states its cell; empty if there is only one cell.
     pub(crate) fn behind(&self, place: usize) -> String {
         match self.cell(place) {
             "" => String::new(),
@@ -101,7 +102,7 @@ impl Names {
     }
 }
 
-/// The scenario and its parameters in the first part of a label.
+/// Splits the first part of a label into scenario and parameters.
 fn scenario(part: &str) -> (&str, &str) {
     part.split_once(' ').unwrap_or((part, ""))
 }
@@ -135,11 +136,11 @@ mod tests {
     fn parameters_that_differ_stay_in_the_names() {
         let names = Names::of_many(&["loop pages=8M · 16M · zram", "loop pages=9M · 16M · zram"]);
         assert_eq!(names.short, ["loop pages=8M", "loop pages=9M"]);
-        // What all cells share is not said twice.
+        // Parts common to all cells are not repeated.
         let names = Names::of_many(&["loop pages=8M · zram", "loop pages=8M · ssd:80us"]);
         assert_eq!(names.short, ["zram", "ssd:80us"]);
         assert_eq!(names.shared, "All cells: loop pages=8M. ");
-        // Nothing is left of names that are wholly the same: then they stay whole.
+        // If names are completely equal, nothing would remain, so they are kept whole.
         let names = Names::of_many(&["loop · 16M", "loop · 16M"]);
         assert_eq!(names.short, ["loop · 16M", "loop · 16M"]);
     }

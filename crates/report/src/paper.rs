@@ -1,10 +1,10 @@
-//! The tables of the five papers, each in its own shape, for the scenarios that come from them (`--as paper`).
+//! The tables of the five papers, each in its original layout, for the scenarios that come from them (`--as paper`).
 //!
 //! A *paper* is one of the historical systems whose workloads pagetide repeats.
 //!
-//! They show what the originals showed, in their order and units: means and deviations, whole percents, seconds; no intervals
-//! and no verdicts. Beside it stands what was published, with blanks where no figure is at hand. Where a record has no
-//! value the cell says why in one word, never zero.
+//! They show the same values as the originals, in the same order and units: means and deviations, whole percents,
+//! seconds; no intervals and no verdicts. The published values are shown next to them, or a blank if none is available.
+//! If a record has no value, the cell states the reason in one word, never zero.
 
 pub mod contswap;
 mod extras;
@@ -25,12 +25,12 @@ pub(crate) use view::View;
 
 use crate::about;
 
-/// Longest name of a column.
+/// Maximum length of a column's name.
 const HEAD_CHARS: usize = 20;
-/// Heads of the columns that show what was published.
+/// Headings of the columns with published values.
 const PUBLISHED: [&str; 2] = ["published before", "published after"];
 
-/// Writes every cell in the shape of its scenario's original.
+/// Writes every cell in the layout of its scenario's original; an error if a scenario has none.
 pub fn paper(comparison: &Comparison, extras: &Extras) -> Result<String, NoPaper> {
     let recorded = comparison
         .cells
@@ -63,7 +63,7 @@ pub fn paper(comparison: &Comparison, extras: &Extras) -> Result<String, NoPaper
     Ok(parts.join("\n"))
 }
 
-/// Lines of a table whose first column is at the left and whose others are at the right, as wide as they need to be.
+/// Lines of a table. The first column is aligned left, the others right; widths fit the content.
 pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |index: usize| {
@@ -90,7 +90,7 @@ pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Minutes and seconds with two digits, as the originals print long times: `2m52.66s`; `45.26s` below a minute.
+/// Minutes and seconds with two decimals, as the originals print long times: `2m52.66s`; `45.26s` below a minute.
 pub(crate) fn clock(nanos: f64) -> String {
     let hundredths = (nanos / 1e7).round();
     let minutes = (hundredths / 6000.0).floor();
@@ -101,18 +101,18 @@ pub(crate) fn clock(nanos: f64) -> String {
     format!("{minutes:.0}m{rest:05.2}s")
 }
 
-/// Seconds with two digits, however many: `74.97s`.
+/// Seconds with two decimals, also above a minute: `74.97s`.
 pub(crate) fn seconds(nanos: f64) -> String {
     format!("{:.2}s", nanos / 1e9)
 }
 
-/// The head of a table: nothing over the labels, the columns, then what was published.
+/// Header of a table: empty above the labels, then the columns, then the published values.
 pub(crate) fn head(view: &View) -> Vec<String> {
     let published = PUBLISHED.map(str::to_owned).to_vec();
     [vec![String::new()], view.heads(), published].concat()
 }
 
-/// A row: its label, a cell for each column, then what was published.
+/// A row: its label, a cell for each column, then the published values.
 pub(crate) fn row(label: &str, cells: Vec<String>, published: [&str; 2]) -> Vec<String> {
     let published = published.map(str::to_owned).to_vec();
     [vec![label.to_owned()], cells, published].concat()

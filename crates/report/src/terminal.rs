@@ -1,4 +1,4 @@
-//! What a person sees in a terminal: verdicts, one record, lists.
+//! Output for the terminal: verdicts, a single record, lists.
 
 pub mod atlas;
 pub mod bisect;

@@ -1,6 +1,6 @@
-//! The timeline of an observed trial: who reclaimed, compacted, waited and wrote when, beside the counters.
+//! The timeline of an observed trial: reclaim, compaction, waits and write-back of each task, together with counters.
 //!
-//! Made of the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's viewer.
+//! It is made from the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's viewer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,8 @@ use pagetide_record::RecordReader;
 
 use crate::trace::{Slice, Timeline, Track, counters};
 
-/// A task's state that is waited in for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel `include/linux/sched.h`).
+/// State of a task that waits uninterruptibly for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel
+/// `include/linux/sched.h`).
 const UNINTERRUPTIBLE: u64 = 2;
 
 /// The timeline of an observed record.
@@ -34,7 +35,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     let file = TraceFile::read(reader.blob(TRACE)?)?;
     let mut decoder = Decoder::for_trace(&file)?;
     let mut slices = Slices::default();
-    // Series count from the start of recording, which is where the trace begins.
+    // The times of series start at the first event of the trace.
     let (mut begin, mut end) = (None, 0);
     for raw in file.events() {
         let begin = *begin.get_or_insert(raw.time);
@@ -74,7 +75,8 @@ pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     Ok(trace)
 }
 
-/// Phases follow each other; `begin` and `end` are those of the trace, `end` counted from `begin`.
+/// The track of phases, each of which ends when the next begins. `begin` is the start of the trace; `end` is relative
+/// to it.
 fn phase_track(phases: &[PhaseBegin], begin: u64, end: u64) -> Track {
     let since = |phase: &PhaseBegin| phase.begin.0.saturating_sub(begin);
     let ends = phases.iter().skip(1).map(since);
@@ -98,20 +100,20 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
     }
 }
 
-/// A sleep that goes on.
+/// A sleep that has not ended yet.
 struct Sleep {
     since: u64,
     name: &'static str,
-    /// What the task sleeps on, where its stack tells.
+    /// Place of the sleep, if its stack is known.
     site: Option<String>,
 }
 
-/// What is open, and what has closed, by group and task.
+/// Open intervals, and closed ones by group and task.
 #[derive(Default)]
 struct Slices {
     open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
-    /// Since when, and within what, as far as that was traced.
+    /// Start of the sleep, and what it was part of, if traced.
     asleep: HashMap<u32, Sleep>,
     requests: HashMap<(u64, u64), (u64, u64, bool)>,
     closed: BTreeMap<(&'static str, u32), Vec<Slice>>,
@@ -119,7 +121,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// Takes what a task that went to sleep sleeps on.
+    /// Notes the place where a task that went to sleep sleeps.
     fn sleeps(&mut self, traced: &TraceEvent, sites: &SleepSites) {
         if let Event::SleepsIn { site: Some(site) } = traced.event
             && let Some(sleep) = self.asleep.get_mut(&traced.pid)
@@ -142,7 +144,7 @@ impl Slices {
                 self.end(pid, PairKind::Compaction, time, details);
             }
             Event::KswapdWake { node, .. } => {
-                // It is also said when kswapd, awake already, goes for a higher order.
+                // The event also occurs when kswapd is already awake and gets a higher order.
                 self.kswapd.entry(node).or_insert((pid, time));
             }
             Event::KswapdSleep { node } => {
@@ -197,7 +199,7 @@ impl Slices {
         }
     }
 
-    /// What a wait that begins now is called: by where it is.
+    /// Name for a wait that begins now, depending on whether the task is in reclaim.
     fn blocked(&self, pid: u32) -> &'static str {
         if self.open.reclaimer(pid).is_some() {
             "blocked within reclaim"
@@ -344,7 +346,7 @@ mod tests {
         };
         for traced in [
             at(10, 7, switch(7, 2, 0)),
-            // One of a task that does not sleep says nothing of it.
+            // An event of a task that does not sleep is ignored.
             at(11, 9, Event::SleepsIn { site }),
             at(20, 0, switch(0, 0, 7)),
             at(30, 7, switch(7, 2, 0)),

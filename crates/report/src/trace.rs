@@ -1,8 +1,8 @@
-//! A trial's timeline as Chrome trace-event JSON, which Perfetto's viewer and chrome://tracing read.
+//! Writes the timeline of a trial as Chrome trace-event JSON, for Perfetto's viewer and chrome://tracing.
 //!
-//! A group is shown as a process, a track as a thread in it, a counter as a counter of its group. Format: "Trace Event
-//! Format" (Google, 2016). Slices of one thread must nest; those that overlap otherwise are put on further tracks of the
-//! same name, so that no viewer drops them.
+//! A group is shown as a process, a track as a thread in it, and a counter as a counter of its group. Format: "Trace
+//! Event Format" (Google, 2016). Slices of one thread must nest. Slices that overlap otherwise are put on additional
+//! tracks with the same name, so that no viewer drops them.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use pagetide_quantity::{Nanos, Series, Unit};
 use crate::draw::clean;
 use crate::json;
 
-/// Longest name; timelines are looked at, not searched for megabytes.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 200;
 
-/// Everything that is shown of one trial.
+/// The timeline of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// Title, such as the record's cell and seed.
@@ -30,22 +30,22 @@ pub struct Timeline {
 pub struct Track {
     /// Group, such as "reclaim", "kswapd" or "processes".
     pub group: String,
-    /// Name within the group, such as a task's name and number.
+    /// Name within the group, such as a task's name and process id.
     pub name: String,
     /// The slices, in any order.
     pub slices: Vec<Slice>,
 }
 
-/// Something that took time.
+/// An event with a duration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// What it was.
+    /// Name of the event.
     pub name: String,
-    /// When it began, on the trial's clock.
+    /// Start on the trial's clock.
     pub start: Nanos,
-    /// How long it took.
+    /// Duration.
     pub duration: Nanos,
-    /// What else is known of it.
+    /// Additional details: names and values.
     pub details: Vec<(String, String)>,
 }
 
@@ -56,11 +56,12 @@ pub struct Counter {
     pub group: String,
     /// Name within the group.
     pub name: String,
-    /// Moments and values, ascending.
+    /// Times and values, in ascending order of time.
     pub points: Vec<(Nanos, f64)>,
 }
 
-/// The counters of a series: every column against the column `time` (nanoseconds); none where there is no such column.
+/// The counters of a series: every column as a function of the column `time` (nanoseconds); empty if there is no such
+/// column.
 pub fn counters(series: &Series) -> Vec<Counter> {
     let Some(times) = series
         .columns
@@ -92,7 +93,7 @@ pub fn counters(series: &Series) -> Vec<Counter> {
         .collect()
 }
 
-/// Microseconds with three digits, exact.
+/// Microseconds with three decimals, exact.
 fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
 }
@@ -102,12 +103,12 @@ fn text(name: &str) -> String {
     json::string(&clean(name, NAME_CHARS, false))
 }
 
-/// Puts slices on as few lanes as let all of them nest: a slice goes on the first lane where it lies inside or behind
-/// what is open there.
+/// Distributes slices over the smallest number of lanes in which they all nest. A slice goes to the first lane in which
+/// it lies inside or after the open slices.
 fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     let end = |slice: &Slice| slice.start.0.saturating_add(slice.duration.0);
     let mut order: Vec<&Slice> = slices.iter().collect();
-    // The longer of two that begin together holds the other.
+    // If two slices start at the same time, the longer one contains the other.
     order.sort_by_key(|slice| (slice.start, std::cmp::Reverse(slice.duration)));
     let mut lanes: Vec<(Vec<&Slice>, Vec<u64>)> = Vec::new();
     for slice in order {
@@ -130,7 +131,7 @@ fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     lanes.into_iter().map(|(slices, _)| slices).collect()
 }
 
-/// Writes events, each on a line of its own.
+/// Writes events, one per line.
 struct Events<W> {
     out: W,
     first: bool,
@@ -143,7 +144,7 @@ impl<W: Write> Events<W> {
         write!(self.out, "{comma}\n{{{event}}}")
     }
 
-    /// Names a process or thread.
+    /// Writes the name of a process or thread.
     fn label(&mut self, what: &str, pid: usize, tid: usize, name: &str) -> io::Result<()> {
         let name = text(name);
         self.add(&format!(

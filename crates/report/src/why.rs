@@ -1,4 +1,4 @@
-//! An explanation in sentences: the same for every format.
+//! An explanation as sentences, the same for every format.
 
 mod brief;
 mod head;
@@ -19,23 +19,23 @@ use self::piece::pieces_of;
 use self::words::{claim, in_brackets, moved, of_claim};
 use crate::draw::clean::clean;
 
-/// Findings under a comparison, and pieces of evidence behind each.
+/// Numbers of findings and of pieces of evidence per finding in the short form under a comparison.
 const SHORT: [usize; 2] = [3, 3];
 
-/// Longest name in a sentence.
+/// Maximum length of a name in a sentence.
 const NAME_CHARS: usize = 40;
 
-/// How much of an explanation is said.
+/// Amount of detail of an explanation.
 #[derive(Clone, Copy)]
 struct Detail {
-    /// Mechanisms, and pieces of evidence behind each.
+    /// Maximum number of mechanisms, and of pieces of evidence for each.
     most: usize,
     pieces: usize,
-    /// Whether all that there is to say is said.
+    /// True if everything is included.
     is_full: bool,
-    /// Whether the values of the table and intervals are left out.
+    /// True if values that the table contains, and intervals, are left out.
     is_plain: bool,
-    /// Whether what mechanisms leave over is said.
+    /// True if the remaining difference is stated.
     has_rest: bool,
 }
 
@@ -58,7 +58,7 @@ impl Detail {
         }
     }
 
-    /// Without the values that stand in the table, and without intervals.
+    /// Leaves out values that the table contains, and intervals.
     const fn plain(self, has_rest: bool) -> Self {
         Self {
             is_plain: true,
@@ -68,12 +68,12 @@ impl Detail {
     }
 }
 
-/// One statement of an explanation.
+/// A statement of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// What is said.
+    /// The statement.
     pub claim: String,
-    /// What speaks for it, piece by piece.
+    /// The pieces of evidence for it.
     pub evidence: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Statement {
         }
     }
 
-    /// Claim and evidence in one line.
+    /// Statement and evidence in one line.
     pub fn line(&self) -> String {
         if self.evidence.is_empty() {
             return self.claim.clone();
@@ -94,8 +94,8 @@ impl Statement {
     }
 }
 
-/// The explanation of a column as statements: what is explained, then the mechanisms with their evidence, then what
-/// remains. In full, or what fits under a comparison.
+/// The explanation of a column as statements: the explained difference, then mechanisms with their evidence, then the
+/// remaining difference. All of them if `full`, otherwise what fits under a comparison.
 pub fn statements(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -111,7 +111,7 @@ pub fn statements(
     detailed(comparison, explained, detail, ascii)
 }
 
-/// The statements in so much detail.
+/// The statements with this amount of detail.
 fn detailed(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -173,7 +173,7 @@ fn detailed(
     all
 }
 
-/// What the findings shown leave over.
+/// The difference that the shown findings do not cover.
 fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     if explanation.answer == Answer::NotSure || explanation.answer == Answer::Identical {
         return None;
@@ -197,7 +197,7 @@ fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What else surely changed, where that is all there is to say, or in full.
+/// Other sure changes, if there is nothing else to say or if everything is included.
 fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     let is_all = explanation.claim.is_none();
     if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {

@@ -1,6 +1,6 @@
 //! Names with their meanings in two columns, under headings: the list of commands in help.
 
-/// Names under headings, each with its meaning; `groups` are headings with the names under them, separated by spaces.
+/// Names with their meanings under headings. `groups` contains headings and the names under them, separated by spaces.
 pub fn under_headings(
     groups: &[(&str, &str)],
     meaning: impl Fn(&str) -> String,
@@ -19,7 +19,8 @@ pub fn under_headings(
     out
 }
 
-/// A name and its meaning in two columns: the first is `first` wide, the second is wrapped so that lines are at most `width` wide.
+/// A name and its meaning in two columns. The first has the width `first`; the second is wrapped so that lines have at
+/// most `width` columns.
 fn columns(name: &str, meaning: &str, first: usize, width: usize) -> String {
     let room = width.saturating_sub(first + 2).max(20);
     let mut out = String::new();

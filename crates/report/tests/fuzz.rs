@@ -1,4 +1,4 @@
-//! Results of others, fuzzed: every format that can be imported.
+//! Fuzz tests of the importers: CSV tables and folders of mmtests.
 
 use pagetide_report::import::{csv, mmtests};
 use pagetide_testing::fuzz::fuzz;
@@ -22,7 +22,7 @@ fn csv_tables() {
     });
 }
 
-/// What run-mmtests.sh writes of one test.
+/// Output of run-mmtests.sh for one test.
 const TEST: &str = "test begin :: stream 1700000000
 file start :: /proc/vmstat
 pgfault 100
@@ -42,7 +42,7 @@ fn mmtests_trees() {
         std::fs::create_dir_all(&path).unwrap();
         path
     };
-    // The files around it are as they should be; one in each of their forms changes.
+    // The other files are valid; the fuzzed file is tried in plain and in compressed form.
     let (plain, packed) = (iteration("6.1", 0), iteration("6.12", 0));
     std::fs::write(iteration("6.1", 1).join("tests-timestamp"), TEST).unwrap();
     std::fs::write(plain.join("tests-sysstate"), TEST).unwrap();

@@ -1,4 +1,4 @@
-//! Results of others become records, and bad input is refused with its place.
+//! Imported results become records, and invalid input is refused with its position.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use pagetide_quantity::{Unit, Value};
 use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter};
 use pagetide_report::import::{Claims, csv, mmtests};
 
-/// What run-mmtests.sh writes of one test.
+/// Output of run-mmtests.sh for one test.
 fn stamps(test: &str, elapsed: f64, swapped: u64) -> String {
     format!(
         "start :: 1700000000\ntest begin :: {test} 1700000010\nfile start :: /proc/vmstat\nnr_free_pages 1000\npswpin 100\npswpout 7\n\
@@ -70,7 +70,7 @@ fn mmtests_runs_become_records_that_can_be_stored() {
     back.verify().unwrap();
     assert_eq!(back.record(), &record);
 
-    // One run named alone is the same.
+    // Importing the folder of a single run gives the same records.
     let one = mmtests::import(&dir.path().join("work/log/6.12-patched"))
         .unwrap()
         .records;
@@ -207,7 +207,7 @@ fn bad_csv_is_refused_with_line_and_column() {
         ),
         (format!("{head}a,b,x,m,1,ns\n"), "column `seed`"),
         (format!("{head}a,b,1,m,inf,ns\n"), "column `value`"),
-        // Finite in seconds, and not in the nanoseconds in which it would be stored.
+        // Finite in seconds, but not in nanoseconds, the unit in which it would be stored.
         (
             format!("{head}a,b,1,m,1e308,s\n"),
             "`1e308` in column `value`",
@@ -266,7 +266,7 @@ fn imported_results_are_compared_by_the_same_rules() {
         comparison.explanations = pagetide_compare::explain::explain(&store, &comparison).unwrap();
         let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
         assert!(shown.contains("improved"), "{shown}");
-        // Nothing is known of memory, swap and causes, and nothing is said of them.
+        // Memory, swap and causes are unknown, so they are not mentioned.
         assert!(shown.contains("imported results do not tell"), "{shown}");
         for unknown in ["total:0", "surely changed", "no sure difference"] {
             assert!(!shown.contains(unknown), "{shown}");
@@ -289,7 +289,7 @@ fn a_table_is_read_in_proportion_to_its_size_and_refused_beyond_its_limits() {
             None,
         )
     };
-    // Were each metric looked for among all of its record, it would take 10,000,000,000 steps.
+    // If each metric were searched in all metrics of its record, this would take 10,000,000,000 steps.
     let batch = read(&|n| format!("a,b,m{n},1,1\n"), 100_000).unwrap();
     assert_eq!(batch.records[0].results.metrics.len(), 100_000);
     let mut batch = read(&|n| format!("s{n},b,m,1,1\n"), 20_000).unwrap();

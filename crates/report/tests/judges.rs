@@ -1,7 +1,7 @@
-//! The exchange formats, judged by others' own programs: the kernel's KTAP parser, kcidb-io, pandas' peers.
+//! Tests the exchange formats with other projects' programs: the kernel's KTAP parser, kcidb-io, DuckDB and pandas.
 //!
-//! A program that cannot be had (no network, no Debian) is named and its test is passed over with the reason. What was
-//! fetched lies in cargo's folder for tests' files and is used again.
+//! If a program is not available (no network, no Debian), its test is skipped with a message. Downloads are kept in
+//! cargo's folder for temporary test files and used again.
 
 // Helpers of tests are tests.
 use crate::judge::{Python, Tool, Why, kunit, python};
@@ -11,7 +11,7 @@ use pagetide_report::trace::{self, Counter, Slice, Timeline, Track};
 use pagetide_report::{csv, kcidb, ktap};
 use serde_json::Value;
 
-/// The tool, or the test ends here, saying why.
+/// Evaluates to the tool; if it is not available, prints the reason and ends the test.
 macro_rules! need {
     ($tool:expr) => {
         match $tool {
@@ -24,7 +24,7 @@ macro_rules! need {
     };
 }
 
-/// Runs KTAP through kunit_parser.py; gives counts and the errors it found.
+/// Runs KTAP through kunit_parser.py; returns the counts and the errors it found.
 fn parse(tool: &Tool, text: &str) -> Value {
     let script = "
 import io, json, sys, contextlib
@@ -54,7 +54,7 @@ fn the_kernels_parser_reads_ktap_without_an_error() {
         &tool,
         &ktap::ktap(&crate::data::mglru(), &crate::data::about()),
     );
-    // Primary: 4 and 3 metrics, of which one regressed and one is inconclusive; the rest is passed or skipped.
+    // Primary: 4 and 3 metrics, of which one regressed and one is inconclusive; the others pass or are skipped.
     assert_eq!(seen["errors"], 0, "{seen}");
     assert_eq!(seen["crashed"], 0, "{seen}");
     assert_eq!(seen["failed"], 1, "{seen}");
@@ -151,7 +151,7 @@ print(json.dumps(rows))
             assert_eq!(seen[7].as_f64(), judgement.p);
         }
     }
-    // Hostile text keeps its row and column.
+    // Hostile text stays in its row and column.
     let mut bytes = Vec::new();
     csv::judgements(&mut bytes, &crate::data::poisoned()).unwrap();
     let script = "
@@ -202,7 +202,8 @@ print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median'
     );
 }
 
-/// Checks the rules of the trace-event format that Perfetto's importer enforces; gives the numbers of slices and points.
+/// Checks the rules of the trace-event format that Perfetto's importer enforces; returns the numbers of slices and
+/// points.
 fn check_trace(text: &str) -> (usize, usize) {
     let trace: Value = serde_json::from_str(text).unwrap();
     let mut open: std::collections::BTreeMap<(u64, u64), Vec<f64>> =
@@ -269,7 +270,7 @@ fn check_trace(text: &str) -> (usize, usize) {
 
 #[test]
 fn a_trace_keeps_the_rules_of_its_format() {
-    // Perfetto's package of the Python index carries no trace processor, so the format's own rules are the judge.
+    // Perfetto's package in the Python index has no trace processor, so the rules of the format are checked directly.
     let mut draw = crate::data::Draw(5);
     let mut at = || Nanos(draw.below(1_000_000_000));
     let evil = crate::data::hostile();

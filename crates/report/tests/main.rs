@@ -1,4 +1,4 @@
-//! Every form in which results are shown, over made-up records.
+//! Tests of all output formats with made-up records.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

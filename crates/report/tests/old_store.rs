@@ -1,4 +1,4 @@
-//! A store as version 0.1 wrote it, before records had a database apart, is read, compared and reported by every later one.
+//! A store written by version 0.1, before records were in a separate database, can be read, compared and reported.
 
 use std::path::Path;
 
@@ -34,9 +34,9 @@ fn a_store_of_the_first_version_is_read_compared_and_reported() {
             "{:?}",
             reader.record().why_invalid()
         );
-        // The digest is over results as they were written: reading them must lose nothing.
+        // The digest covers the results as they were written, so reading must not lose anything.
         reader.verify().unwrap();
-        // What a repetition starts from.
+        // The data from which a repetition starts.
         assert_eq!(row.subject(), reader.record().subject);
         assert_eq!(row.key, reader.record().subject.key());
     }

@@ -1,4 +1,4 @@
-//! What may be paired in imported results, what was recorded apart, and which variant is the baseline.
+//! Pairing of imported results, detection of separate sessions, and choice of the baseline.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::{Judgement, Verdict};
 
 fn compared(mut batch: Batch, said: Claims<'_>) -> Comparison {
-    // Thousands of records, each flushed to its disk: to one in memory, where there is one.
+    // Thousands of records are each flushed to disk, so a file system in memory is used if there is one.
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() {
         tempfile::tempdir_in(memory).unwrap()
@@ -55,7 +55,7 @@ fn is_apart(comparison: &Comparison) -> bool {
     })
 }
 
-/// Values that differ far more by seed than by variant.
+/// Values that differ far more between seeds than between variants.
 fn by_seed(seed: u64) -> f64 {
     100.0 * (1.0 + ((seed * 7919) % 101) as f64)
 }
@@ -75,7 +75,7 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
     assert_eq!(judgement.n, 18, "{judgement:?}");
     assert!(judgement.shift.is_none(), "{judgement:?}");
     assert!((judgement.effect.unwrap().estimate - 1.0).abs() < 1e-12);
-    // The medians are of all trials, also of those without a partner.
+    // The medians are over all trials, including those without a partner.
     let about = pagetide_report::About::default();
     let look = pagetide_report::Look::plain(100);
     let options = pagetide_report::terminal::Options::default();
@@ -85,7 +85,7 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
 
 #[test]
 fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
-    // Seed 3 alone is on both sides.
+    // Only seed 3 is on both sides.
     let said = |old: [u32; 3]| {
         let mut text = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
         for (value, seed) in old.into_iter().zip([3, 4, 5]) {
@@ -98,7 +98,7 @@ fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
         verdicts(&comparison, &about, Options::default(), &Look::plain(120))
             .contains("medians say otherwise")
     };
-    // Up by 4.0 % in the pair, by 3.0 % in the medians; then the medians say down.
+    // Up by 4.0 % in the pair and by 3.0 % in the medians; then the medians go down.
     assert!(!said([100, 101, 102]));
     assert!(said([100, 110, 120]));
 }
@@ -117,7 +117,7 @@ fn shuffled_lines_are_paired_by_their_seed() {
     let head = "scenario,variant,seed,metric,value\n";
     for round in 0..10 {
         Xoshiro::new(round).shuffle(&mut lines);
-        // The baseline is not what is tried here.
+        // The choice of the baseline is not part of this test.
         lines.sort_by_key(|line| !line.contains(",old,1,"));
         let comparison = of_csv(&format!("{head}{}", lines.concat()));
         let judgement = first(&comparison);
@@ -143,7 +143,7 @@ fn results_that_nothing_pairs_are_not_paired() {
     );
 }
 
-/// Writes a run of mmtests: the time and the start of each iteration.
+/// Writes a run of mmtests with the time and the start of each iteration.
 fn run(log: &Path, name: &str, iterations: &[(u64, f64, u64)]) {
     for (iteration, elapsed, started) in iterations {
         let folder = log.join(format!("{name}/iter-{iteration}"));
@@ -217,25 +217,25 @@ fn a_column_that_pairs_must_be_there_and_filled() {
     assert!(read(half, None).unwrap_err().contains("line 3"));
 }
 
-/// How results of two equal variants were recorded.
+/// The order in which results of two equal variants were recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
-    /// Pairs one after the other, the order inside each by chance.
+    /// Pairs in sequence, with random order within each pair.
     Blocks,
-    /// Pairs one after the other, always in the same order.
+    /// Pairs in sequence, always with the same order within a pair.
     Alternating,
-    /// Any order.
+    /// Random order.
     Chance,
-    /// All of one, then all of the other.
+    /// All trials of one variant, then all of the other.
     Sessions,
 }
 
-/// Cells of an import: A/A comparisons.
+/// Number of cells of an import; each is an A/A comparison.
 const CELLS: usize = 100;
-/// Trials of each variant in each.
+/// Number of trials of each variant in each cell.
 const TRIALS: usize = 8;
 
-/// Lines of an import of equal variants on a machine that drifts, shuffled, some missing.
+/// Lines of an import of equal variants on a machine that drifts; the lines are shuffled, and some are missing.
 fn equal_variants(order: Order, paired: bool, timed: bool, random: &mut Xoshiro) -> String {
     let mut lines = Vec::new();
     for cell in 0..CELLS {
@@ -255,7 +255,7 @@ fn equal_variants(order: Order, paired: bool, timed: bool, random: &mut Xoshiro)
         let seeds: Vec<f64> = (0..TRIALS).map(|_| 3.0 * random.normal()).collect();
         let mut level = 100.0;
         for (moment, (variant, seed)) in trials.into_iter().enumerate() {
-            // A walk and a steady trend, as of a machine that warms up; the session's own level on top.
+            // A random walk and a steady trend, like a machine that warms up, plus an offset for the session.
             level += 0.3 * random.normal() + 0.05;
             let session = if order == Order::Sessions && variant == "new" {
                 1.0
@@ -308,7 +308,7 @@ fn equal_variants_are_told_apart_without_a_caution_in_seven_percent_at_most() {
             (true, false, true),
             (false, false, true),
         ] {
-            // Whoever says that sessions took turns, or an order by chance, gets what was asked for.
+            // The option is only honest for pairs that took turns or for random order.
             if interleaved && !matches!(order, Order::Blocks | Order::Chance) {
                 continue;
             }
@@ -325,7 +325,7 @@ fn equal_variants_are_told_apart_without_a_caution_in_seven_percent_at_most() {
                 .filter_map(|cell| cell.metrics[0].judgements[0].as_ref())
                 .collect();
             assert!(judged.len() > CELLS * 9 / 10);
-            // Each cell for itself: the family's correction would hide what is tried here.
+            // Each cell is judged separately: the correction for a family would hide the error rate.
             let claims = judged.iter().filter(|one| one.p.unwrap() <= 0.05).count();
             let share = claims as f64 / judged.len() as f64;
             let name = format!("{order:?} paired={paired} timed={timed} said={interleaved}");
@@ -335,7 +335,7 @@ fn equal_variants_are_told_apart_without_a_caution_in_seven_percent_at_most() {
                 is_apart(&comparison)
             );
             assert!(is_apart(&comparison) || share <= 0.07, "{name}: {share}");
-            // A caution that always stands would be no caution.
+            // A caution must not appear in every case.
             let by_chance = order == Order::Blocks || (order == Order::Chance && !paired);
             if by_chance && (timed || interleaved) {
                 assert!(!is_apart(&comparison), "{name}: {:?}", comparison.cautions);

@@ -1,4 +1,4 @@
-//! The originals' tables, made from values that give the originals' headlines.
+//! The papers' tables, made from values that give the published headlines.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -71,7 +71,7 @@ fn contswap_shows_mean_and_deviation_of_four_times() {
         ..Extras::default()
     };
     let text = paper(&comparison, &extras).unwrap();
-    // The deviation divides by one less than the number of runs: 0.38 s for 0.38 s below, at and above the mean.
+    // The deviation divides by the number of runs minus one: 0.38 s for values 0.38 s below, at and above the mean.
     assert!(text.contains("44.97s (0.38s)"), "{text}");
     insta::assert_snapshot!(text);
 }
@@ -127,19 +127,19 @@ fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
         })
         .collect();
     let mut comparison = comparison("filecopy", metrics);
-    // What a kernel lacks is told in one word.
+    // If a kernel does not support a way, the reason is one word.
     let lacking = comparison.cells[0].metrics.last_mut().unwrap();
     lacking.values[1] = Values {
         values: Vec::new(),
         absent: Some("not on this kernel".to_owned()),
     };
     let text = paper(&comparison, &Extras::default()).unwrap();
-    // The headline's own ratios.
+    // The published ratios of the headline.
     assert!(text.contains("88.15%") && text.contains("90.10%"), "{text}");
     insta::assert_snapshot!(text);
 }
 
-/// A few rows of the reclaim table, one of each kind of value.
+/// Some rows of the reclaim table, one for each kind of value.
 fn reclaim() -> ReclaimTable {
     let row = |id, section, name: &str, unit, value| Row {
         id,
@@ -244,7 +244,7 @@ fn vmregress_reports_one_run_with_its_zones_and_pages() {
     insta::assert_snapshot!(text);
 }
 
-/// A cell of VM Regress over `pages` pages, with the time of all accesses under both variants, in seconds.
+/// A cell of VM Regress over `pages` pages, with the total time of accesses under both variants, in seconds.
 fn sine(scenario: &str, pages: u64, a: f64, b: f64) -> Cell {
     let values: [&[f64]; 2] = [&[a * 1e9], &[b * 1e9]];
     let metrics = vec![row("access-time", Unit::Nanos, &values)];
@@ -302,7 +302,7 @@ fn a_scenario_of_no_paper_is_one_error_that_names_it() {
 #[test]
 fn hostile_names_stay_text_in_the_originals_tables() {
     let mut poisoned = crate::data::poisoned();
-    // Their own names are of no paper, and the refusal is text too.
+    // The hostile names come from no paper, and the error that says so must be clean too.
     let why = paper(&poisoned, &Extras::default())
         .unwrap_err()
         .to_string();
@@ -316,7 +316,7 @@ fn hostile_names_stay_text_in_the_originals_tables() {
     assert!(text.is_ascii() && !text.contains('\u{1b}') && text.len() < 5_000);
 }
 
-/// A run of VM Regress.
+/// Data of a run of VM Regress.
 fn run() -> RunData {
     // 600 pages, the first half present; page n is used n / 100 + 1 times; references go up through all pages twice.
     let pages = (0..600_u32)

@@ -1,4 +1,4 @@
-//! What people see in a terminal, snapshot by snapshot.
+//! Snapshots of terminal output.
 
 use pagetide_compare::history::{CellHistory, Change, History, HistoryValue, Order};
 use pagetide_quantity::{Direction, Nanos, Unit};
@@ -369,7 +369,7 @@ fn kernels_of_suites_have_one_line_a_metric_at_80_columns_too() {
             assert!(told.count() >= others, "{}: {text}", row.name);
         }
     }
-    // Signs without words are explained where they stand.
+    // A legend explains signs that have no words.
     let legend = text.lines().any(|line| line.contains("✗ regressed, "));
     assert!(legend || text.contains("✗ regressed\n"), "{text}");
     assert!(text.lines().any(|line| line.contains("bookworm/6.12")));

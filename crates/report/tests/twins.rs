@@ -1,4 +1,4 @@
-//! Variants that did the same, trial by trial: one sentence and one table.
+//! Variants with identical trials get one sentence and one table.
 
 use pagetide_compare::Comparison;
 use pagetide_report::html::{Assets, Input, Sources, write};
@@ -7,7 +7,7 @@ use pagetide_report::{Look, mail, markdown};
 
 use crate::data;
 
-/// A comparison with a third variant that did what the second did.
+/// A comparison with a third variant whose trials are identical to the second's.
 fn with_twin() -> Comparison {
     let mut comparison = data::mglru();
     let mut twin = comparison.columns[1].clone();
@@ -63,7 +63,7 @@ fn variants_that_did_the_same_have_one_sentence_and_one_table_in_every_format() 
             unbroken.contains("its table is that of mglru-on."),
             "{text}"
         );
-        // Each metric is judged in as many lines as without the twin, and no table has it as a head.
+        // Each metric has as many lines as without the twin, and the twin is not a heading of any table.
         for name in ["access-p50", "refaults"] {
             let rows = |text: &str| {
                 let is_row = |line: &&str| {

@@ -1,4 +1,4 @@
-//! The paragraph that says why, under a comparison and in full.
+//! The explanation as a paragraph under a comparison and in full.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use pagetide_report::why::{brief, explanations};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
-/// A side of which so many pages came back from swap, by so many waits, and which had so much compaction (ms).
+/// A side with this number of pages from swap, this number of waits for them, and this time of compaction in ms.
 fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bool) -> Account {
     let of = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
         pairs
@@ -80,8 +80,8 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
     }
 }
 
-/// A comparison whose first cell is explained by these sides, and whose timed trials surely differ in that time. One observed
-/// seed is taken for three that nearly agree.
+/// A comparison whose first cell is explained by these sides, and whose timed trials surely differ in that time. A
+/// single observed seed is repeated as three that nearly agree.
 fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
     let mut comparison = crate::data::mglru();
     let thrice = |side: &Account| {
@@ -133,7 +133,7 @@ fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
     comparison
 }
 
-/// From the line that begins the paragraph to the empty line that ends it.
+/// The text from the first line of the paragraph to the next empty line.
 fn paragraph(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -185,7 +185,7 @@ fn under_a_table_an_explanation_takes_at_most_eight_lines_whatever_the_width() {
         let found = explained(&a, &b, notes);
         for width in [60, 72, 80, 100, 120, 200] {
             let text = under_the_table(&found, &Look::plain(width));
-            // A note of one side stands beside the explanation's first and biggest reason.
+            // A note about one side is shown together with the explanation's largest cause.
             let biggest = &found.explanations[0].explanation.findings[0];
             assert!(
                 text.contains(&biggest.mechanism.to_string()),
@@ -200,7 +200,7 @@ fn under_a_table_an_explanation_takes_at_most_eight_lines_whatever_the_width() {
     }
 }
 
-/// Classes, left and right ends of the bars of the first waterfall of a page, and where no difference lies.
+/// Position of zero difference, and class, left and right end of each bar of the first waterfall in a page.
 fn waterfall(page: &str) -> (f64, Vec<(String, f64, f64)>) {
     let table = page.split("<table class=\"waterfall\">").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();
@@ -240,7 +240,7 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
         assert!(page.find("<h3 id=\"why\">").unwrap() < cells);
         let (null, bars) = waterfall(&page);
         let (last, steps) = bars[1..].split_last().unwrap();
-        // The longer of the two times is the longer bar: both begin at one place.
+        // The longer time has the longer bar: both bars start at the same position.
         let first = &bars[0];
         assert!((first.1 - last.1).abs() < 0.3, "{first:?} {last:?}");
         let [time_a, time_b] = explanation.time;
@@ -266,9 +266,9 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
             );
             at = *end;
         }
-        // The other variant's time ends where all steps together do.
+        // The bar of the other variant ends where the last step ends.
         assert!((last.2 - at).abs() < 0.3, "{last:?}");
-        // A step is as long as its effect: all have one scale.
+        // The length of a step is its effect: all steps have the same scale.
         let scale = (at - null) / explanation.difference();
         for (finding, (_, left, right)) in explanation.findings.iter().zip(steps) {
             assert!((right - left - (finding.effect * scale).abs()).abs() < 0.3);
@@ -357,7 +357,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
 
 #[test]
 fn a_time_that_is_explained_says_how_it_relates_to_the_one_judged() {
-    // A process beside the copy became nearly five times slower, and hardly any of all processes' time is its.
+    // A process next to the copy became nearly five times slower, but it has only a small part of the total time.
     let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
     let b = side("0x0000", 16_000.0, 5_000.0, 4.0, false);
     let whole = |side: &Account| side.passes[0].observed.active();
@@ -392,7 +392,7 @@ fn a_time_that_is_explained_says_how_it_relates_to_the_one_judged() {
         part.contains("victim-time regressed") && part.contains("not the same time"),
         "{part}"
     );
-    // What is judged got longer, and all of it shorter.
+    // The judged time became longer, but the total time became shorter.
     let against = text(&b, &a, victim([0.3 * whole(&a), 1.45 * whole(&a)]));
     assert!(
         against.contains("differ the other way, so they explain nothing"),
@@ -446,7 +446,7 @@ fn shares_beyond_the_whole_are_not_printed() {
 
 #[test]
 fn no_part_is_called_a_part_of_a_whole_that_is_smaller() {
-    // More pages come back, and half a second of compaction is saved.
+    // More pages come back, but half a second of compaction is saved.
     let a = side("0x0007", 9_000.0, 2_000.0, 600.0, false);
     let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
     let found = explained(&a, &b, &[]);
@@ -457,7 +457,7 @@ fn no_part_is_called_a_part_of_a_whole_that_is_smaller() {
     assert!(mail.contains("compaction and fragmentation, 59"), "{mail}");
     assert!(mail.contains("; all together "), "{mail}");
     assert!(!mail.contains("ms of "), "{mail}");
-    // Where all goes one way, parts are parts.
+    // If all effects have the same sign, parts are reported as parts.
     let b = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
     let found = explained(&a, &b, &[]);
     let mail = brief(&found, &found.explanations[0], 2);

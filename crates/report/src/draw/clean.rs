@@ -1,21 +1,21 @@
-//! Names and logs are data: whatever they hold, they cannot steer a terminal, forge a line or drown the reader.
+//! Makes names and logs harmless: they cannot control a terminal, imitate a line of output, or flood it.
 
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthStr;
 
-/// What stands between the parts of a label.
+/// Separator between the parts of a label.
 const JOINT: &str = " · ";
-/// Fewest columns from which a workload is known.
+/// Fewest columns in which a workload is recognizable.
 const LEAST_WORKLOAD: usize = 16;
 
-/// Columns a text takes on a terminal.
+/// Number of columns that a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Whether a character does something instead of being something: controls, line separators, and the invisible
-/// characters that reorder, join or hide text (Unicode categories Cc and Cf, Zl and Zp, tags, variation selectors).
+/// True for characters that have an effect instead of a shape: controls, line separators, and invisible characters that
+/// reorder, join or hide text (Unicode categories Cc and Cf, Zl and Zp, tags, variation selectors).
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -25,7 +25,7 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// ASCII for the few characters that our own labels use; the rest of Unicode is escaped.
+/// ASCII replacement for the few characters used in pagetide's own labels; other Unicode is escaped.
 const fn plain(c: char) -> Option<&'static str> {
     Some(match c {
         'µ' | 'μ' => "u",
@@ -43,7 +43,7 @@ const fn plain(c: char) -> Option<&'static str> {
     })
 }
 
-/// Writes one character so that it is only seen.
+/// Appends one character, escaped if it would have an effect.
 fn push(out: &mut String, c: char, ascii: bool) {
     match c {
         _ if ascii && plain(c).is_some() => out.push_str(plain(c).unwrap_or_default()),
@@ -58,15 +58,16 @@ fn push(out: &mut String, c: char, ascii: bool) {
     }
 }
 
-/// One line of at most `limit` columns: control characters as escapes, what is longer cut with `…` (`...` in ASCII).
+/// One line of at most `limit` columns: control characters are escaped; longer text is cut and ends with `…` (`...` in
+/// ASCII).
 pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     let mut out = String::new();
     let mut columns = 0;
-    // A run of marks without width could go on for ever.
+    // A run of characters without width could be endless.
     let mut marks = 0;
     let dots = if ascii { "..." } else { "…" };
     let room = limit.saturating_sub(width(dots));
-    // Length of `out` when it last fitted beside the dots.
+    // Length of `out` up to which the text fits together with the dots.
     let mut fits = 0;
     for c in text.chars() {
         let before = out.len();
@@ -86,8 +87,8 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     out
 }
 
-/// A cell's label in so many columns: what stands before its memory is cut first, so that cells which differ in their machine alone
-/// are told apart.
+/// A cell's label cut to `limit` columns. The part before the memory is cut first, so that cells that differ only in
+/// their machine can be distinguished.
 pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     let (workload, machine) = match text.find(JOINT) {
         Some(at) => text.split_at(at),
@@ -101,13 +102,13 @@ pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     clean(workload, room, ascii) + &machine
 }
 
-/// Text whose lines stay lines, and in which everything else that could steer a terminal is shown as an escape.
+/// Text of several lines: line breaks are kept; everything else that could control a terminal is escaped.
 pub fn harmless(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escaped).collect();
     lines.join("\n")
 }
 
-/// Text for formats that carry it whole: control characters as escapes, but not cut.
+/// Text for formats without a length limit: control characters are escaped, nothing is cut.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -116,7 +117,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Breaks a text into lines of at most `limit` columns at its spaces; longer words stand alone and are cut.
+/// Wraps text at spaces into lines of at most `limit` columns; longer words get a line of their own and are cut.
 pub fn wrap(text: &str, limit: usize, ascii: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut columns = 0;

@@ -1,26 +1,27 @@
-//! A grid of text: columns of their natural width, two spaces apart, no rules. The caller decides what fits.
+//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses what
+//! fits.
 
 use super::clean::width;
 use super::look::{Ink, Look};
 
-/// Where text stands in its column.
+/// Alignment of text in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// At the left.
+    /// Left.
     #[default]
     Left,
-    /// At the right, for numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// A cell: pieces of clean text, each in its ink.
+/// A cell: pieces of clean text, each with a style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     parts: Vec<(Ink, String)>,
 }
 
 impl Cell {
-    /// Text in one ink. The text must be clean.
+    /// Text in one style. The text must be clean.
     pub fn new(ink: Ink, text: impl Into<String>) -> Self {
         Self {
             parts: vec![(ink, text.into())],
@@ -32,24 +33,24 @@ impl Cell {
         Self::new(Ink::Plain, text)
     }
 
-    /// Nothing.
+    /// An empty cell.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The cell with more text behind.
+    /// The cell with more text appended.
     #[must_use]
     pub fn and(mut self, ink: Ink, text: impl Into<String>) -> Self {
         self.parts.push((ink, text.into()));
         self
     }
 
-    /// Columns it takes.
+    /// Width in columns.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// The text with its inks.
+    /// The text with its styles.
     pub fn draw(&self, look: &Look) -> String {
         self.parts
             .iter()
@@ -58,7 +59,7 @@ impl Cell {
     }
 }
 
-/// Rows of cells under each other.
+/// Rows of cells.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     aligns: Vec<Align>,
@@ -69,7 +70,7 @@ pub struct Grid {
 pub(crate) const GAP: usize = 2;
 
 impl Grid {
-    /// A grid with these columns.
+    /// An empty grid with these columns.
     pub fn new(aligns: impl IntoIterator<Item = Align>) -> Self {
         Self {
             aligns: aligns.into_iter().collect(),
@@ -97,20 +98,20 @@ impl Grid {
         widths
     }
 
-    /// Columns the whole grid takes.
+    /// Width of the whole grid in columns.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         let used = widths.iter().filter(|wide| **wide > 0).count();
         widths.iter().sum::<usize>() + GAP * used.saturating_sub(1)
     }
 
-    /// Draws the grid, each line after `indent` spaces, without trailing spaces.
+    /// Draws the grid. Each line is indented by `indent` spaces and has no trailing spaces.
     pub fn draw(&self, look: &Look, indent: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();
         for row in &self.rows {
             let mut line = String::new();
-            // Spaces owed before the next visible text.
+            // Spaces to write before the next visible text.
             let mut owed = indent;
             let mut first = true;
             for (index, wide) in widths.iter().enumerate() {

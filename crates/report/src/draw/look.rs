@@ -1,13 +1,13 @@
-//! What a reader's terminal can show: width, colours, Unicode.
+//! Capabilities of the reader's terminal: width, colours, Unicode.
 
 use std::io::IsTerminal;
 
-/// Width where there is no terminal to ask.
+/// Width without a terminal.
 const WIDTH_CHARS: usize = 100;
-/// Nothing is laid out narrower than this.
+/// Minimum width of any layout.
 const NARROWEST_CHARS: usize = 40;
 
-/// How text is drawn. Made once from the environment, or by hand in tests.
+/// How text is drawn, derived from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Columns available.
@@ -18,28 +18,28 @@ pub struct Look {
     pub ascii: bool,
 }
 
-/// What a piece of text is, from which its colour follows. A colour never carries meaning alone.
+/// Style of a piece of text, which determines its colour. A colour is never the only carrier of a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
-    /// Text.
+    /// Normal text.
     #[default]
     Plain,
-    /// Heads and names.
+    /// Headings and names.
     Strong,
-    /// What may be read later.
+    /// Less important text.
     Faint,
     /// An improvement.
     Good,
     /// A regression.
     Bad,
-    /// Not decided.
+    /// An undecided result.
     Unsure,
-    /// Not usable.
+    /// An unusable result.
     Broken,
 }
 
 impl Ink {
-    /// The sequence that starts this ink (ECMA-48, select graphic rendition).
+    /// The escape sequence that starts this style (ECMA-48, select graphic rendition).
     const fn start(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -54,7 +54,7 @@ impl Ink {
 }
 
 impl Look {
-    /// Plain text of this width: no colours, Unicode.
+    /// Text without colours, with Unicode, of this width.
     pub const fn plain(width: usize) -> Self {
         Self {
             width,
@@ -63,7 +63,7 @@ impl Look {
         }
     }
 
-    /// The look of standard output; `ascii` is the user's `--ascii`.
+    /// Derived from standard output; `ascii` is the user's option `--ascii`.
     pub fn of_stdout(ascii: bool) -> Self {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal().then(|| {
@@ -72,9 +72,9 @@ impl Look {
         Self::of(|name| std::env::var(name).ok(), terminal, ascii)
     }
 
-    /// The look that follows from environment variables and the terminal's width (`None` where output goes to no
-    /// terminal, zero where it does not tell). Colours need a terminal and heed `NO_COLOR` (<https://no-color.org>);
-    /// the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set decides on Unicode, as POSIX has it.
+    /// Derived from environment variables and the terminal's width (`None` if the output is not a terminal, zero if it
+    /// does not report its width). Colours require a terminal and respect `NO_COLOR` (<https://no-color.org>). Unicode
+    /// is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set, as in POSIX.
     pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").as_deref() == Some("dumb");
@@ -95,7 +95,7 @@ impl Look {
         }
     }
 
-    /// The text in this ink.
+    /// The text in this style.
     pub fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour || ink == Ink::Plain || text.is_empty() {
             text.to_owned()
@@ -104,7 +104,7 @@ impl Look {
         }
     }
 
-    /// The first of two where Unicode may be used, else the second.
+    /// The first text if Unicode may be used, otherwise the second.
     pub const fn or<'a>(&self, unicode: &'a str, ascii: &'a str) -> &'a str {
         if self.ascii { ascii } else { unicode }
     }

@@ -6,10 +6,10 @@ use super::clean::{clean, width, wrap};
 use super::look::{Ink, Look};
 use super::quantity;
 
-/// Eighths of a block, for bars of a fine length.
+/// Blocks of one to eight eighths, for bars of fine length.
 const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// Quantiles named under a histogram.
+/// Quantiles printed under a histogram.
 const QUANTILES: [(f64, &str); 5] = [
     (0.5, "p50"),
     (0.9, "p90"),
@@ -18,7 +18,7 @@ const QUANTILES: [(f64, &str); 5] = [
     (0.9999, "p99.99"),
 ];
 
-/// A bar of `share` (0 to 1) of `room` columns; anything above zero shows.
+/// A bar of length `share` (0 to 1) in a field of `room` columns; every share above zero is visible.
 pub fn bar(share: f64, room: usize, look: &Look) -> String {
     let units = if look.ascii { 1.0 } else { 8.0 };
     let full = room as f64 * units;
@@ -40,11 +40,11 @@ pub fn bar(share: f64, room: usize, look: &Look) -> String {
     out
 }
 
-/// Rows of a histogram: the smallest value of each row and its count, a power of two to the row, finer where all
-/// values lie within a few.
+/// Rows of a histogram: the smallest value of each row and its count. A row covers a power of two, or a part of it if
+/// all values lie close together.
 fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let span = histogram.max.max(1).ilog2() - histogram.min.max(1).ilog2();
-    // Buckets of the log-linear histogram are 32 to a power of two above 64.
+    // Above 64, the log-linear histogram has 32 buckets for each power of two.
     let parts: u32 = match span {
         0 => 8,
         1 | 2 => 4,
@@ -54,7 +54,7 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let mut rows: Vec<(u64, u64)> = Vec::new();
     let start = |value: u64| -> u64 {
         if value < 64 {
-            // Small values have their own buckets; a power of two of them makes a row.
+            // Small values have separate buckets; each power of two is one row.
             return if value == 0 { 0 } else { 1 << value.ilog2() };
         }
         let exponent = value.ilog2();
@@ -76,7 +76,7 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
             if last >= row {
                 break;
             }
-            // Empty rows between are shown: a gap is a finding.
+            // Empty rows in between are drawn, because gaps are informative.
             let following = next(last);
             if following <= last {
                 break;
@@ -91,11 +91,12 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     rows
 }
 
-/// Longest run of empty rows that is drawn row by row.
+/// Up to this number of consecutive empty rows are drawn individually.
 const EMPTY: usize = 2;
 
-/// Draws a histogram of nanoseconds: a row for each power of two (finer where values lie close), the bar as long as
-/// the square root of its share so that tails show, then the quantiles. Each line after two spaces.
+/// Draws a histogram of nanoseconds: a row for each power of two (or a part of it if values lie close together), then
+/// the quantiles. The length of a bar is the square root of its share, so that tails are visible. Each line is indented
+/// by two spaces.
 pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     if histogram.count == 0 {
         return "  no values\n".to_owned();
@@ -148,30 +149,30 @@ pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     out
 }
 
-/// A time in three digits.
+/// A time with three digits.
 fn time(nanos: u64, look: &Look) -> String {
     clean(&Nanos(nanos).to_string(), 20, look.ascii)
 }
 
-/// Dots of a braille cell by column and row, as Unicode numbers them (block U+2800).
+/// Dots of a braille cell by column and row, as bits of the Unicode block U+2800.
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-/// Shades where braille cannot be used, from empty to full.
+/// Shades for ASCII, from empty to full.
 const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 
-/// Largest number of lines of a presence map.
+/// Maximum number of lines of a presence map.
 const LINES: usize = 8;
 
-/// Draws which of a mapping's pages are present, page 0 at the left of the first line: a braille dot for one page or,
-/// where there are more pages than dots, for a group of which at least half is present. Each line after two spaces,
-/// the first page of the line at its left.
+/// Draws which pages of a mapping are present, starting with page 0 at the left of the first line. A braille dot is one
+/// page; if there are more pages than dots, it is a group of pages of which at least half are present. Each line is
+/// indented by two spaces and begins with its first page number.
 pub fn presence(present: &[bool], look: &Look) -> String {
     if present.is_empty() {
         return "  no pages\n".to_owned();
     }
     let head = quantity::count(present.len() as u64).len();
     let room = look.width.saturating_sub(2 + head + 2 + 2).clamp(8, 96);
-    // Two columns of dots a character, four rows of dots a line, read along lines of text: a character holds eight
-    // pages in order, so that neighbours stay neighbours.
+    // A character has two columns and four rows of dots. It holds eight consecutive pages, so that neighbouring pages
+    // stay together.
     let cell = if look.ascii { 1 } else { 8 };
     let capacity = room * LINES * cell;
     let group = present.len().div_ceil(capacity);
@@ -223,7 +224,7 @@ fn shade(share: f64) -> char {
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// A braille character for eight shares, down the left column first.
+/// A braille character for eight shares, the left column first.
 fn braille(shares: &[f64]) -> char {
     let mut bits = 0x2800;
     for (index, share) in shares.iter().take(8).enumerate() {

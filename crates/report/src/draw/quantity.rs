@@ -1,8 +1,8 @@
-//! Quantities for people: one scale for a whole row, so that its numbers can be compared by looking.
+//! Readable quantities: one scale for a whole row, so that its numbers can be compared easily.
 
 use pagetide_quantity::Unit;
 
-/// A readable unit and how to get there.
+/// A readable unit with its conversion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// Text after the number, empty for plain counts.
@@ -13,16 +13,16 @@ pub struct Scale {
     pub digits: usize,
 }
 
-/// Times, from the largest.
+/// Units of time, largest first.
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-/// Sizes, from the largest.
+/// Units of size, largest first.
 const SIZES: [(f64, &str); 4] = [
     (1_073_741_824.0, "GiB"),
     (1_048_576.0, "MiB"),
     (1_024.0, "KiB"),
     (1.0, "B"),
 ];
-/// Rates of bytes, from the largest.
+/// Units of byte rates, largest first.
 const RATES: [(f64, &str); 4] = [
     (1_073_741_824.0, "GiB/s"),
     (1_048_576.0, "MiB/s"),
@@ -31,8 +31,8 @@ const RATES: [(f64, &str); 4] = [
 ];
 
 impl Scale {
-    /// The scale for values of about this magnitude: four digits that count. Whole numbers below a thousand events or
-    /// pages stay whole.
+    /// The scale for values of this magnitude, with four significant digits. Counts and pages below one thousand are
+    /// shown as integers.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -55,7 +55,7 @@ impl Scale {
         let scaled = magnitude / divisor;
         let digits = match unit {
             Unit::Pages | Unit::Count if scaled.fract() == 0.0 => 0,
-            // Whole bytes and nanoseconds are not divided further.
+            // Whole bytes and nanoseconds have no decimals.
             _ if scaled == 0.0 => 0,
             Unit::Share => 1 + usize::from(scaled < 1.0),
             _ if scaled >= 1000.0 => 0,
@@ -70,7 +70,7 @@ impl Scale {
         }
     }
 
-    /// The scale that suits several values at once, chosen by the largest.
+    /// The scale for several values, chosen by the largest.
     pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut largest, mut whole) = (0.0_f64, true);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -84,12 +84,12 @@ impl Scale {
         scale
     }
 
-    /// The number alone.
+    /// The number without its unit.
     pub fn number(&self, value: f64) -> String {
         grouped(value / self.divisor, self.digits)
     }
 
-    /// Number and unit.
+    /// Number with its unit.
     pub fn show(&self, value: f64, ascii: bool) -> String {
         let number = self.number(value);
         match self.unit {
@@ -106,14 +106,14 @@ pub fn show(unit: Unit, value: f64, ascii: bool) -> String {
     Scale::of_all(unit, [value]).show(value, ascii)
 }
 
-/// A number with a comma between groups of three digits.
+/// A number with commas as thousands separators.
 pub fn grouped(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
     let text = format!("{value:.digits$}");
     let (sign, rest) = match text.strip_prefix('-') {
-        // A rounded zero has no sign.
+        // A value rounded to zero has no sign.
         Some(rest) if rest.bytes().all(|b| matches!(b, b'0' | b'.')) => ("", rest),
         Some(rest) => ("-", rest),
         None => ("", text.as_str()),
@@ -133,12 +133,12 @@ pub fn grouped(value: f64, digits: usize) -> String {
     out
 }
 
-/// A whole number with a comma between groups of three digits.
+/// An integer with commas as thousands separators.
 pub fn count(value: u64) -> String {
     grouped(value as f64, 0)
 }
 
-/// A number with its sign always shown, the true minus sign where Unicode may be used.
+/// A number that always has its sign; with Unicode, the minus sign is U+2212.
 pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     let text = grouped(value, digits);
     match text.strip_prefix('-') {
@@ -149,12 +149,12 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     }
 }
 
-/// Digits after the point beyond those asked for that an estimate or an end of its interval may take.
+/// Maximum number of additional decimals for an estimate or an end of its interval.
 const MORE_DIGITS: usize = 12;
 
-/// An estimate and the two ends of its interval with signs, where 0 is no effect: with `digits` after the point, and with as
-/// many more as are needed for the estimate to lie within the interval as printed and, where the interval lies on one side
-/// of no effect, for all three to say on which.
+/// An estimate and both ends of its interval with signs; 0 means no effect. Each has `digits` decimals, or more if
+/// needed: the printed estimate must lie within the printed interval, and if the interval does not contain 0, none of
+/// the three may be printed as 0.
 pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
     let [low, high] = ends;
     let printed = |value: f64, digits: usize| -> f64 {
@@ -162,7 +162,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
         text.parse().unwrap_or(value)
     };
     let is_one_sided = low > 0.0 || high < 0.0;
-    // A value so small that it is no number of any digits is printed as it is.
+    // A value that is too small for the maximum number of decimals is printed as it is.
     let is_told = |value: f64, digits: usize| {
         !is_one_sided || value == 0.0 || !value.is_finite() || printed(value, digits) != 0.0
     };
@@ -173,7 +173,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
             .unwrap_or(digits)
     };
     let [low_digits, high_digits] = ends.map(least);
-    // An end near no effect has more digits than the other, and the estimate has as many as either.
+    // An end near zero may have more decimals than the other; the estimate has as many as the end with more.
     let mut shown = [
         digits.max(low_digits).max(high_digits),
         low_digits,
@@ -181,7 +181,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
     ];
     for middle in shown[0]..=most {
         let at = printed(estimate, middle);
-        // At the same digits rounding keeps the order.
+        // Numbers rounded to the same number of decimals keep their order.
         let low_digits = if printed(low, low_digits) > at {
             low_digits.max(middle)
         } else {

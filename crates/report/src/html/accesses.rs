@@ -1,9 +1,9 @@
-//! Every access of a trial, small enough to be mailed and still zoomable to the single access.
+//! Data of every access of a trial, small enough to be mailed, which the page can show down to single accesses.
 //!
-//! An overview holds, for each block of accesses, a log-linear histogram of its times and their exact minimum and
-//! maximum. Times themselves lie in chunks that the page opens when they are looked at. Of a chunk the most frequent
-//! values are one byte each, all others follow in full. Where even that would make the file too large, times keep only
-//! their leading bits, and the page says so.
+//! An overview holds, for each block of accesses, a log-linear histogram of their times with exact minimum and maximum.
+//! The times themselves are in chunks that the page unpacks when they are viewed. In a chunk, the most frequent values
+//! take one byte each; all others follow in full. If the file would still be too large, times keep only their leading
+//! bits, and the page states that.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -12,22 +12,22 @@ use super::blob::{Blobs, deflate, planes, varint, zigzag};
 use super::data::AccessLog;
 use super::states::{Faults, Sorter};
 
-/// Accesses in a chunk.
+/// Number of accesses in a chunk.
 pub(crate) const CHUNK: usize = 1 << 16;
-/// Most blocks of an overview.
+/// Maximum number of blocks in an overview.
 const BLOCKS: u64 = 2048;
-/// Fewest accesses in a block.
+/// Minimum number of accesses in a block.
 const BLOCK: u64 = 256;
-/// Bits of an entry that hold the time; the page is above them.
+/// Number of bits of an entry that hold the time; the bits above hold the page.
 pub(crate) const TIME_BITS: u32 = 36;
-/// Marks a time that is not among a chunk's frequent ones.
+/// Marks a time that is not one of a chunk's frequent values.
 const OTHER: u8 = 255;
-/// Significant bits that are tried, one after the other; 0 keeps all.
+/// Numbers of significant bits, tried in this order; 0 keeps all.
 const PRECISIONS: [u32; 5] = [0, 9, 7, 6, 5];
-/// Of so many chunks one is packed to learn how large all will be.
+/// One of this number of chunks is packed to estimate the total size.
 const SAMPLE: u64 = 16;
 
-/// Bin of a time in the overview: below 8 the time itself, then eight to each power of two.
+/// Bin of a time in the overview: the time itself below 8, then eight bins for each power of two.
 pub(crate) fn bin(nanos: u64) -> u8 {
     if nanos < 8 {
         return nanos.to_le_bytes()[0];
@@ -37,7 +37,7 @@ pub(crate) fn bin(nanos: u64) -> u8 {
     u8::try_from(8 + u64::from(exponent - 3) * 8 + within).unwrap_or(u8::MAX)
 }
 
-/// A time with only its leading bits, in the middle of what it may have been.
+/// A time reduced to its leading bits, in the middle of the possible range.
 pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     let length = 64 - nanos.leading_zeros();
     if bits == 0 || length <= bits {
@@ -47,17 +47,17 @@ pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     ((nanos >> cut) << cut) + (1 << (cut - 1))
 }
 
-/// How much room a trace has.
+/// Space available for a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     /// Deflated bytes for each access.
     pub for_each: f64,
-    /// Pages that may be kept.
+    /// Maximum number of page numbers that are kept.
     pub pages: u64,
 }
 
-/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew. With the number of faults it is
-/// told what each access met.
+/// Reads a log twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If the numbers of faults are
+/// given, the result includes the state of each access.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
@@ -121,7 +121,7 @@ const fn time(entry: u64) -> u64 {
     entry & ((1 << TIME_BITS) - 1)
 }
 
-/// Calls `work` with one chunk after the other.
+/// Calls `work` for one chunk after the other.
 fn each_chunk(
     mut source: Box<dyn Read>,
     mut work: impl FnMut(&[u64]) -> io::Result<()>,
@@ -149,7 +149,7 @@ fn each_chunk(
     }
 }
 
-/// The first reading: overview, range, and how well a sample of chunks packs.
+/// Result of the first reading: overview, range, and packed sizes of a sample of chunks.
 struct Look {
     block: u64,
     n: u64,
@@ -161,7 +161,7 @@ struct Look {
     packed: [u64; PRECISIONS.len()],
     counts: [u32; 256],
     ends: (u64, u64),
-    /// Bins in each block (0 stands for 256), their numbers, their counts, and the ends of each block.
+    /// Number of bins in each block (0 means 256), the bins' indices, their counts, and the extremes of each block.
     sizes: Vec<u8>,
     bins: Vec<u8>,
     numbers: Vec<u8>,
@@ -226,8 +226,8 @@ impl Look {
         self.ends = (u64::MAX, 0);
     }
 
-    /// The overview: sizes of all blocks, bins of all blocks, then for each block its minimum, maximum less minimum and
-    /// counts as LEB128.
+    /// The overview: number of bins of all blocks, bin indices of all blocks, then for each block its minimum, maximum
+    /// minus minimum, and counts as LEB128.
     fn finish(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.sizes.len() + self.bins.len() + self.numbers.len());
         varint(&mut out, self.sizes.len() as u64);
@@ -237,7 +237,7 @@ impl Look {
         out
     }
 
-    /// The finest precision that fits; the coarsest where none does.
+    /// The highest precision that fits; the lowest if none does.
     fn choose(&self, for_each: f64) -> u32 {
         let sampled = self.sampled.max(1) as f64;
         self.packed
@@ -248,8 +248,8 @@ impl Look {
     }
 }
 
-/// Times of a chunk: number of frequent values, these ascending as differences (LEB128), a byte for each access (255:
-/// not frequent), and the other values in five planes of bytes.
+/// Encodes the times of a chunk: number of frequent values, these in ascending order as differences (LEB128), a byte
+/// for each access (255: not frequent), and the other values in five byte planes.
 fn coded(times: &[u64]) -> Vec<u8> {
     let mut counts: HashMap<u64, u32> = HashMap::new();
     for nanos in times {
@@ -284,7 +284,7 @@ fn coded(times: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Pages: zigzag differences in four planes of bytes.
+/// Encodes page numbers as zigzag differences in four byte planes.
 fn places(pages: &[u64]) -> Vec<u8> {
     let mut before = 0_i64;
     let values: Vec<u64> = pages
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_trace_keeps_times_exact_where_there_is_room_and_says_where_there_is_none() {
-        // SplitMix64: bare multiples of its constant are so regular that they fit any room exactly.
+        // SplitMix64. Plain multiples of its constant are too regular: they would fit any limit exactly.
         let noise = |at: u64| {
             let mut word = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

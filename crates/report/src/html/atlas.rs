@@ -1,21 +1,21 @@
-//! The atlas as a picture of its own: a bar for each kernel on each workload, what was unavoidable and what was lost.
+//! The atlas as a picture: a bar for each kernel on each workload, divided into unavoidable and avoidable faults.
 
 use super::escape::text;
 use crate::draw::quantity::grouped;
 use crate::terminal::atlas::Place;
 
-/// Width of the picture, of its names at the left and of its bars, in pixels.
+/// Width of the picture, of the names at its left, and of its bars, in pixels.
 const WIDTH: f64 = 860.0;
 const NAMES: f64 = 220.0;
 const BARS: f64 = 500.0;
-/// Height of a line, and of a bar in it.
+/// Height of a line, and of the bar in it, in pixels.
 const LINE: f64 = 22.0;
 const BAR: f64 = 12.0;
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 34;
 
-/// Draws all places: SVG that stands for itself and follows the reader's choice of light or dark. `None` where there are none: a
-/// picture would not say why it is empty.
+/// Draws all places as a standalone SVG that follows the reader's choice of light or dark mode. `None` if there are no
+/// places, because an empty picture would not explain itself.
 pub fn atlas(places: &[Place]) -> Option<String> {
     if places.is_empty() {
         return None;
@@ -52,7 +52,7 @@ pub fn atlas(places: &[Place]) -> Option<String> {
     ))
 }
 
-/// The most faults of a trial on this place's workload.
+/// The largest mean number of faults per trial of any kernel on this place's workload.
 fn most(places: &[Place], place: &Place) -> f64 {
     places
         .iter()
@@ -61,7 +61,7 @@ fn most(places: &[Place], place: &Place) -> f64 {
         .fold(1.0, f64::max)
 }
 
-/// One kernel's line, at `y` for its text.
+/// Draws the line of one kernel; `y` is the baseline of its text.
 fn bar(body: &mut String, place: &Place, most: f64, y: f64) {
     let trials = place.trials.max(1) as f64;
     let length = |faults: f64| faults / trials / most * BARS;
@@ -114,7 +114,7 @@ mod tests {
         let mut near = Place::new("loop · 16M".into(), "near".into(), "6.12".into());
         near.add(1000.0, 500.0, 1000.0, None);
         let picture = atlas(&[far, near]).unwrap();
-        // 2,000 faults are the whole width: 500 unavoidable ones a quarter of it, 1,500 lost.
+        // The full width is 2,000 faults: 500 unavoidable ones take a quarter, and 1,500 are avoidable.
         assert!(picture.contains("width=\"125.0\""), "{picture}");
         assert!(picture.contains("width=\"375.0\""), "{picture}");
         assert!(picture.contains(">4.00<") && picture.contains(">2.00<"));

@@ -1,4 +1,4 @@
-//! The scales of a page: all intervals of one kind are drawn on one scale, whose ticks are real values.
+//! The scales of a page: all intervals of one kind share one scale; its ticks are real values.
 
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -8,30 +8,31 @@ use super::escape::text;
 use crate::draw::quantity::{Scale, signed};
 use crate::terminal::effect;
 
-/// Reaches of the scale of ratios, in per cent of the larger value.
+/// Possible ranges of the scale of ratios, in per cent of the larger value.
 const REACHES: [f64; 12] = [
     1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0, 1900.0, 9900.0,
 ];
-/// Ticks of ratios that may be shown, in per cent.
+/// Possible ticks for increases, in per cent.
 const PERCENTS: [f64; 15] = [
     9900.0, 1900.0, 900.0, 400.0, 200.0, 100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1,
 ];
-/// Falls that may be shown, in per cent: a fall by half is as large as a doubling.
+/// Possible ticks for decreases, in per cent: halving is as far from the centre as doubling.
 const FALLS: [f64; 14] = [
     99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
-/// A symmetric scale around no effect.
+/// A symmetric scale with zero effect in the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     kind: EffectKind,
     unit: Unit,
-    /// What lies at either edge: the natural logarithm of a ratio, or a difference in its unit.
+    /// Value at either edge: the natural logarithm of a ratio, or a difference in its unit.
     reach: f64,
 }
 
 impl Axis {
-    /// Where a value lies: 0 at the left edge, 1 at the right one, beyond them outside.
+    /// Position of a value: 0 is the left edge, 1 the right edge; values outside the scale give positions outside this
+    /// range.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
             EffectKind::Ratio if value > 0.0 => value.ln(),
@@ -41,7 +42,7 @@ impl Axis {
         f64::midpoint(1.0, at / self.reach)
     }
 
-    /// Places and names of ticks that keep `room` (a share of the width) between them; no effect first.
+    /// Positions and names of ticks that are at least `room` apart (a share of the width); zero effect comes first.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let mut all = vec![(0.5, "0".to_owned())];
         let wanted: Vec<(f64, String)> = match self.kind {
@@ -84,7 +85,7 @@ impl Axis {
         all
     }
 
-    /// The ticks as a picture of this width, with `pad` left free on both sides.
+    /// The ticks as an SVG of this width, with `pad` left free on both sides.
     pub(crate) fn svg(&self, width: f64, pad: f64) -> String {
         let mut out = format!(
             "<svg class=\"axis\" viewBox=\"0 0 {width} 20\" width=\"{width}\" height=\"20\" aria-hidden=\"true\">"
@@ -102,7 +103,7 @@ impl Axis {
     }
 }
 
-/// A number with its sign and as many digits as it takes to be no other.
+/// A number with its sign and just enough digits to be exact.
 fn exact(value: f64) -> String {
     let near = |digits: &usize| {
         let step = 10_f64.powi(i32::try_from(*digits).unwrap_or(0));
@@ -112,14 +113,14 @@ fn exact(value: f64) -> String {
     signed(value, digits, false)
 }
 
-/// The scales of all intervals of a page.
+/// The scales for all intervals of a page.
 pub(crate) struct Scales {
     ratio: Axis,
     differences: Vec<Axis>,
 }
 
 impl Scales {
-    /// Scales that hold the intervals of all primary metrics, or of all metrics where none of a kind is primary.
+    /// Scales that contain the intervals of all primary metrics, or of all metrics of a kind without primary ones.
     pub(crate) fn of(comparison: &Comparison) -> Self {
         let rows: Vec<&MetricRow> = comparison
             .cells
@@ -160,7 +161,7 @@ impl Scales {
         &self.ratio
     }
 
-    /// The scale on which an effect on a metric of this unit is drawn.
+    /// The scale for an effect on a metric of this unit; `None` if the page has none.
     pub(crate) fn for_effect(&self, effect: &Effect, unit: Unit) -> Option<&Axis> {
         match effect.kind {
             EffectKind::Ratio => Some(&self.ratio),
@@ -169,7 +170,7 @@ impl Scales {
     }
 }
 
-/// The farthest end of the intervals: of primary metrics if any of this kind is primary.
+/// The end of an interval that is farthest from zero effect, among primary metrics if there are any of this kind.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows
@@ -184,7 +185,7 @@ fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     }
 }
 
-/// The next of 1, 2, 5, 10, …
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0]

@@ -1,4 +1,4 @@
-//! Bars with intervals: the ways of filecopy, each with what it cost the copy and the victim.
+//! Bars with intervals for filecopy: for each way of copying, its time and its cost for the victim.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::data::{Bar, BarGroup, Bars};
 use super::{Input, or_omit};
 use crate::draw::clean;
 
-/// Confidence of each bar's interval.
+/// Confidence level of each bar's interval.
 const LEVEL: f64 = 0.95;
-/// Records that are opened for one side.
+/// Maximum number of records that are opened for one side.
 const MOST_TRIALS: usize = 64;
-/// Begin of the names of metrics that tell a way's time.
+/// Prefix of the names of metrics with the time of a way.
 const TIME: &str = "time-";
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 60;
 
 /// Values of all trials, by way and column.
 type Ways = BTreeMap<String, Vec<Vec<f64>>>;
 
-/// The bars of a cell; none for scenarios that do the same in several ways nowhere.
+/// The bars of a cell; empty for scenarios that do not do the same work in several ways.
 pub(crate) fn bars(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Bars> {
     let mut times = Ways::new();
     let mut order = Vec::new();
@@ -103,8 +103,8 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     (mean, tail)
 }
 
-/// Ways of one trial with the victim's mean and 99th percentile. The series numbers the ways; their names are those of the
-/// metrics that hold the same times.
+/// The ways of one trial with the victim's mean and 99th percentile. The series only numbers the ways; their names come
+/// from the metrics with the same times.
 fn copies(reader: &RecordReader, id: &str, omitted: &mut Vec<String>) -> Vec<(String, [f64; 2])> {
     if !reader.series_names().any(|name| name == "copies") {
         return Vec::new();

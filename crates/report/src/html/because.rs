@@ -1,4 +1,4 @@
-//! Why what decides came out so: for each cell with an explanation a picture and a sentence, below the verdicts.
+//! Reasons for the primary results, below the verdicts: a picture and a sentence for each cell with an explanation.
 
 use pagetide_compare::explain::Answer;
 
@@ -9,12 +9,12 @@ use crate::about;
 use crate::names::Names;
 use crate::why;
 
-/// Explanations in sight; the others stand with their cells.
+/// Number of explanations shown; the others are only shown with their cells.
 const SHOWN: usize = 6;
-/// Longest sentence.
+/// Maximum length of a sentence.
 const LONG: usize = 600;
 
-/// The explanations; nothing where nothing surely differs or no cause was found.
+/// Writes the explanations; nothing if nothing surely differs or no cause was found.
 pub(crate) fn section(input: &Input<'_>, names: &Names, out: &mut String) {
     let found = input.comparison.explanations.iter().filter(|explained| {
         let explanation = &explained.explanation;

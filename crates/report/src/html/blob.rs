@@ -1,4 +1,4 @@
-//! Bulk data inside the page: deflated (RFC 1951), as base64, each in a script element that no browser runs.
+//! Large data in the page: deflated (RFC 1951) and base64-encoded, each blob in a script element that no browser runs.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use sha2::{Digest, Sha256};
 
-/// Writes blobs; equal ones once.
+/// Writes blobs; identical blobs are written once.
 pub(crate) struct Blobs<'a> {
     out: &'a mut dyn Write,
     known: HashMap<[u8; 32], usize>,
@@ -17,7 +17,7 @@ pub(crate) struct Blobs<'a> {
 }
 
 impl<'a> Blobs<'a> {
-    /// Blobs that go to `out`.
+    /// Writes blobs to `out`.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
         Self {
             out,
@@ -50,7 +50,7 @@ impl<'a> Blobs<'a> {
     }
 }
 
-/// Deflates some bytes.
+/// Deflates bytes.
 pub(crate) fn deflate(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(
         Vec::with_capacity(bytes.len() / 2 + 64),
@@ -69,12 +69,13 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// Signed numbers of small size as unsigned numbers of small size.
+/// Maps signed numbers of small magnitude to small unsigned numbers.
 pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// Appends the lowest `planes` bytes of each value, all lowest bytes first: high bytes are mostly zero and pack to nothing.
+/// Appends the lowest `planes` bytes of each value, all lowest bytes first. High bytes are mostly zero and compress
+/// well.
 pub(crate) fn planes(out: &mut Vec<u8>, values: &[u64], planes: usize) {
     for plane in 0..planes {
         out.extend(values.iter().map(|value| value.to_le_bytes()[plane]));

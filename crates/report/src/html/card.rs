@@ -1,4 +1,5 @@
-//! What a list shows of a comparison: its title, the answer on each variant, and a small plot of what decides.
+//! The entry of a comparison in a list: its title, the result for each variant, and a small plot of the primary
+//! metrics.
 
 use pagetide_compare::Comparison;
 use pagetide_record::Record;
@@ -11,16 +12,17 @@ use crate::draw::clean;
 use crate::names::Names;
 use crate::terminal::effect;
 
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 120;
-/// Width of the pictures.
+/// Width of the pictures in pixels.
 const WIDTH: f64 = 220.0;
-/// Rows of the plot; the others are counted.
+/// Number of rows in the plot; the others are only counted.
 const ROWS: usize = 6;
-/// Fewest digits that make a name the begin of an identity: no release, variant or campaign is named so.
+/// A name with at least this number of hexadecimal digits is a prefix of an identity: no release, variant or campaign
+/// has such a name.
 const DIGITS: usize = 8;
 
-/// The answer on each variant, and what decides on one scale; HTML. Nothing where there is one variant.
+/// HTML with the result for each variant and the primary metrics on one scale; empty if there is only one variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
     let many = comparison.columns.len() > 2;
@@ -74,7 +76,7 @@ pub fn card(comparison: &Comparison) -> String {
     out
 }
 
-/// What a record is, for the head of its page: what ran, under which variant, with which seed.
+/// Title of a record's page: workload, variant and seed.
 pub fn title(record: &Record) -> String {
     let subject = &record.subject;
     format!(
@@ -85,8 +87,8 @@ pub fn title(record: &Record) -> String {
     )
 }
 
-/// Names of the columns that are identities of records become names of what these are; returns the title of the
-/// comparison, with what all its columns share.
+/// Replaces column names that are identities of records by descriptions of the records. Returns the title of the
+/// comparison, with the parts that all columns share.
 pub fn with_names(comparison: &mut Comparison) -> String {
     let is_identity = |name: &str| {
         name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -108,7 +110,7 @@ pub fn with_names(comparison: &mut Comparison) -> String {
             column.name = format!("{}{seed}", variant.name);
         }
     }
-    // Two records of one variant and seed are still told apart.
+    // Two records of the same variant and seed get different names.
     for at in 1..comparison.columns.len() {
         if comparison.columns[..at]
             .iter()

@@ -1,4 +1,4 @@
-//! What the script in the page reads, beside the blobs. `web/src/data.ts` has the same shapes.
+//! Data for the script in the page, in addition to the blobs. `web/src/data.ts` declares the same types.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub(crate) struct Page {
 pub(crate) struct Cell {
     /// Its label.
     pub label: String,
-    /// Its place on the page.
+    /// Its index on the page.
     pub place: usize,
     /// Logs of accesses, at most one for each variant.
     pub traces: Vec<AccessLog>,
@@ -28,27 +28,27 @@ pub(crate) struct Cell {
     pub histograms: Vec<Shares>,
     /// Bars with intervals.
     pub bars: Vec<Bars>,
-    /// Where time went.
+    /// Where the time was spent.
     pub wholes: Vec<TimeTotal>,
 }
 
-/// Bars of one quantity: groups side by side, in each a bar for every variant.
+/// Bars of one quantity: groups next to each other, each with a bar for every variant.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bars {
-    /// What is shown.
+    /// Title.
     pub title: String,
-    /// What it counts.
+    /// Unit of the values.
     pub unit: pagetide_quantity::Unit,
     /// The groups.
     pub groups: Vec<BarGroup>,
 }
 
-/// Bars that belong together.
+/// A group of bars.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct BarGroup {
     /// Its name.
     pub label: String,
-    /// A bar for each variant that has one.
+    /// A bar for each variant; `None` if it has no value.
     pub sides: Vec<Option<Bar>>,
 }
 
@@ -57,35 +57,35 @@ pub(crate) struct BarGroup {
 pub(crate) struct Bar {
     /// Hodges-Lehmann estimate over trials.
     pub value: f64,
-    /// Ends of its interval.
+    /// Lower end of its interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Confidence of the interval; 0 where so few values allow none.
+    /// Confidence level of the interval; 0 if there are too few values.
     pub level: f64,
     /// The value of every trial.
     pub values: Vec<f64>,
 }
 
-/// A time and the parts that add up to it.
+/// A time divided into parts that add up to it.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TimeTotal {
-    /// Place of the variant.
+    /// Index of the variant.
     pub column: usize,
-    /// Whose time; empty where there is one process.
+    /// Whose time it is; empty if there is only one process.
     pub label: String,
     /// Identity of the observed record.
     pub record: String,
-    /// The whole, in nanoseconds.
+    /// The whole time in nanoseconds.
     pub elapsed: u64,
-    /// Names and nanoseconds.
+    /// Name and nanoseconds of each part.
     pub parts: Vec<(&'static str, u64)>,
 }
 
 /// Every access of a trial.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct AccessLog {
-    /// Place of the variant.
+    /// Index of the variant.
     pub column: usize,
     /// Identity of the record.
     pub record: String,
@@ -93,7 +93,7 @@ pub(crate) struct AccessLog {
     pub seed: u64,
     /// Number of accesses.
     pub n: u64,
-    /// Significant bits kept of each time; 0 where times are exact.
+    /// Number of significant bits kept for each time; 0 if times are exact.
     pub bits: u32,
     /// Shortest time in nanoseconds.
     pub min: u64,
@@ -101,34 +101,34 @@ pub(crate) struct AccessLog {
     pub max: u64,
     /// Number of pages: highest page index plus one.
     pub range: u64,
-    /// Accesses in a block of the overview.
+    /// Number of accesses in a block of the overview.
     pub block: u64,
-    /// Blob of the overview.
+    /// Number of the overview's blob.
     pub overview: usize,
-    /// Accesses in a chunk.
+    /// Number of accesses in a chunk.
     pub chunk: u64,
-    /// Blobs of times, chunk by chunk.
+    /// Numbers of the blobs with the times, one per chunk.
     pub times: Vec<usize>,
-    /// Of so many accesses the page of the first is kept.
+    /// The page number is kept for one access out of this number.
     pub stride: u64,
-    /// Blobs of pages, a chunk's number of kept pages in each.
+    /// Numbers of the blobs with the kept page numbers, one per chunk.
     pub pages: Vec<usize>,
-    /// What each access met, by its time; `None` where the record does not say.
+    /// Thresholds that give the state of each access by its time; `None` if the record does not count faults.
     pub states: Option<States>,
 }
 
 /// A series.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Table {
-    /// Place of the variant.
+    /// Index of the variant.
     pub column: usize,
     /// Identity of the record.
     pub record: String,
     /// Name of the series.
     pub name: String,
-    /// Rows that are in the page.
+    /// Number of rows in the page.
     pub rows: usize,
-    /// Of so many rows of the record the first is in the page.
+    /// One row out of this number of rows of the record is in the page.
     pub stride: usize,
     /// Its columns.
     pub columns: Vec<TableColumn>,
@@ -141,9 +141,9 @@ pub(crate) struct TableColumn {
     pub name: String,
     /// Unit, as records name it.
     pub unit: pagetide_quantity::Unit,
-    /// Whether values are floating-point numbers, 8 bytes each; else zigzag differences as LEB128.
+    /// True if values are floating-point numbers of 8 bytes each; otherwise they are zigzag differences as LEB128.
     pub float: bool,
-    /// Blob of the values.
+    /// Number of the blob with the values.
     pub blob: usize,
 }
 
@@ -152,9 +152,9 @@ pub(crate) struct TableColumn {
 pub(crate) struct Shares {
     /// Name.
     pub name: String,
-    /// Place of the variant.
+    /// Index of the variant.
     pub column: usize,
-    /// Trials together.
+    /// Number of trials that were merged.
     pub trials: usize,
     /// Number of values.
     pub count: u64,

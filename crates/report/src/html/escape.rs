@@ -1,11 +1,11 @@
-//! Names and logs as text: markup in them is shown, never obeyed.
+//! Escapes names and logs: markup in them is shown as text.
 
 use crate::draw::escaped;
 
-/// Longest text shown whole.
+/// Maximum length of text before it is cut.
 pub(crate) const LONG: usize = 4000;
 
-/// Text for element content and quoted attributes, at most `limit` characters of it; controls are shown as escapes.
+/// Text for element content and quoted attributes, cut to `limit` characters; controls are shown as escapes.
 pub(crate) fn text(raw: &str, limit: usize) -> String {
     let cut: String = raw.chars().take(limit).collect();
     let more = raw.len() > cut.len();
@@ -19,7 +19,7 @@ pub(crate) fn text(raw: &str, limit: usize) -> String {
     out
 }
 
-/// The same for our own sentences, in which commands and names stand between backquotes.
+/// The same for pagetide's own sentences, in which backquotes mark commands and names.
 pub(crate) fn prose(raw: &str, limit: usize) -> String {
     let escaped = text(raw, limit);
     if escaped.matches('`').count() % 2 == 1 {

@@ -1,4 +1,4 @@
-//! Which records a page's figures are drawn from, and their data.
+//! Selects the records for a page's figures and collects their data.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -16,20 +16,21 @@ use super::states::Faults;
 use super::{HtmlError, Input, or_omit, table};
 use crate::draw::{clean, clean_label};
 
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 120;
-/// Deflated bytes that all accesses may take; as base64 a third more, which leaves a file of 12 MiB its other parts.
+/// Maximum number of deflated bytes for all accesses. Base64 adds a third; a file of 12 MiB then still has space for
+/// its other parts.
 const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
-/// Pages of single accesses that are kept in all cells together.
+/// Maximum number of page numbers of single accesses in all cells.
 const MOST_PAGES: u64 = 1 << 18;
-/// Deflated bytes of series; what comes after is left out and said.
+/// Maximum size of deflated series; further series are left out, and the page says so.
 const SERIES: Bytes = Bytes(6 << 20);
-/// Records whose histograms are added up for one side.
+/// Maximum number of records whose histograms are merged for one side.
 const MOST_TRIALS: usize = 64;
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
-/// What was collected.
+/// Collected data.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub page: Page,
@@ -37,7 +38,7 @@ pub(crate) struct Figures {
     pub omitted: Vec<String>,
 }
 
-/// Writes the data of all figures and tells where it lies.
+/// Writes the blobs of all figures and returns the data that refers to them.
 pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figures, HtmlError> {
     let comparison = input.comparison;
     let mut figures = Figures::default();
@@ -55,7 +56,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         .collect();
     let logs = || shown.iter().flatten().filter(|shown| shown.entries > 0);
     let all: u64 = logs().map(|shown| shown.entries).sum();
-    // Traces of one cell have the same references as a rule, and equal blobs are written once.
+    // Traces of one cell usually have the same references, and identical blobs are written once.
     let cells = shown
         .iter()
         .filter(|all| all.iter().any(|shown| shown.entries > 0));
@@ -81,18 +82,18 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
     Ok(figures)
 }
 
-/// A record whose bulk is shown.
+/// A record whose large data is shown.
 struct BulkRecord {
     column: usize,
     id: String,
     reader: RecordReader,
-    /// Accesses in its log.
+    /// Number of accesses in its log.
     entries: u64,
-    /// Only its series over time are wanted.
+    /// True if only its series over time are needed.
     observed: bool,
 }
 
-/// For each variant the trial of the lowest seed that all variants have, and the observed trial.
+/// For each variant, the trial with the lowest seed that all variants have, and the observed trial.
 fn shown(
     input: &Input<'_>,
     place: usize,
@@ -214,7 +215,7 @@ fn series(
     Ok(())
 }
 
-/// The histograms of each side, over its first trials.
+/// The histograms of each side, merged over its first trials.
 fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
     let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
     for (column, side) in group.sides.iter().enumerate() {

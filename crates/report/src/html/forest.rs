@@ -1,4 +1,5 @@
-//! The answer in one picture: what decides, cell by cell, on one scale, from the best change to the worst.
+//! Overview of the results in one picture: the primary metrics of all cells on one scale, from the best change to the
+//! worst.
 
 use pagetide_compare::{Cell, Comparison, MetricRow};
 use pagetide_quantity::Direction;
@@ -13,30 +14,30 @@ use crate::about::{self, BASELINE};
 use crate::names::Names;
 use crate::terminal::effect;
 
-/// Width of the pictures.
+/// Width of the pictures in pixels.
 const WIDTH: f64 = 380.0;
-/// Longest text of what the cells share.
+/// Maximum length of the text about what the cells share.
 const SHARED_CHARS: usize = 300;
-/// Longest name in a row.
+/// Maximum length of a name in a row.
 const NAME_CHARS: usize = 120;
-/// Rows in sight; the others are behind a summary.
+/// Number of visible rows; the others are behind a summary.
 const SHOWN_ROWS: usize = 24;
 
-/// A metric that decides, and what is judged of it.
+/// A primary metric with its judgement.
 pub(crate) struct Row<'a> {
-    /// Place of its cell.
+    /// Index of its cell.
     pub place: usize,
-    /// Place of the variant.
+    /// Index of the variant.
     pub other: usize,
     /// Its cell.
     pub cell: &'a Cell,
     /// The metric.
     pub metric: &'a MetricRow,
-    /// What is judged.
+    /// Its judgement.
     pub judgement: &'a Judgement,
 }
 
-/// The plot; nothing where nothing is judged.
+/// Writes the plot; nothing if nothing is judged.
 pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut String) {
     let rows = rows(input.comparison);
     if rows.is_empty() {
@@ -61,7 +62,7 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     }
 }
 
-/// The metrics that decide, the best change first; all metrics of a cell in which none does.
+/// The primary metrics, the best change first; all metrics of cells without primary ones.
 pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -84,7 +85,7 @@ pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     all
 }
 
-/// Where a row stands: the best change first; what cannot be judged last.
+/// Sort key of a row: the best change is smallest; rows that cannot be judged come last.
 fn better(row: &Row<'_>) -> f64 {
     let Some(effect) = row.judgement.effect else {
         return f64::INFINITY;
@@ -143,7 +144,7 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
     out.push_str("</tbody></table>\n");
 }
 
-/// Half a line for what is not sure.
+/// A short reason for a result that is not sure.
 fn why_not(judgement: &Judgement) -> String {
     let why = match &judgement.verdict {
         Verdict::Invalid { reason } => Some(reason.clone()),

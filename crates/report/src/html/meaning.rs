@@ -1,8 +1,8 @@
-//! What each row of the reclaim table means, for whoever points at it.
+//! Meaning of each row of the reclaim table, for tooltips.
 
 use pagetide_probe::meaning::RowId;
 
-/// A row in a sentence.
+/// Meaning of a row, as a sentence.
 #[allow(
     clippy::too_many_lines,
     reason = "a table, and a match so that no row is forgotten"

@@ -1,4 +1,4 @@
-//! The page around its data: head, verdicts first, then figures, then what it was made from.
+//! The page around its data: head, verdicts first, then figures, then provenance.
 
 use pagetide_compare::{Caution, Room};
 
@@ -21,11 +21,11 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    // Without one a browser asks the server for it.
+    // Without an icon, a browser would request one from the server.
     out.push_str("<link rel=\"icon\" href=\"data:,\">\n");
     match input.assets {
         Assets::Inside => {
-            // Also a mailed page may run its own script only, and ask nobody for anything.
+            // A mailed page too may only run its own script and must not access the network.
             put!(
                 out,
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src {}; \
@@ -75,7 +75,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     out
 }
 
-/// The cells: each opens to its tables, its explanation, its figures and what reclaim did.
+/// The cells. Each can be opened to show its tables, explanation, figures and reclaim statistics.
 fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str(
         "<section id=\"cells\" aria-labelledby=\"cells-title\">\n<h2 id=\"cells-title\">Cells</h2>\n\
@@ -125,7 +125,7 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     out
 }
 
-/// Why the variants of a cell differ: a picture, then the statements with their evidence.
+/// Why the variants of a cell differ: a picture, then statements with their evidence.
 fn why(input: &Input<'_>, place: usize, out: &mut String) {
     let explanations: Vec<_> = why::of_cell(input.comparison, place).collect();
     if explanations.is_empty() {
@@ -151,7 +151,7 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// How far each variant was from the best possible, cell by cell: the mean over its seeds.
+/// Distance of each variant from the best possible, by cell: the mean over its seeds.
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {

@@ -1,4 +1,4 @@
-//! Where time went, from observed trials: parts that add up to the whole.
+//! Where the time of observed trials was spent: parts that add up to the whole.
 
 use pagetide_compare::Observation;
 use pagetide_probe::meaning::{Part, TaskTime};
@@ -7,7 +7,7 @@ use super::Input;
 use super::data::TimeTotal;
 use crate::terminal::observation::others_together;
 
-/// What a part is called.
+/// Display name of a part.
 const fn name(part: Part) -> &'static str {
     match part {
         Part::Compute => "user mode",
@@ -24,7 +24,7 @@ const fn name(part: Part) -> &'static str {
     }
 }
 
-/// The wholes of a cell: for each observed variant the main process and, where there are more, all others together.
+/// The times of a cell: for each observed variant, the main process, and the sum of all others if there are any.
 pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<TimeTotal> {
     (0..columns)
         .filter_map(|column| Some((column, input.sources.observed.get(&(cell, column))?)))

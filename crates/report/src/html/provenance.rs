@@ -1,4 +1,4 @@
-//! Where the figures come from: enough to repeat the comparison, and to check that it is the same.
+//! Origin of the figures: everything needed to repeat the comparison and to check that the result is the same.
 
 use pagetide_compare::Comparison;
 
@@ -6,10 +6,10 @@ use super::Input;
 use super::escape::{LONG, lines, text};
 use crate::about;
 
-/// Longest kernel log.
+/// Maximum length of a kernel log.
 const LOG_CHARS: usize = 20_000;
 
-/// Machine, kernels, settings, command, digests.
+/// Writes machine, kernels, settings, command and digests.
 pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     let (comparison, about) = (input.comparison, input.about);
     out.push_str("<section id=\"provenance\" aria-labelledby=\"provenance-title\">\n<h2 id=\"provenance-title\">Where this comes from</h2>\n");
@@ -66,7 +66,7 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// What one record of a variant says: settings read back, facts, kernel log.
+/// Data from one record of a variant: settings read back, facts, kernel log.
 fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
     let Some(trial) = input
         .comparison
@@ -154,7 +154,7 @@ fn arenas(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// Every record that was used, with its digest.
+/// All records that were used, with their digests.
 fn digests(comparison: &Comparison, out: &mut String) {
     out.push_str("<details><summary>Records and digests</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Records\"><table><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">cell</th><th scope=\"col\">seed</th><th scope=\"col\">record</th><th scope=\"col\">digest</th></tr></thead><tbody>\n");
     for cell in &comparison.cells {
@@ -175,7 +175,7 @@ fn digests(comparison: &Comparison, out: &mut String) {
     out.push_str("</tbody></table></div>\n<p><code>pagetide show RECORD</code> prints a record, <code>pagetide show RECORD --series NAME</code> and <code>--blob NAME</code> its raw data.</p></details>\n");
 }
 
-/// Names and values; empty ones are left out.
+/// Writes names and values; empty values are left out.
 fn pairs<'a>(out: &mut String, title: &str, all: impl IntoIterator<Item = (&'a str, String)>) {
     if !title.is_empty() {
         put!(out, "<h3>{}</h3>\n", text(title, 100));

@@ -1,4 +1,4 @@
-//! What reclaim did, row for row, and what was asked of devices: from the observed trials.
+//! Statistics of reclaim and block I/O from observed trials, row by row.
 
 use pagetide_compare::Observation;
 use pagetide_probe::block::Direction;
@@ -11,12 +11,12 @@ use super::meaning::meaning;
 use crate::about;
 use crate::draw::quantity::{Scale, count};
 
-/// Longest name in a table.
+/// Maximum length of a name in a table.
 const NAME_CHARS: usize = 160;
-/// Longest explanation.
+/// Maximum length of an explanation.
 const WHY_CHARS: usize = 300;
 
-/// What was observed of a cell: the rows that differ, and the others behind a summary.
+/// Writes the observations of a cell: first the rows that differ; the others are behind a summary.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
         .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
@@ -32,7 +32,7 @@ pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
         .iter()
         .map(|(column, _)| text(about::name(input.comparison, *column), NAME_CHARS))
         .collect();
-    // All observations have the same rows; those of the first stand for all.
+    // All observations have the same rows, so those of the first are used.
     let rows = seen.first().map_or(&[][..], |(_, first)| &first.table.rows);
     let of = |id| {
         seen.iter()
@@ -81,7 +81,7 @@ fn begin(label: &str, heads: &[String], first: &str, out: &mut String) {
     out.push_str("</tr></thead>\n");
 }
 
-/// Rows of all variants side by side, section by section, in the order of the first variant.
+/// Rows of all variants next to each other, by section, in the order of the first variant.
 fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     begin("Reclaim table", names, "row", out);
     let mut section = None;
@@ -113,7 +113,7 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
     out.push_str("</tbody></table></div>\n");
 }
 
-/// What a row means, and what qualifies its values.
+/// The meaning of a row, and restrictions of its values.
 fn told(row: &Row) -> String {
     let counters = row.check.as_ref().map(|check| check.counters.join(" + "));
     let mut all = vec![meaning(row.id).to_owned()];
@@ -126,7 +126,7 @@ fn told(row: &Row) -> String {
     all.join(" ")
 }
 
-/// What all rows mean, once for a page, for who has no pointer.
+/// The meaning of all rows, once per page, for readers without a pointing device.
 pub(crate) fn glossary(input: &Input<'_>, out: &mut String) {
     let Some(first) = input.sources.observed.values().next() else {
         return;
@@ -162,7 +162,7 @@ fn cell(row: &Row, out: &mut String) {
     );
 }
 
-/// A value of the reclaim table, or why there is none.
+/// A value of the reclaim table, or the reason why there is none.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(number) => count(*number),
@@ -176,7 +176,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Where trace and vmstat disagree, with what is known of it.
+/// Disagreements between trace and vmstat, with their known reasons.
 fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     let all: Vec<String> = seen
         .iter()
@@ -205,7 +205,7 @@ fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut Str
     }
 }
 
-/// What was asked of each device, and what it would have cost on a disk with an arm.
+/// Requests to each device, and their estimated cost on a disk with seek times.
 fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
         return;

@@ -1,4 +1,4 @@
-//! One record as a comparison of nothing with it, so that its page is made as all others are.
+//! A record as a comparison with a single column, so that its page is made like all others.
 
 use pagetide_compare::comparison::{Cell, Column, Comparison, InvalidTrial, Overall, Side};
 use pagetide_compare::{Caution, MetricRow, TrialRef, Values};

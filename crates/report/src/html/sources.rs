@@ -1,4 +1,4 @@
-//! What a page shows beside a comparison: reclaim tables and series of observed trials.
+//! Data shown on a page in addition to the comparison: reclaim tables and series of observed trials.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use pagetide_compare::pressure::ComparedSqueezes;
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
 use pagetide_store::Store;
 
-/// What stands beside the judged metrics.
+/// Data shown in addition to the judged metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// What the observed trials say, by place of cell and column; their series over time are drawn.
+    /// The observations by indices of cell and column; their series over time are drawn.
     pub observed: BTreeMap<(usize, usize), Observation>,
-    /// The searches for the smallest memory that the campaign belongs to.
+    /// The searches for the smallest memory to which the campaign belongs; `None` if it belongs to none.
     pub squeezes: Option<ComparedSqueezes>,
-    /// What could not be read, a line each.
+    /// Data that could not be read, one line each.
     pub omitted: Vec<String>,
 }
 
 impl Sources {
-    /// What the store holds beside the timed trials of a comparison.
+    /// Reads the additional data for a comparison from the store.
     pub fn of(store: &Store, comparison: &Comparison) -> Self {
         let campaign = comparison.campaign.as_deref();
         let mut sources = Self {
@@ -39,7 +39,8 @@ impl Sources {
         sources
     }
 
-    /// What was observed of a timed trial, or of the observed trial that it is.
+    /// The observation that belongs to a record; `None` if there is none, or, with a line in `omitted`, if it cannot be
+    /// read.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

@@ -1,4 +1,4 @@
-//! How much memory is enough: the answer, its curve against memory, and what pressure meant, for each variant that was searched.
+//! The search for the smallest memory: its answer, curves over memory, and the slowdown by pressure, for each variant.
 
 use pagetide_compare::pressure::{ComparedSqueezes, Pressure};
 use pagetide_compare::squeezed::{SqueezeResult, TriedSize};
@@ -8,15 +8,15 @@ use super::escape::{LONG, prose, text};
 use crate::draw::quantity::{grouped, show, signed};
 use crate::terminal::squeeze::{differences, sentence};
 
-/// Size of a picture, and what its axes take of it.
+/// Size of a picture, and the parts of it used by the axes, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 64.0;
 const BELOW: f64 = 36.0;
-/// Colours that the style has for variants.
+/// Number of colours for variants in the stylesheet.
 const COLOURS: usize = 4;
 
-/// The section; nothing where the page is not about a search.
+/// Writes the section; nothing if the page is not about a search.
 pub(crate) fn section(found: Option<&ComparedSqueezes>, out: &mut String) {
     let Some(all) = found else { return };
     out.push_str(
@@ -52,10 +52,10 @@ pub(crate) fn section(found: Option<&ComparedSqueezes>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// A number of a size, where it has one.
+/// A number of a tested size; `None` if it has none.
 type Of<'a> = &'a dyn Fn(&TriedSize) -> Option<f64>;
 
-/// A curve against memory, or against pressure.
+/// A curve over memory or over pressure.
 struct Picture<'a> {
     title: String,
     x: Of<'a>,
@@ -122,7 +122,7 @@ fn pictures(all: &ComparedSqueezes, out: &mut String) {
 }
 
 impl Picture<'_> {
-    /// The points of a search, in the order of x; sizes at which it died have none.
+    /// The points of a search in the order of x; sizes at which the program died have no point.
     fn points(&self, squeeze: &SqueezeResult) -> Vec<(f64, f64)> {
         let alive = squeeze.curve.iter().filter(|t| t.point.died.is_none());
         let mut points: Vec<(f64, f64)> = alive
@@ -209,7 +209,7 @@ impl Picture<'_> {
     }
 }
 
-/// The sizes of a search, as the terminal has them.
+/// The sizes of a search, as in the terminal.
 fn table(variant: &str, squeeze: &SqueezeResult, out: &mut String) {
     put!(
         out,

@@ -1,39 +1,40 @@
-//! What each access met: its page at once, a fault that found it in memory, a fault that waited, or a stall.
+//! The state of each access: page present, minor fault, major fault, or stall.
 //!
-//! The log holds times only. The record counts the faults, and an access that faults takes longer than one that does not,
-//! so the longest accesses, as many as there were major faults, are those; the next longest are the minor ones.
+//! The log contains only times. The record has the numbers of faults, and an access with a fault takes longer than one
+//! without. So the longest accesses are taken as major faults, as many as were counted; the next longest are the minor
+//! faults.
 
 use pagetide_record::Record;
 use serde::Serialize;
 
-/// A stall takes so many times as long as the median major fault.
+/// A stall takes at least this number of times as long as the median major fault.
 const STALL_FACTOR: u64 = 10;
-/// Logs beyond this are not sorted: four bytes an access.
+/// Longer logs are not sorted: sorting takes four bytes per access.
 const MOST_ACCESSES: u64 = 1 << 24;
 
-/// From which time on an access is of a state, and how many are.
+/// Times from which an access has a certain state, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct States {
-    /// Shortest minor fault in nanoseconds; `None` where the record does not count them apart from hits.
+    /// Shortest minor fault in nanoseconds; `None` if the record does not count minor faults.
     pub minor_from: Option<u64>,
-    /// Shortest major fault; above all times where there was none.
+    /// Shortest major fault; larger than all times if there was none.
     pub major_from: u64,
     /// Shortest stall.
     pub stall_from: u64,
-    /// Accesses: hits, minor faults, major faults without stalls, stalls.
+    /// Numbers of accesses: hits, minor faults, major faults without stalls, stalls.
     pub counts: [u64; 4],
 }
 
-/// How many accesses of a log were faults.
+/// Numbers of faults among the accesses of a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     major: u64,
-    /// `None` where the record does not count them apart from hits.
+    /// Minor faults; `None` if the record does not count them.
     minor: Option<u64>,
 }
 
 impl Faults {
-    /// As the record counts them; `None` where it does not.
+    /// The numbers from the record; `None` if it does not count faults.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let count = |name: &str| -> Option<u64> {
             let number = record.metric(name)?.value.number()?;
@@ -52,14 +53,14 @@ impl Faults {
     }
 }
 
-/// Collects the times of a log.
+/// Collects the times of a log to sort them.
 pub(crate) struct Sorter {
     faults: Faults,
     times: Vec<u32>,
 }
 
 impl Sorter {
-    /// Begins; `None` for a log that is too long, or has fewer entries than there were faults.
+    /// `None` for a log that is too long, or that has fewer entries than faults.
     pub(crate) fn new(faults: Faults, entries: u64) -> Option<Self> {
         let faults = Faults {
             minor: faults.minor.filter(|minor| *minor <= entries),
@@ -78,7 +79,7 @@ impl Sorter {
             .extend(times.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX)));
     }
 
-    /// What the accesses met.
+    /// Computes the states of the accesses.
     pub(crate) fn states(mut self) -> States {
         split(&mut self.times, self.faults.major, self.faults.minor)
     }
@@ -91,7 +92,7 @@ fn split(times: &mut [u32], major: u64, minor: Option<u64>) -> States {
             .unwrap_or(usize::MAX)
             .min(times.len())
     };
-    // The shortest of the so many longest; beyond all times where there is none.
+    // The shortest of the `number` longest times; larger than all times if `number` is 0.
     let from = |number: u64| match count(number) {
         0 => u64::MAX >> 12,
         n => u64::from(times[n - 1]),

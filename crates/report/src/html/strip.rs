@@ -1,5 +1,5 @@
-//! An interval drawn: a line from end to end, the estimate as a diamond where a claim is made and as a ring where none is,
-//! a thin line at no effect, and the margin shaded. What goes on beyond the picture ends in an arrow on that side.
+//! Draws an interval: a line between its ends, the estimate, a thin line at zero effect, and the shaded margin. The
+//! estimate is a diamond if the result is sure, otherwise a ring. An end outside the picture is drawn as an arrow.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;
@@ -7,13 +7,13 @@ use pagetide_verdict::Judgement;
 use super::axis::{Axis, Scales};
 use super::escape::text;
 
-/// Height of the picture without ticks.
+/// Height of the picture without ticks, in pixels.
 pub(crate) const HEIGHT: f64 = 22.0;
-/// Room for half a tick's text on both sides.
+/// Space for half of a tick's text on both sides, in pixels.
 pub(crate) const PAD: f64 = 22.0;
 
-/// The picture; empty where there is no effect to draw. A difference brings ticks of its own, for the head of the table
-/// has those of ratios.
+/// The picture; empty if there is no effect to draw. A difference gets its own ticks, because the head of the table has
+/// those of ratios.
 pub(crate) fn svg(
     judgement: &Judgement,
     unit: Unit,
@@ -71,13 +71,13 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Where a value lies, in the picture's units; may lie outside.
+    /// Position of a value in pixels; it may lie outside the picture.
     fn x(&self, value: f64) -> f64 {
         let at = self.axis.place(value).clamp(-9.0, 10.0);
         PAD + at * (self.width - 2.0 * PAD)
     }
 
-    /// Cuts a place to the picture; `None` where it lies inside.
+    /// The edge of the picture if the position lies outside, `None` if it lies inside.
     fn beyond(&self, x: f64) -> Option<f64> {
         let (left, right) = (PAD - 0.5, self.width - PAD + 0.5);
         (x < left)
@@ -125,7 +125,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The estimate, where it lies inside.
+    /// Draws the estimate if it lies inside the picture.
     fn estimate(&self, value: f64, is_sure: bool, out: &mut String) {
         let x = self.x(value);
         if self.beyond(x).is_some() {

@@ -1,4 +1,4 @@
-//! What a page is about, by the names on a command line.
+//! Finds the subject of a page from the names on a command line.
 
 use pagetide_compare::{CompareError, Comparison, Names, show_campaign};
 use pagetide_store::{Store, StoreError};
@@ -6,33 +6,33 @@ use pagetide_store::{Store, StoreError};
 use super::{single, title, with_names};
 use crate::about::About;
 
-/// Why names stand for nothing that a page can show.
+/// Why a page cannot be made for these names.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
-    /// Nothing can be compared.
+    /// The comparison is not possible.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A name is neither a campaign's nor a record's.
+    /// A name is neither that of a campaign nor a prefix of a record's identity.
     #[error("making a page of `{name}`, which is no record's identity")]
     Neither {
         /// The name.
         name: String,
-        /// Why it is no campaign.
+        /// Why it is not a campaign.
         source: CompareError,
     },
 }
 
 impl SubjectError {
-    /// Whether a user's words were wrong, rather than that the store could not answer.
+    /// Whether the user's input was wrong, as opposed to a failure of the store.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Compare(error) if error.is_user_error())
     }
 }
 
-/// What the page is about: two sides, a campaign or a record, with its title and the command that makes it again.
+/// The subject of the page: two sides, a campaign or a record, with its title and the command that repeats it.
 pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), SubjectError> {
     let about = |title: String, command: String| About {
         title,
@@ -56,7 +56,7 @@ pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), Subj
         Ok(comparison) => {
             let title = comparison.campaign.clone();
             let title = title.unwrap_or_else(|| "Campaign".to_owned());
-            // Whoever reads the page wants to make the results again, not the page.
+            // A reader of the page wants to repeat the results, not only the page.
             let command = names.origin(store, &comparison, "report")?;
             Ok((comparison, about(title, command)))
         }
@@ -68,7 +68,7 @@ pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), Subj
                     let title = title(&record);
                     Ok((single(&record), about(title, record.maker.command)))
                 }
-                // It was meant as a campaign, or as a record: say both.
+                // The name may have meant a campaign or a record, so the error mentions both.
                 Err(StoreError::Unknown { .. }) => Err(SubjectError::Neither {
                     name: name.to_owned(),
                     source,

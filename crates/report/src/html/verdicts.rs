@@ -1,4 +1,4 @@
-//! Verdicts as HTML: the sentence, the tables with intervals drawn, the invalid trials, the reclaim table.
+//! Verdicts as HTML: the summary sentence, tables with drawn intervals, invalid trials.
 
 use pagetide_compare::{Cell, Comparison, MetricRow};
 use pagetide_verdict::judgement::Note;
@@ -16,16 +16,16 @@ use crate::draw::{Ink, Look};
 use crate::names::Names;
 use crate::terminal::{effect, notes, summary};
 
-/// Longest name in a table.
+/// Maximum length of a name in a table.
 const NAME_CHARS: usize = 80;
-/// Width of the pictures of intervals.
+/// Width of the pictures of intervals in pixels.
 const WIDTH: f64 = 260.0;
-/// Seeds beyond which nobody runs a campaign.
+/// More seeds than this are never suggested.
 const MANY: u64 = 1000;
-/// Invalid trials listed one by one.
+/// Maximum number of invalid trials listed one by one.
 const SHOWN_INVALID: usize = 200;
 
-/// What was found: a sentence for each variant, then all that decides in one picture.
+/// Writes the results: a sentence for each variant, then the primary metrics in one picture.
 pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let comparison = input.comparison;
     let names = Names::of(comparison);
@@ -71,13 +71,13 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Whether anything of a variant is judged.
+/// True if any metric of a variant is judged.
 fn cells_judged(comparison: &Comparison, other: usize) -> bool {
     let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
     rows.any(|row| about::judgement(row, other).is_some())
 }
 
-/// The variants of which no trial is valid, each with the reason that most of its trials have.
+/// Lists the variants without a valid trial, each with the reason that most of its trials have.
 fn dead(comparison: &Comparison, out: &mut String) {
     let invalid = about::invalid(comparison);
     for column in &comparison.columns {
@@ -103,7 +103,7 @@ fn dead(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// The answer on one variant in a few words, coloured as its verdicts are.
+/// The result for one variant in a few words, with the colour of its verdicts.
 pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
     let cells = &comparison.cells;
     let any = cells
@@ -147,8 +147,8 @@ pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
     format!("<strong class=\"badge {class}\">{words}</strong>")
 }
 
-/// What stands beside the verdicts and weighs as much: a side that died, a difference that was not asked for, a setting that
-/// cannot act. What all cells share is said once.
+/// Writes the important notes on the verdicts: a side that ran out of memory, an unintended difference, a setting that
+/// cannot act. Notes that apply to all cells are written once.
 fn beside_all(input: &Input<'_>, out: &mut String) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, cell) in input.comparison.cells.iter().enumerate() {
@@ -177,7 +177,7 @@ fn beside_all(input: &Input<'_>, out: &mut String) {
     out.push_str("</ul>\n");
 }
 
-/// The tables of one cell.
+/// Writes the tables of one cell.
 pub(crate) fn tables(
     input: &Input<'_>,
     scales: &Scales,
@@ -201,7 +201,8 @@ pub(crate) fn tables(
     }
 }
 
-/// The verdicts of a cell in a few words, for its summary: those of each variant behind its name, where there are several.
+/// The verdicts of a cell in a few words, for its summary; each is preceded by the variant's name if there are several
+/// variants.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;
@@ -228,7 +229,7 @@ pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     out
 }
 
-/// How the figures were found.
+/// Writes how the numbers were computed.
 pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     let comparison = input.comparison;
     if about::others(comparison).next().is_none() {
@@ -247,7 +248,8 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Metrics and values where there is nothing to compare with: primary ones in sight, the others behind a summary.
+/// Writes metrics and values if there is nothing to compare with: primary metrics are visible, the others are behind a
+/// summary.
 fn values(cell: &Cell, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -290,7 +292,8 @@ fn list(rows: &[&MetricRow], out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Baseline against one other variant: primary metrics in sight, the others behind a summary.
+/// Writes the table of the baseline and one other variant: primary metrics are visible, the others are behind a
+/// summary.
 fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -393,7 +396,7 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
     );
 }
 
-/// What would decide the undecided, why the invalid is, and what else to know.
+/// Remarks on a row: what would decide an inconclusive verdict, why a verdict is invalid, and other notes.
 fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
     let doubt = effect::doubt(judgement);
@@ -424,7 +427,7 @@ fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     })
 }
 
-/// Trials that are not used, with their reasons.
+/// Writes the invalid trials with their reasons.
 pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
     let all = about::invalid(input.comparison);
     if all.is_empty() {
@@ -436,7 +439,7 @@ pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
         all.len(),
         if all.len() == 1 { "trial" } else { "trials" }
     );
-    // What several seeds died of is said once.
+    // Seeds with the same reason are listed together.
     let mut reasons: Vec<(&about::Invalid<'_>, Vec<u64>)> = Vec::new();
     for invalid in &all {
         let same = |known: &about::Invalid<'_>| {

@@ -1,7 +1,8 @@
-//! Where a difference in time comes from, as bars that begin where the one before ended: from A's time to B's.
+//! Draws the causes of a difference in time as a waterfall: each bar starts where the previous one ends, from A's time
+//! to B's.
 //!
-//! Both times begin at the left edge, so that the longer bar is the longer time. Where most of it is common to both, a mark says that
-//! a part of both bars is left out, or their difference could not be seen.
+//! Both times start at the left edge, so that the longer bar is the longer time. If the two times differ by a small
+//! part only, the bars would look equal. Then a mark shows that a common part of both bars is left out.
 
 use pagetide_compare::explain::{Answer, CellExplanation};
 use pagetide_quantity::Unit;
@@ -12,15 +13,15 @@ use super::strip::{HEIGHT, PAD};
 use crate::about::{self, BASELINE};
 use crate::draw::quantity::{Scale, show};
 
-/// Width of the pictures.
+/// Width of the pictures in pixels.
 const WIDTH: f64 = 420.0;
 
-/// Width of what stands for the part that is left out of both times.
+/// Width of the mark for the part left out of both times, in pixels.
 const STUB: f64 = 44.0;
-/// Both times are drawn whole where the first is at most so many times what the steps span.
+/// Both times are drawn completely if the first is at most this number of times the range of the steps.
 const WHOLE: f64 = 2.0;
 
-/// A bar: from where to where, and its interval.
+/// A bar: its start, its end and its interval.
 struct Step {
     name: String,
     from: f64,
@@ -29,7 +30,7 @@ struct Step {
     class: &'static str,
 }
 
-/// The bars of one explanation; nothing where nothing is explained.
+/// Writes the bars of one explanation; nothing if nothing is explained.
 pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut String) {
     let explanation = &explained.explanation;
     if !matches!(explanation.answer, Answer::Explained | Answer::NotFound)
@@ -49,7 +50,7 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
         (low.min(at), high.max(at))
     });
     let is_whole = a <= WHOLE * (high - low);
-    // No time, which is where both bars begin.
+    // Zero time, at which both bars start.
     let low = if is_whole { low.min(-a) } else { low };
     let span = (high - low).max(f64::MIN_POSITIVE);
     let left = if is_whole { PAD } else { PAD + STUB };
@@ -113,14 +114,14 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
     out.push_str("</tbody></table>\n");
 }
 
-/// Where bars of whole times begin, and whether all of such a time is drawn.
+/// Start of the bars of whole times, and whether these bars are drawn completely.
 #[derive(Clone, Copy)]
 struct Edges {
     edge: f64,
     is_whole: bool,
 }
 
-/// A bar with its interval; `x` says where a difference from the baseline lies.
+/// A bar with its interval; `x` maps a difference from the baseline to a position.
 fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     let (from, to) = match step.class {
         "whole" => (edges.edge, x(step.to)),
@@ -131,7 +132,7 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
          <path class=\"null\" d=\"M{1:.1} 0V{HEIGHT}\"/><rect class=\"effect\" x=\"{2:.1}\" y=\"4\" width=\"{3:.1}\" height=\"14\"/>",
         step.class,
         x(0.0),
-        // Where nothing was added yet a thin bar marks the place.
+        // A thin bar marks the position if nothing has been added yet.
         if from < to { from } else { from - 1.0 },
         (to - from).max(2.0)
     );
@@ -157,7 +158,7 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     picture
 }
 
-/// Findings in their order, and what is left.
+/// The findings in their order, and the remaining difference.
 fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;
@@ -181,7 +182,7 @@ fn steps(explained: &CellExplanation) -> Vec<Step> {
             class,
         );
     }
-    // What no line speaks for: the difference less the findings.
+    // The remaining difference without evidence: the whole difference minus the findings.
     let rest =
         explanation.difference() - explanation.findings.iter().map(|f| f.effect).sum::<f64>();
     if rest.abs() > 0.005 * explanation.difference().abs() {

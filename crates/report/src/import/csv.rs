@@ -1,9 +1,10 @@
-//! Results as CSV in long form, a line for each trial and metric.
+//! Imports results from CSV in long form, with one line for each trial and metric.
 //!
-//! Columns by name, in any order: `scenario`, `variant`, `metric` and `value` must be there; `seed`, `unit`, `direction`,
-//! `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing`, `invalid` and `started` may be. Trials
-//! of equal seed make pairs, or those that share the value of a column named by the user. Without either, lines are numbered
-//! within their scenario, variant and metric, and nothing pairs them. What [`crate::csv::samples`] writes can be read back.
+//! Columns are found by name, in any order. `scenario`, `variant`, `metric` and `value` are required. `seed`, `unit`,
+//! `direction`, `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing`, `invalid` and
+//! `started` are optional. Trials with equal seeds are pairs; or those with the same value in a column named by the
+//! user. Without either, lines are numbered within their scenario, variant and metric, and there are no pairs. The
+//! output of [`crate::csv::samples`] can be imported.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -18,12 +19,12 @@ use super::{Batch, ImportError, record};
 use crate::date;
 use crate::draw::clean;
 
-/// Most bytes of a file.
+/// Largest accepted file, in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
-/// Most trials of a file: each takes 4 KiB until all are stored.
+/// Largest accepted number of trials in a file: each takes 4 KiB of memory until all are stored.
 pub const MOST_TRIALS: usize = 200_000;
 
-/// Columns that may be there.
+/// The known columns.
 const COLUMNS: [&str; 17] = [
     "scenario",
     "variant",
@@ -49,7 +50,7 @@ struct Line<'a> {
     path: &'a Path,
     number: u64,
     cells: BTreeMap<&'static str, String>,
-    /// What pairs it, where the user named a column for that.
+    /// Value of the column that pairs trials, if the user named one.
     block: Option<String>,
 }
 
@@ -68,7 +69,7 @@ impl Line<'_> {
         }
     }
 
-    /// A cell that must not be empty.
+    /// The text of a cell that must not be empty.
     fn text(&self, column: &'static str) -> Result<&str, ImportError> {
         match self.get(column) {
             "" => Err(self.bad(column, "a name")),
@@ -103,7 +104,7 @@ pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
     read(path, bytes(path)?.as_slice(), pair)
 }
 
-/// Reads CSV; `path` is named in errors. Pairs are made by the column `pair`, or by seed.
+/// Reads CSV; `path` is used in errors. Trials are paired by the column `pair`, or by seed.
 pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch, ImportError> {
     read_within(MOST_TRIALS, path, reader, pair)
 }
@@ -190,7 +191,7 @@ fn read_within(
     })
 }
 
-/// The text behind the apostrophe that keeps spreadsheets from running it.
+/// The text without the apostrophe that prevents spreadsheets from running it.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'') {
         Some(rest) if rest.starts_with(['=', '+', '-', '@']) => rest.to_owned(),
@@ -198,24 +199,24 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// What was read so far.
+/// Data read so far.
 #[derive(Default)]
 struct Table {
     records: Vec<Record>,
-    /// What pairs each record.
+    /// The key that pairs each record.
     blocks: Vec<String>,
-    /// Place of each trial's record.
+    /// Index of each trial's record.
     known: BTreeMap<String, usize>,
-    /// The metrics that each record has.
+    /// The metrics that each record already has.
     metrics: HashSet<(usize, String)>,
-    /// Lines without a seed, by trial and metric.
+    /// Number of lines without a seed, by trial and metric.
     runs: BTreeMap<String, u64>,
-    /// Trials without a seed, by all that else tells them apart.
+    /// Number of trials without a seed, by everything else that distinguishes trials.
     unseeded: BTreeMap<String, u64>,
 }
 
 impl Table {
-    /// Adds a line's value to its record.
+    /// Adds the value in a line to its record.
     fn take(&mut self, line: &Line) -> Result<(), ImportError> {
         let (unit, factor) = unit(line)?;
         let direction = match line.get("direction") {
@@ -236,7 +237,7 @@ impl Table {
                 why: why.to_owned(),
             });
         }
-        // An invalid trial that measured nothing has a line all the same.
+        // An invalid trial without any measurement still has a line.
         if !record.is_valid() && line.get("metric").is_empty() && line.get("value").is_empty() {
             return Ok(());
         }
@@ -258,9 +259,9 @@ impl Table {
         Ok(())
     }
 
-    /// The place of the record of a line's trial, begun where the line is its first.
+    /// Index of the record of a line's trial. A new record is created for the first line of a trial.
     fn record(&mut self, line: &Line) -> Result<usize, ImportError> {
-        // Everything that tells one trial from another, but for the seed.
+        // Everything except the seed that distinguishes trials.
         let parts = [
             "scenario",
             "variant",
@@ -307,14 +308,14 @@ impl Table {
     }
 }
 
-/// A line's value in the metric's unit.
+/// The value in a line, converted to the metric's unit.
 fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     Ok(match line.get("value") {
         "" if line.get("missing").is_empty() => {
             Value::Absent("no value in the imported file".to_owned())
         }
         "" => Value::Absent(line.get("missing").to_owned()),
-        // In the unit of the metric, which may be a thousand million times smaller than that of the file.
+        // The number in the metric's unit may be 10⁹ times larger than in the file.
         text => match text.parse::<f64>().map(|value| value * factor) {
             Ok(value) if value.abs() <= MOST_VALUE => Value::Number(value),
             _ => return Err(line.bad("value", "a number of usual size, such as 12.5")),
@@ -322,7 +323,7 @@ fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     })
 }
 
-/// A record for the trial a line is the first of.
+/// A new record for the trial of its first line.
 fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
     let variant = Variant {
         name: line.text("variant")?.to_owned(),
@@ -365,7 +366,7 @@ fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
     Ok(record)
 }
 
-/// The unit, and the factor to it from the one the file has.
+/// The metric's unit, and the factor from the file's unit to it.
 fn unit(line: &Line) -> Result<(Unit, f64), ImportError> {
     Ok(match line.get("unit") {
         "" | "count" => (Unit::Count, 1.0),

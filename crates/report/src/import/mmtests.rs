@@ -1,9 +1,10 @@
-//! Results of mmtests: a folder `RUN/iter-N/` for each run and iteration.
+//! Imports results of mmtests: a folder `RUN/iter-N/` for each run and iteration.
 //!
-//! Read are `tests-timestamp`, `tests-sysstate` and `timestamp` (plain or `.gz`), as `run-mmtests.sh` writes them: `test
-//! begin :: NAME`, `time :: NAME U user S system E elapsed` in seconds, `test exit :: NAME CODE`, and `/proc/vmstat` behind
-//! `file start ::` and `file end ::`. A record stands for one test of one iteration: scenario is the test, variant the
-//! run, seed the iteration. The logs of the single benchmarks have no common shape and are not read.
+//! The files `tests-timestamp`, `tests-sysstate` and `timestamp` (plain or `.gz`) are read, as `run-mmtests.sh` writes
+//! them: `test begin :: NAME`, `time :: NAME U user S system E elapsed` in seconds, `test exit :: NAME CODE`, and
+//! `/proc/vmstat` after `file start ::` and `file end ::`. One record is one test of one iteration: the scenario is the
+//! test, the variant is the run, the seed is the iteration. The logs of individual benchmarks have no common format and
+//! are not read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +44,7 @@ pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
     ("compaction-stalls", &["compact_stall"], Direction::Lower),
 ];
 
-/// What is known of one test of one iteration.
+/// Data of one test of one iteration.
 #[derive(Default)]
 struct Test {
     started: Nanos,
@@ -85,14 +86,14 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
             .collect(),
         records,
         paired_by: Some("iteration".to_owned()),
-        // The third run of one day has nothing in common with the third of another.
+        // Iterations with the same number have nothing else in common if the runs are from different sessions.
         lasting: false,
         first: "the first by version, as no times are known",
         in_a_row: None,
     })
 }
 
-/// The folders inside a folder, by name.
+/// The subfolders of a folder, sorted by name.
 fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -105,7 +106,7 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
             all.push(path);
         }
     }
-    // Runs are named after kernels more often than not.
+    // Names of runs are usually those of kernels, so they are sorted as versions.
     all.sort_by(|a, b| by_version(&a.to_string_lossy(), &b.to_string_lossy()));
     Ok(all)
 }
@@ -126,7 +127,7 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The iterations of a run, in order.
+/// The iterations of a run, sorted by number.
 fn iterations(run: &Path) -> Result<Vec<(u64, PathBuf)>, ImportError> {
     let mut all: Vec<(u64, PathBuf)> = folders(run)?
         .into_iter()
@@ -139,7 +140,7 @@ fn iterations(run: &Path) -> Result<Vec<(u64, PathBuf)>, ImportError> {
     Ok(all)
 }
 
-/// The tests of one iteration, from all files that tell of them.
+/// The tests of one iteration, from all files that mention them.
 fn tests(iteration: &Path) -> Result<BTreeMap<String, Test>, ImportError> {
     let mut tests = BTreeMap::new();
     for name in ["tests-timestamp", "tests-sysstate", "timestamp"] {
@@ -157,7 +158,7 @@ fn tests(iteration: &Path) -> Result<BTreeMap<String, Test>, ImportError> {
 /// Reads one file's lines. Anything that is not known is passed over: the files hold much else.
 fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
     let mut current = String::new();
-    // 0 before the test, 1 after it; `None` outside of vmstat.
+    // Index for vmstat values: 0 before the test, 1 after it; `None` outside of vmstat.
     let mut vmstat: Option<usize> = None;
     for line in text.lines() {
         if let Some((key, rest)) = line.split_once(" :: ") {
@@ -265,7 +266,7 @@ fn finish(run: &str, test: &str, iteration: u64, found: Test) -> Record {
     record
 }
 
-/// Seconds as whole nanoseconds; negative and absurd ones become zero.
+/// Converts seconds to whole nanoseconds; negative and impossible values become zero.
 fn nanos(seconds: f64) -> Nanos {
     if seconds.is_finite() && seconds > 0.0 {
         Nanos(

@@ -45,7 +45,7 @@ pub(super) fn table(view: &View) -> String {
         cells("total", clock, None),
         ["2m52.66s", "2m45.93s"],
     ));
-    // The cause, which the original could not see.
+    // The cause, which the original did not measure.
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     rows.push(row(
         "contiguity",
@@ -56,7 +56,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Mean and deviation of one part of the processor time, from what the kernel accounted to each process.
+/// Mean and deviation of user or system time, from the kernel's accounting for each process.
 fn of_processes(
     view: &View,
     column: usize,

@@ -1,4 +1,4 @@
-//! What some of the papers' tables show beside metrics: processor times, elapsed times, processes, reclaim tables, a report.
+//! Additional data for some of the papers' tables: processor times, elapsed times, processes, reclaim tables, a report.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use super::{Paper, vmregress};
 use crate::about;
 use crate::terminal::show::presence;
 
-/// Place of a cell and of a column.
+/// Indices of a cell and a column.
 type Place = (usize, usize);
 
-/// What some of the shapes show beside metrics, by place of cell and column.
+/// Additional data for some tables, by indices of cell and column.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// User and system time of each trial's processes together, see [`cpu_time`].
+    /// User and system time of all processes of each trial, see [`cpu_time`].
     pub cpu: BTreeMap<Place, Vec<CpuTime>>,
-    /// From start to end of each trial.
+    /// Elapsed time of each trial.
     pub elapsed: BTreeMap<Place, Vec<Nanos>>,
-    /// Times of each process, mean over trials and passes.
+    /// Times of each process, averaged over trials and passes.
     pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
     /// Reclaim tables, one for each column.
     pub reclaim: BTreeMap<Place, ReclaimTable>,
-    /// Why there is none, in one word; a column in neither was not observed.
+    /// Reason in one word why a column has no reclaim table. A column in neither map was not observed.
     pub no_reclaim: BTreeMap<Place, &'static str>,
     /// VM Regress's report of one run.
     pub report: Option<String>,
@@ -53,7 +53,7 @@ pub struct ProcessTimes {
     pub write: Option<f64>,
 }
 
-/// Processor time of a trial, from its series `usage`; `None` where it has none.
+/// Processor time of a trial, from its series `usage`; `None` if it has none.
 pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     if !reader.series_names().any(|name| name == "usage") {
         return Ok(None);
@@ -74,7 +74,7 @@ pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     }))
 }
 
-/// Sums of one process: nanoseconds and operations, of reads and of writes.
+/// Sums for one process: nanoseconds and number of operations, for reads and writes.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     read: (f64, f64),
@@ -94,7 +94,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
         else {
             continue;
         };
-        // Whole numbers from 0, as the scenario counts them; the cast saturates whatever a record says.
+        // The scenario writes integers from 0; the cast saturates for any other value in a damaged record.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let process = (process as usize).min(MOST_PROCESSES);
         if sums.len() <= process {
@@ -112,10 +112,10 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
     Ok(())
 }
 
-/// Processes that are shown at most.
+/// Maximum number of processes shown.
 const MOST_PROCESSES: usize = 4096;
 
-/// What the store holds beside the metrics of a comparison.
+/// Reads the additional data for a comparison from the store.
 pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras, ExtrasError> {
     let mut extras = Extras::default();
     for (cell, group) in comparison.cells.iter().enumerate() {
@@ -153,7 +153,7 @@ pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras,
     Ok(extras)
 }
 
-/// The reclaim table of a column: of its first observed trial that can be read.
+/// The reclaim table of a column, from its first observed trial that can be read.
 fn observed(
     store: &Store,
     place: Place,
@@ -197,7 +197,7 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     )))
 }
 
-/// What the graphs of a run are drawn from.
+/// Reads the data for the graphs of a run.
 fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunData, ExtrasError> {
     let mut data = RunData::default();
     let mut sections = reader.record().sections.iter();
@@ -228,21 +228,21 @@ fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunDat
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
-/// What the tables show beside metrics could not be read.
+/// Additional data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtrasError {
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A record could not be read.
+    /// A record cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A record's log of accesses could not be read.
+    /// The log of accesses of a record cannot be read.
     #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
     Log {
         /// The record.
         record: String,
-        /// What was wrong.
+        /// The system's error.
         source: std::io::Error,
     },
 }

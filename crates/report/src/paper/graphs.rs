@@ -1,5 +1,5 @@
-//! The five graphs of VM Regress's report, in text: access time over references, pages referenced over time, age and number of
-//! references of the pages that are present, and vmstat over time.
+//! The five graphs of VM Regress's report as text: access time over references, referenced pages over time, age and
+//! number of references of present pages, and vmstat over time.
 
 use std::io::{self, Read};
 
@@ -10,16 +10,16 @@ use crate::draw::clean;
 use crate::draw::quantity::count;
 use crate::html::accesses::TIME_BITS;
 
-/// Characters of a graph across and down.
+/// Width and height of a graph in characters.
 const ACROSS: usize = 60;
 const DOWN: usize = 10;
-/// Room for what stands at the axis.
+/// Number of columns for the labels of an axis.
 const HEAD: usize = 14;
-/// Accesses that are drawn at most: of more, every second, third and so on.
+/// Maximum number of accesses drawn; of longer logs, only every second, third, … access is drawn.
 const MOST: u64 = 1 << 20;
-/// Shades from nothing to all.
+/// Shades from empty to full.
 const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
-/// What is drawn of vmstat, where it was recorded.
+/// Fields of vmstat that are drawn, if recorded.
 const VMSTAT: [&str; 8] = [
     "nr_free_pages",
     "pgfault",
@@ -31,42 +31,42 @@ const VMSTAT: [&str; 8] = [
     "pgsteal_direct",
 ];
 
-/// One access that is drawn.
+/// An access that is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Its number, counted from 0.
     pub number: u64,
-    /// When it began: the time of all accesses before it, in nanoseconds.
+    /// Start: the sum of the times of all accesses before it, in nanoseconds.
     pub begin: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub time: u64,
-    /// The page.
+    /// Page number.
     pub page: u64,
 }
 
-/// A page at the end of the run.
+/// State of a page at the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageState {
-    /// Whether it is in memory.
+    /// True if it is in memory.
     pub present: bool,
-    /// References since it was last used.
+    /// Number of references since its last use.
     pub age: f64,
-    /// How often it was referenced.
+    /// Number of its references.
     pub uses: f64,
 }
 
-/// What the graphs of one run are drawn from.
+/// Data for the graphs of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunData {
-    /// Accesses in their order.
+    /// Accesses in order.
     pub accesses: Vec<Access>,
-    /// Pages in theirs.
+    /// Pages in order.
     pub pages: Vec<PageState>,
-    /// vmstat over time, of the observed pass; `None` where there was none.
+    /// vmstat over time from the observed pass; `None` if there was none.
     pub vmstat: Option<Series>,
 }
 
-/// Reads a log of so many accesses.
+/// Reads a log with `entries` accesses.
 pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
     let stride = entries.div_ceil(MOST).max(1);
     let mut log = io::BufReader::with_capacity(1 << 16, log);
@@ -90,7 +90,7 @@ pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
     Ok(all)
 }
 
-/// The pages of a series with the columns `present`, `age` and `uses`; `None` of another.
+/// The pages from a series with the columns `present`, `age` and `uses`; `None` if it does not have them.
 pub fn pages(series: &Series) -> Option<Vec<PageState>> {
     let [present, age, uses] = ["present", "age", "uses"].map(|name| series.column(name));
     let (present, age, uses) = (present?, age?, uses?);
@@ -105,7 +105,7 @@ pub fn pages(series: &Series) -> Option<Vec<PageState>> {
         .collect()
 }
 
-/// Draws the five graphs; where there is nothing to draw one from, a line says why.
+/// Draws the five graphs. If there is no data for a graph, a line gives the reason.
 pub fn graphs(run: &RunData) -> String {
     let mut out = String::new();
     let mut graph = |number: usize, title: &str, text: Option<String>, why: &str| {
@@ -152,26 +152,27 @@ pub fn graphs(run: &RunData) -> String {
     out
 }
 
-/// The place of a value among so many, from the smallest to the largest.
+/// Index of a value in a scale of `of` steps from the smallest to the largest value.
 fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     let share = if high > low {
         (value - low) / (high - low)
     } else {
         0.0
     };
-    // A share from 0 to 1 of a few dozen.
+    // The product is between 0 and a few dozen.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let place = (share.clamp(0.0, 1.0) * of as f64) as usize;
     place.min(of - 1)
 }
 
-/// A shade for a part of a whole.
+/// A shade for a share.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.05, 0.2, 0.5];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// Draws how many points lie where, each column for itself: a character stands for the share of its column's points.
+/// Draws a density plot. Each column is normalized separately: the shade of a character is its share of the column's
+/// points.
 fn density(points: impl Iterator<Item = (usize, usize)>, top: &str, bottom: &str) -> String {
     let mut cells = vec![[0_u64; DOWN]; ACROSS];
     for (across, up) in points {
@@ -193,7 +194,7 @@ fn density(points: impl Iterator<Item = (usize, usize)>, top: &str, bottom: &str
     out
 }
 
-/// What stands below a graph: where it begins and ends.
+/// The line below a graph with the labels of both ends.
 fn below(begin: &str, end: &str) -> String {
     let room = ACROSS.saturating_sub(begin.len() + end.len());
     format!("  {:>HEAD$}  {begin}{}{end}\n", "", " ".repeat(room))
@@ -203,7 +204,7 @@ fn time(nanos: u64) -> String {
     clean(&Nanos(nanos).to_string(), HEAD, true)
 }
 
-/// Times on a scale of logarithms, for most are a thousandth of the longest.
+/// Times are on a logarithmic scale, because most of them are a thousandth of the longest.
 fn time_over_references(accesses: &[Access]) -> Option<String> {
     let last = accesses.last()?.number;
     let times = || accesses.iter().map(|access| access.time.max(1));
@@ -228,7 +229,7 @@ fn page_over_time(accesses: &[Access]) -> Option<String> {
     Some(drawn + &below("start", &time(end)))
 }
 
-/// A line for each tenth of the ages: how many pages have it, and which share of them is present.
+/// One line for each tenth of the range of ages: the number of pages, and the share of them that is present.
 fn age_and_presence(pages: &[PageState]) -> Option<String> {
     let most = pages.iter().map(|page| page.age).fold(0.0, f64::max);
     if pages.is_empty() {
@@ -251,7 +252,7 @@ fn age_and_presence(pages: &[PageState]) -> Option<String> {
         } else {
             place(share, [0.0, 1.0], 41)
         };
-        // At most the number of references.
+        // Not larger than the number of references.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let edge = count(edge as u64);
         let told = if all == 0 {
@@ -264,7 +265,7 @@ fn age_and_presence(pages: &[PageState]) -> Option<String> {
     Some(out)
 }
 
-/// The curve of reference counts over the pages, filled as far as pages are present under it.
+/// The curve of reference counts over pages; the area below is filled according to the share of present pages.
 fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     if pages.is_empty() {
         return None;
@@ -317,7 +318,7 @@ fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     Some(out)
 }
 
-/// A line for each number: its growth, or its amount where it does not grow, from sample to sample.
+/// One line for each field: its growth between samples, or its value if it is not cumulative.
 fn vmstat_over_time(series: &Series) -> Option<String> {
     let times = series.column("time")?;
     let rows = series.rows();

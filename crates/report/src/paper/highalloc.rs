@@ -1,19 +1,19 @@
-//! The high-order allocation stress (2010): success of each pass in whole percent with differences in points, times, and
-//! the reclaim statistics row for row.
+//! The high-order allocation stress (2010): success of each pass in whole percent with differences in percentage
+//! points, times, and the reclaim statistics by row.
 
 use pagetide_probe::meaning::{ReclaimTable, RowId, RowUnit, Section, Value};
 
 use super::{View, head, lay, row};
 use crate::draw::clean;
 
-/// Passes as the original names them, our metrics, and the whole percents it published.
+/// Passes with the original's names, our metrics, and the published whole percentages.
 const PASSES: [(&str, &str, [f64; 2]); 3] = [
     ("Pass 1", "success-1", [90.0, 89.0]),
     ("Pass 2", "success-2", [91.0, 91.0]),
     ("At Rest", "success-rest", [94.0, 94.0]),
 ];
 
-/// The reclaim table as it was published, before and after: "Use compaction to reduce a dependency on lumpy reclaim", linux-mm,
+/// The published reclaim table, before and after: "Use compaction to reduce a dependency on lumpy reclaim", linux-mm,
 /// 11 November 2010.
 const RECLAIM: [(RowId, [&str; 2]); 24] = [
     (RowId::DirectReclaims, ["673", "468"]),
@@ -74,12 +74,12 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// A whole percentage, and the difference from the first in points.
+/// A whole percentage, and its difference from the first in percentage points.
 fn percents(value: f64, first: f64) -> String {
     format!("{value:.2} ({:5.2}%)", value - first)
 }
 
-/// User and system time together, and the time from start to end.
+/// User plus system time, and elapsed time.
 fn times(view: &View) -> String {
     let seconds = |nanos: f64| format!("{:.2}", nanos / 1e9);
     let both = view.columns().map(|column| {
@@ -116,7 +116,7 @@ fn times(view: &View) -> String {
     ])
 }
 
-/// Mean and standard deviation of the time of an attempt, successes and failures apart.
+/// Mean and standard deviation of the time of an attempt, separately for successes and failures.
 fn latencies(view: &View) -> String {
     let mut rows = vec![head(view)];
     for (label, mean, deviation) in [
@@ -147,10 +147,11 @@ fn latencies(view: &View) -> String {
     )
 }
 
-/// The reclaim statistics of several columns side by side, section by section; of a column without one, why in one word.
+/// The reclaim statistics of several columns next to each other, by section. A column without a table has the reason in
+/// one word.
 fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> String {
     let mut out = String::new();
-    // All tables have the same rows; the first that is there gives their order.
+    // All tables have the same rows; the first table determines their order.
     let Some(order) = tables.iter().flatten().next() else {
         return "FTrace Reclaim Statistics: no trial was observed; run with --observe\n".to_owned();
     };
@@ -170,7 +171,7 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
             });
             let published = RECLAIM.iter().find(|(id, _)| *id == line.id);
             let published = published.map_or(["", ""], |(_, figures)| *figures);
-            // Its parentheses are our own.
+            // The parentheses of this row are part of our name.
             let name = if line.id == RowId::OnRequestReclaimed {
                 clean(&line.name, 48, true)
             } else {
@@ -188,10 +189,11 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
     out
 }
 
-/// The original's name of a row, which stands in parentheses at the end of ours; our own where it had none.
+/// The original's name of a row, which is in parentheses at the end of our name; our name if the original has none.
 fn original(name: &str, unit: RowUnit) -> String {
     let mut depth = 0_usize;
-    // From the end back to the parenthesis that the last one closes: the original's name may itself have some.
+    // From the end back to the parenthesis that the last one closes. The original's name may itself contain
+    // parentheses.
     let begin = name.char_indices().rev().find_map(|(at, c)| {
         match c {
             ')' => depth += 1,
@@ -208,7 +210,7 @@ fn original(name: &str, unit: RowUnit) -> String {
     clean(&text, 48, true)
 }
 
-/// A value as the original prints it: counts bare, times in seconds, percents with two digits.
+/// A value as the original prints it: plain counts, times in seconds, percentages with two decimals.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),

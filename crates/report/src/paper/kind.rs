@@ -1,4 +1,4 @@
-//! Which scenario comes from which paper.
+//! Maps scenarios to the papers they come from.
 
 /// One of the five papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const SCENARIOS: [(&str, Paper); 11] = [
 ];
 
 impl Paper {
-    /// The paper that a scenario comes from; `None` for one of ours.
+    /// The paper that a scenario comes from; `None` if it comes from none.
     pub fn of(scenario: &str) -> Option<Self> {
         let found = SCENARIOS.iter().find(|(name, _)| *name == scenario);
         found.map(|(_, paper)| *paper)
@@ -49,7 +49,7 @@ pub struct NoPaper {
     pub scenario: String,
 }
 
-/// Refuses scenarios that come from none of the papers.
+/// Returns an error if a scenario comes from none of the papers.
 pub fn check(scenarios: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), NoPaper> {
     for scenario in scenarios {
         let scenario = scenario.as_ref();

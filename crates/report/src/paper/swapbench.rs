@@ -1,9 +1,9 @@
-//! swapbench's readstats (2009): average read and write time of a process, each process's own, and the change relative to the
-//! first file.
+//! swapbench's readstats (2009): average read and write time of a process, the times of each process, and the change
+//! relative to the first file.
 
 use super::{ProcessTimes, View, lay};
 
-/// Average read and write in seconds, before and after, as published.
+/// Published average read and write times in seconds, before and after.
 const PUBLISHED: [(&str, f64, f64); 2] = [
     ("published before", 0.560_072, 0.560_866),
     ("published after", 0.433_929, 0.430_475),
@@ -58,7 +58,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// A row for each process; `None` where no record tells of them.
+/// A row for each process; `None` if no record has data of processes.
 fn processes(view: &View) -> Option<String> {
     let of = |column: usize| {
         view.extras
@@ -94,12 +94,12 @@ fn processes(view: &View) -> Option<String> {
     Some(lay(&rows))
 }
 
-/// Seconds as readstats prints them.
+/// Seconds in the format of readstats.
 fn seconds(nanos: f64) -> String {
     format!("{:.6}", nanos / 1e9)
 }
 
-/// The change from the first to the second in whole per cent, negative where the second is less.
+/// The change from the first to the second value in whole per cent, negative if the second is smaller.
 fn change(first: Option<f64>, second: Option<f64>) -> String {
     match (first, second) {
         (Some(first), Some(second)) if first > 0.0 => {

@@ -1,4 +1,4 @@
-//! One cell of a comparison, as the papers' tables read it.
+//! Access to one cell of a comparison for the papers' tables.
 
 use pagetide_compare::{Cell, Comparison};
 
@@ -6,18 +6,18 @@ use super::{Extras, HEAD_CHARS};
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
-/// Most characters of a title: the papers' tables are as wide.
+/// Maximum length of a title; the papers' tables have this width.
 pub(super) const TITLE_CHARS: usize = 96;
 
 /// One cell of a comparison.
 pub(crate) struct View<'a> {
-    /// All of it.
+    /// The whole comparison.
     pub comparison: &'a Comparison,
     /// The cell.
     pub cell: &'a Cell,
-    /// Its place.
+    /// Its index.
     pub place: usize,
-    /// What is shown beside metrics.
+    /// Additional data other than metrics.
     pub extras: &'a Extras,
 }
 
@@ -27,7 +27,7 @@ impl View<'_> {
         clean(&self.cell.label, TITLE_CHARS, true)
     }
 
-    /// Places of the columns.
+    /// Indices of the columns.
     pub fn columns(&self) -> std::ops::Range<usize> {
         0..self.comparison.columns.len()
     }
@@ -41,13 +41,13 @@ impl View<'_> {
             .collect()
     }
 
-    /// Whether any column has values of a metric.
+    /// True if any column has values of a metric.
     pub fn has(&self, metric: &str) -> bool {
         self.columns()
             .any(|column| self.centre(metric, column).is_some())
     }
 
-    /// Mean, deviation and so on of a metric in a column.
+    /// Summary of a metric's values in a column: mean, deviation and others.
     pub fn centre(&self, metric: &str, column: usize) -> Option<Centre> {
         let row = self.cell.metrics.iter().find(|row| row.name == metric)?;
         row.values.get(column).and_then(about::centre)
@@ -58,7 +58,7 @@ impl View<'_> {
         self.centre(metric, column).map(|centre| centre.mean)
     }
 
-    /// Means of a metric, column by column, each shown by `show`; where there is none, why.
+    /// Means of a metric by column, formatted by `show`; the reason if there is none.
     pub fn shown(&self, metric: &str, show: impl Fn(f64) -> String) -> Vec<String> {
         self.columns()
             .map(|column| match self.mean(metric, column) {
@@ -68,7 +68,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// Valid trials of a column.
+    /// Number of valid trials of a column.
     pub fn trials(&self, column: usize) -> usize {
         self.cell
             .sides
@@ -76,7 +76,7 @@ impl View<'_> {
             .map_or(0, |side| side.trials.len())
     }
 
-    /// Why a column has no value of a metric, in one word.
+    /// Reason in one word why a column has no value of a metric.
     pub fn why(&self, metric: &str, column: usize) -> &'static str {
         let side = self.cell.sides.get(column);
         if side.is_some_and(|side| side.trials.is_empty() && !side.invalid.is_empty()) {
@@ -94,7 +94,7 @@ impl View<'_> {
     }
 }
 
-/// The reasons that scenarios give, in one word each.
+/// One word for each reason that scenarios give.
 fn word(reason: &str) -> &'static str {
     const WORDS: [(&str, &str); 6] = [
         ("not on this kernel", "unsupported"),

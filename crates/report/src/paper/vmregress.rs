@@ -1,4 +1,4 @@
-//! VM Regress (2002): the report of one benchmark run, and the times of several kernels beside each other.
+//! VM Regress (2002): the report of one benchmark run, and a table with the times of several kernels.
 
 use pagetide_compare::Comparison;
 use pagetide_quantity::PAGE_SIZE;
@@ -22,7 +22,7 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests: whether at random, whether over twice the memory, what was measured, and what was published of it.
+/// The four tests: true if in random order, true if over more pages than fit in memory, and the published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),
@@ -30,7 +30,7 @@ const TESTS: [(bool, bool, &str); 4] = [
     (true, true, "rmap faster by almost 10 minutes"),
 ];
 
-/// A cell that may be one of the four tests.
+/// A cell that could be one of the four tests.
 #[derive(Clone, Copy)]
 struct Candidate {
     place: usize,
@@ -38,7 +38,7 @@ struct Candidate {
     pages: u64,
 }
 
-/// Cells of the sine's two orders that differ in order and pages alone, group by group.
+/// Groups of cells of the sine patterns that differ only in order and number of pages.
 fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -82,7 +82,7 @@ fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     groups
 }
 
-/// Pages of the smaller and of the larger tests of a group. A single size is the larger one where it is more than memory.
+/// Number of pages of a group's smaller and larger tests. A single size is the larger one if it exceeds memory.
 fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     let all = || group.iter().map(|candidate| candidate.pages);
     match (all().min(), all().max()) {
@@ -102,7 +102,8 @@ fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     }
 }
 
-/// Time of all accesses in the four tests, a table for each form they ran in; `None` where none of them is there.
+/// Total time of all accesses in the four tests, with one table for each configuration; `None` if none of the tests was
+/// run.
 pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     let mut out = String::new();
     for (label, group) in groups(comparison) {
@@ -135,7 +136,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         if !out.is_empty() {
             out.push('\n');
         }
-        // Where they ran, and with which parameters.
+        // The machine, and the parameters.
         let (place, params) = label.rsplit_once(", ").unwrap_or((&label, ""));
         put!(
             out,
@@ -148,7 +149,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Cells of one test: the time of each column, and the difference from the first.
+/// Cells of the table for one test: the time of each column, and the difference from the first.
 fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
     let none = super::Extras::default();
     let view = place.map(|place| View {
@@ -178,7 +179,8 @@ fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
     cells
 }
 
-/// Place of the cell whose report tells most: the sine at random over the most pages, else the last from this paper.
+/// Index of the cell with the most informative report: the random sine over the most pages, otherwise the last cell
+/// from this paper.
 pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     let fourth = groups(comparison)
         .into_iter()
@@ -193,7 +195,7 @@ pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     })
 }
 
-/// Writes the table of several columns.
+/// Writes the table with several columns.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!("VM Regress (2002): {}\n", view.label());
     out.push_str(&clean(&crate::about::params(view.cell), 300, true));
@@ -213,7 +215,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Microseconds, as the original prints access times; seconds for long sums.
+/// Microseconds, as the original prints access times; seconds from one second on.
 fn time(nanos: f64) -> String {
     if nanos < 1e9 {
         format!("{:.2} us", nanos / 1e3)
@@ -222,7 +224,7 @@ fn time(nanos: f64) -> String {
     }
 }
 
-/// Writes the report of one run: parameters, times, zones before and after, presence.
+/// Writes the report of one run: parameters, times, zones before and after, present pages.
 pub fn report(record: &Record, presence: &[Presence]) -> String {
     let subject = &record.subject;
     let mut out = String::from("VM Regress benchmark report\n\nTest parameters\n");
@@ -290,12 +292,12 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
     out
 }
 
-/// A text with single spaces.
+/// The text with runs of spaces replaced by single spaces.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of [`ZONE`] for each zone that has pages.
+/// The lines named in [`ZONE`] for each zone that has pages.
 fn zones(text: &str) -> Vec<(&str, Vec<(&'static str, &str)>)> {
     let mut all: Vec<(&str, Vec<(&'static str, &str)>)> = Vec::new();
     for line in text.lines() {

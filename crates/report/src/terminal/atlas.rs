@@ -1,4 +1,4 @@
-//! The atlas: the distance of kernels from the best possible, as a table with bars.
+//! The atlas: how far kernels are from the best possible, as a table with bars.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use crate::draw::picture::bar;
 use crate::draw::quantity::{count, grouped};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 
-/// Columns of a bar.
+/// Width of a bar in columns.
 const BAR: usize = 24;
 
-/// A kernel on a workload: sums over its trials.
+/// A kernel on a workload, with sums over its trials.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Place {
     /// The workload with its memory.
     pub workload: String,
     /// The variant.
     pub variant: String,
-    /// Release of its kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// Trials.
+    /// Number of trials.
     pub trials: u64,
-    /// Faults of the kernel, major and minor: references that did not find their page.
+    /// Faults of the kernel, major and minor: references that did not find their page in memory.
     pub faults: f64,
     /// Faults of OPT.
     pub opt: f64,
     /// Faults of LRU.
     pub lru: f64,
-    /// Faults of the model of the kernel's policy, where there is one.
+    /// Faults of the model of the kernel's policy, if there is one.
     pub model: f64,
 }
 
 impl Place {
-    /// Without trials yet.
+    /// A place without trials.
     pub fn new(workload: String, variant: String, kernel: String) -> Self {
         Self {
             workload,
@@ -55,13 +55,13 @@ impl Place {
         self.model += model.unwrap_or(0.0);
     }
 
-    /// Faults of the kernel for each of OPT; none where OPT has no fault.
+    /// Faults of the kernel divided by those of OPT; `None` if OPT has no faults.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }
 }
 
-/// Sums up all valid, timed records whose references are known, by workload, memory and variant.
+/// Sums over all valid timed records with known references, by workload, memory and variant.
 pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),
@@ -99,7 +99,7 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, St
     Ok(map.into_values().collect())
 }
 
-/// What is said where there is no place.
+/// Message if there are no places.
 pub fn nothing() -> String {
     format!(
         "no record has known references and counted faults: {} makes some",
@@ -107,7 +107,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Draws all places; bars are faults, the kernel's and below it OPT's, against the most of the workload.
+/// Draws all places. Each has two bars, the faults of the kernel and below them those of OPT, relative to the most
+/// faults on the workload.
 pub fn draw(places: &[Place], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
@@ -168,7 +169,7 @@ pub fn draw(places: &[Place], look: &Look) -> String {
     grid.draw(look, 0)
 }
 
-/// Columns that a share of a bar takes.
+/// Number of columns for a share of a bar.
 fn steps(share: f64) -> usize {
     (0..BAR)
         .filter(|step| (*step as f64 + 0.5) / (BAR as f64) < share)

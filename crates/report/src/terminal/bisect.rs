@@ -1,4 +1,4 @@
-//! The first bad version: the answer, the effect before and after it, and the steps.
+//! The first bad version: the result, the effects of the versions before and at it, and all steps.
 
 use pagetide_compare::bisected::{BisectResult, BisectStep, Version};
 use pagetide_quantity::Unit;
@@ -9,10 +9,10 @@ use crate::draw::{Align, Ink, Look, clean};
 use crate::terminal::effect;
 use crate::terminal::list::{Row, list};
 
-/// Longest line about a version.
+/// Maximum length of a line about a version.
 const LINE_CHARS: usize = 200;
 
-/// All of it, as a person reads it; the comparison of the two versions is written apart.
+/// The whole result as text, without the comparison of the two versions.
 pub fn bisect(result: &BisectResult, look: &Look) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, indent: usize, ink: Ink| {
@@ -73,7 +73,7 @@ fn named(version: &Version) -> String {
     format!("{} {}", version.name, version.what)
 }
 
-/// The answer in one sentence.
+/// The result in one sentence.
 pub fn sentence(result: &BisectResult) -> String {
     match result.first_bad.as_slice() {
         [first] => format!("The first bad version is {}.", named(first)),
@@ -84,7 +84,7 @@ pub fn sentence(result: &BisectResult) -> String {
     }
 }
 
-/// How a version compares with the good one.
+/// Comparison of a version with the good one.
 fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
     let judgement = result
         .step(version)
@@ -99,7 +99,7 @@ fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
     )
 }
 
-/// What a step gave, in a line.
+/// Result of a step in one line.
 pub fn told(step: &BisectStep) -> String {
     let seeds = match step.seeds {
         0 => String::new(),
@@ -121,7 +121,7 @@ fn word(step: &BisectStep) -> &'static str {
     }
 }
 
-/// A step in the table.
+/// A step as a row of the table.
 #[derive(Serialize)]
 struct StepRow<'a> {
     #[serde(flatten)]

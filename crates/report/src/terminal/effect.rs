@@ -1,4 +1,4 @@
-//! A judgement in words and signs: change, interval, verdict.
+//! A judgement as text and signs: change, interval, verdict.
 
 use pagetide_compare::MetricRow;
 use pagetide_quantity::Unit;
@@ -9,7 +9,7 @@ use crate::about;
 use crate::draw::quantity::{Scale, estimate_within};
 use crate::draw::{Cell, Ink, Look};
 
-/// The ink of a verdict.
+/// The style of a verdict.
 pub const fn ink(verdict: &Verdict) -> Ink {
     match verdict {
         Verdict::Improved => Ink::Good,
@@ -21,7 +21,7 @@ pub const fn ink(verdict: &Verdict) -> Ink {
     }
 }
 
-/// The sign before the word, so that a column can be scanned without reading and without colours.
+/// The sign before the verdict, so that a column can be scanned without reading and without colours.
 const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
     match (verdict, ascii) {
         (Verdict::Identical, _) => "=",
@@ -39,7 +39,7 @@ const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
     }
 }
 
-/// Sign and word of a verdict in its ink.
+/// Sign and word of a verdict in its style.
 pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
     Cell::new(
         ink(verdict),
@@ -47,12 +47,12 @@ pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
     )
 }
 
-/// Its sign alone, in its ink.
+/// Only the sign of a verdict in its style.
 pub fn verdict_sign(verdict: &Verdict, look: &Look) -> Cell {
     Cell::new(ink(verdict), sign(verdict, look.ascii))
 }
 
-/// What the signs of these verdicts mean, each once.
+/// The meanings of the signs of these verdicts, without repetitions.
 pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> String {
     let mut seen: Vec<String> = Vec::new();
     for verdict in verdicts {
@@ -64,7 +64,7 @@ pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> S
     seen.join(", ")
 }
 
-/// How an effect is printed: numbers that share a unit and a number of digits.
+/// How an effect is printed: its numbers have the same unit and number of digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffectScale {
     factor: f64,
@@ -74,7 +74,8 @@ pub struct EffectScale {
 }
 
 impl EffectScale {
-    /// The scale of an effect on a metric of this unit: per cent for ratios, points for shares, else the unit.
+    /// The scale for an effect on a metric of this unit: per cent for ratios, percentage points for shares, otherwise
+    /// the unit.
     pub fn of(effect: &Effect, unit: Unit) -> Self {
         let numbers = [
             Some(effect.estimate),
@@ -125,15 +126,15 @@ impl EffectScale {
         }
     }
 
-    /// A number of the effect, without unit.
+    /// A number of the effect without its unit.
     pub fn number(&self, value: f64, ascii: bool) -> String {
         let shown = (value - self.offset) * self.factor;
         let [text, ..] = estimate_within(shown, [shown; 2], self.digits, ascii);
         text
     }
 
-    /// The estimate and the ends of its interval, without unit, printed such that none contradicts another; without an
-    /// interval the ends are the estimate.
+    /// The estimate and the ends of its interval without unit, rounded so that they do not contradict each other.
+    /// Without an interval, the ends equal the estimate.
     pub fn numbers(&self, effect: &Effect, ascii: bool) -> [String; 3] {
         let shown = |value: f64| (value - self.offset) * self.factor;
         let ends = effect.interval.map_or([effect.estimate; 2], |interval| {
@@ -152,7 +153,7 @@ impl EffectScale {
     }
 }
 
-/// The effect, where there is one worth printing.
+/// The effect; `None` if there is none or the verdict is invalid.
 fn effect_of(judgement: &Judgement) -> Option<&Effect> {
     if matches!(judgement.verdict, Verdict::Invalid { .. }) {
         return None;
@@ -163,7 +164,7 @@ fn effect_of(judgement: &Judgement) -> Option<&Effect> {
         .filter(|effect| effect.estimate.is_finite())
 }
 
-/// The change with its unit, such as `−10.3 %`; empty where there is none to show.
+/// The change with its unit, such as `−10.3 %`; empty if there is none.
 pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return "0".to_owned();
@@ -178,7 +179,7 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     })
 }
 
-/// The interval without unit, such as `[−11.2, −9.4]`; empty where there is none.
+/// The interval without its unit, such as `[−11.2, −9.4]`; empty if there is none.
 pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();
@@ -190,7 +191,8 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     format!("[{low}, {high}]")
 }
 
-/// How many seeds agree and how many would decide, where only what is judged beside it keeps a row from a claim.
+/// Text for a row whose seeds all agree but whose verdict is open because other metrics are judged with it: how many
+/// seeds agree, and how many would decide.
 pub fn agreement(judgement: &Judgement) -> Option<String> {
     judgement.notes.iter().find_map(|note| match note {
         Note::AllAgree { n, least } => Some(format!("all {n} seeds agree; {least} would decide")),
@@ -198,7 +200,8 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// Why a verdict is open although its whole interval lies on one side of no effect, in half a line.
+/// A short reason why a verdict is open although its whole interval lies on one side of zero effect; `None` if that is
+/// not the case.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -224,7 +227,7 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     }
 }
 
-/// What to say where the medians in a row and the change beside them point to different sizes: the medians' own change.
+/// If the ratio of the printed medians contradicts the printed change: the ratio of the medians as a note.
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
@@ -237,8 +240,8 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
         return None;
     }
     let ratio = b / a;
-    // Within the interval they say the same. What is identical has none, and its medians are equal; a single pair has none either, and
-    // contradicts nothing but another sign.
+    // A ratio inside the interval does not contradict it. Identical sides have no interval, but their medians are
+    // equal. A single pair has no interval either; then only the opposite sign is a contradiction.
     let same_sign = ratio.ln() * effect.estimate.ln() >= 0.0;
     let within = match effect.interval {
         Some(interval) => (interval.low..=interval.high).contains(&ratio),
@@ -255,8 +258,8 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     ))
 }
 
-/// A strip with the interval drawn on an axis from `-reach` to `reach` (natural logarithms of the ratio), zero in the
-/// middle; what reaches beyond ends in an arrow. Empty where there is no ratio.
+/// The interval drawn on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle. An
+/// end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
 pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
     let Some(effect) = effect_of(judgement)
         .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
@@ -271,7 +274,7 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
         .map_or((effect.estimate, effect.estimate), |i| (i.low, i.high));
     let middle = (room / 2) as f64;
     let last = (room - 1) as f64;
-    // Column of a ratio, far outside where it is far out.
+    // Column of a ratio, limited if far outside.
     let column = |ratio: f64| -> f64 {
         let at = if ratio > 0.0 {
             ratio.ln()
@@ -305,11 +308,11 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
     Cell::new(ink(&judgement.verdict), out)
 }
 
-/// Steps of the strip's axis, in per cent.
+/// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The farthest end of the intervals of these rows' effects of one kind: the size of a ratio's natural logarithm, or of a
-/// difference in its unit. 0 where there are none.
+/// The end of these rows' intervals of one kind that is farthest from zero effect: the absolute natural logarithm of a
+/// ratio, or the absolute difference in its unit. 0 if there are none.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())
@@ -328,8 +331,8 @@ pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectK
         .fold(0.0_f64, f64::max)
 }
 
-/// The reach of the strips of a table in per cent: the smallest step that holds the intervals of its primary metrics,
-/// or of all where none is primary.
+/// The range of a table's intervals in per cent: the smallest of [`REACHES`] that contains the intervals of its primary
+/// metrics, or of all metrics if none is primary.
 pub fn reach(rows: &[&MetricRow]) -> f64 {
     let any = rows.iter().any(|row| row.primary);
     let counted = rows.iter().copied().filter(|row| row.primary || !any);
@@ -366,7 +369,7 @@ mod tests {
         let points = |ends| shown(EffectKind::Difference, Unit::Share, ends);
         assert_eq!(points([0.000_21, 0.013]), "+0.02 +1.3");
         assert_eq!(points([-0.013, -0.000_04]), "-1.3 -0.004");
-        // What touches no effect, or holds it, says so.
+        // An end at zero effect is printed as zero.
         assert_eq!(points([0.0, 0.013]), "0.0 +1.3");
         assert_eq!(points([-0.000_21, 0.013]), "0.0 +1.3");
         let per_cent = |ends| shown(EffectKind::Ratio, Unit::Nanos, ends);

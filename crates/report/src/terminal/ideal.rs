@@ -1,4 +1,4 @@
-//! What the oracle says: faults of policies, curves, policies, and the model of 2002, as tables.
+//! Results of the oracle as tables: faults of policies, curves, the list of policies, and the model of 2002.
 
 use pagetide_oracle::curve::Point;
 use pagetide_oracle::rmap::{ABOUT, Test};
@@ -73,7 +73,7 @@ impl Row for Line {
     }
 }
 
-/// A policy with the cost of its write-backs.
+/// A policy with the cost of its faults and write-backs.
 #[derive(Serialize)]
 struct CostRow<'a> {
     line: &'a Line,
@@ -108,12 +108,12 @@ impl Row for CostRow<'_> {
     }
 }
 
-/// A cost in faults: whole where it is, one decimal where not.
+/// A cost in units of faults, with one decimal unless it is an integer.
 fn cost_text(cost: f64) -> String {
     grouped(cost, u8::from(cost.fract() != 0.0).into())
 }
 
-/// The table of costs and what it means.
+/// The table of costs with an explanation.
 fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
     let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
     let rows: Vec<CostRow<'_>> = answer
@@ -170,16 +170,16 @@ impl Row for Point {
     }
 }
 
-/// What a record measured.
+/// Measured faults of a record.
 pub struct Measurement {
-    /// Its variant.
+    /// Name of its variant.
     pub variant: String,
-    /// References that did not find their page.
+    /// Number of references that did not find their page in memory.
     pub faults: f64,
 }
 
 impl Measurement {
-    /// The faults that a record counted; `None` where it counted none.
+    /// The faults counted in a record; `None` if it has no count.
     pub fn of(record: &Record) -> Option<Self> {
         Some(Self {
             variant: record.subject.variant.name.clone(),
@@ -188,7 +188,7 @@ impl Measurement {
     }
 }
 
-/// An answer with what a record measured, if one was asked about.
+/// The oracle's results, together with a record's measurement if a record was given.
 #[derive(Serialize)]
 pub struct IdealView {
     #[serde(flatten)]
@@ -200,7 +200,7 @@ pub struct IdealView {
 }
 
 impl IdealView {
-    /// Sets what was measured against the best possible.
+    /// Compares the measurement with the best possible.
     pub fn of(answer: Answer, measured: Option<Measurement>) -> Self {
         let opt = answer.lines.iter().find(|line| line.policy == "opt");
         let measured = measured.zip(opt.map(|line| line.faults as f64));
@@ -214,7 +214,7 @@ impl IdealView {
         }
     }
 
-    /// The answer as a table.
+    /// The results as a table.
     pub fn draw(&self, look: &Look) -> String {
         let answer = &self.answer;
         let mut text = format!(
@@ -252,7 +252,7 @@ impl IdealView {
     }
 }
 
-/// Says of each size at which policies fault alike that the string does not tell them apart there, and why.
+/// Messages for sizes at which all policies have the same number of faults, with the reason.
 fn nothing_told(answer: &Answer) -> Vec<String> {
     let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
     sizes.dedup();
@@ -308,7 +308,7 @@ impl Row for Test {
     }
 }
 
-/// The tests of 2002, and below them what is in the model and what is not.
+/// The tests of 2002, with an explanation of what the model includes.
 pub fn rmap(tests: &[Test], look: &Look) -> String {
     let mut text = list(tests, look);
     text.push('\n');
@@ -363,7 +363,7 @@ mod tests {
                 "All pages fit into 50: only first uses fault, whatever the policy."
             ]
         );
-        // A policy alone is like no other.
+        // A single policy is not compared with others.
         assert!(nothing_told(&answer(50, &lines[..1])).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a patch does more than code that merely moves.
+//! Tests whether a patch has more effect than a mere change of code layout.
 
 use pagetide_compare::{CompareError, Comparison, compare_two};
 use pagetide_store::{CampaignNote, Store};
@@ -7,7 +7,7 @@ use pagetide_verdict::Verdict;
 use crate::about;
 use crate::terminal::summary;
 
-/// What a campaign shows of its variant `patched` against its variant `control`; `None` where it has not both.
+/// Result for a campaign, comparing its variant `patched` with its variant `control`; `None` if it does not have both.
 pub fn of_campaign(
     store: &Store,
     note: &CampaignNote,
@@ -23,8 +23,8 @@ pub fn of_campaign(
     Ok(Some(sentences(&comparison)))
 }
 
-/// Says what a comparison of a patched kernel with its control shows: the first column is the control, whose source has a
-/// nop in the patch's place, the second the patched kernel.
+/// Describes the comparison of a patched kernel with its control. The first column is the control, whose source has a
+/// nop at the place of the patch; the second is the patched kernel.
 fn sentences(comparison: &Comparison) -> String {
     let claims = comparison
         .cells

@@ -1,4 +1,4 @@
-//! Lists as tables: scenarios, kernels, records, campaigns. The JSON twin comes from the same structs.
+//! Lists as tables: scenarios, kernels, records, campaigns. The JSON output uses the same structs.
 
 use std::fmt::Write as _;
 
@@ -9,23 +9,24 @@ use crate::draw::grid::GAP;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, width};
 use crate::json;
 
-/// Longest text in a cell; the rest is in the JSON twin.
+/// Maximum length of text in a cell; the JSON output has the full text.
 const LONGEST_CHARS: usize = 200;
-/// Columns are not made narrower than this, however narrow the terminal.
+/// Minimum width of a column, even on narrow terminals.
 const NARROWEST_CHARS: usize = 8;
 
-/// A thing that can stand in a list.
+/// An item of a list.
 pub trait Row: Serialize {
-    /// Heads of the columns and where their text stands.
+    /// Headings of the columns with their alignment.
     const HEADS: &'static [(&'static str, Align)];
-    /// Columns that never wrap, such as dates with their time of day.
+    /// Indices of columns that are never wrapped, such as dates with time.
     const WHOLE: &'static [usize] = &[];
 
-    /// One text for each column. Any text: it is cleaned here.
+    /// One text for each column. It need not be clean: it is cleaned when drawn.
     fn cells(&self) -> Vec<String>;
 }
 
-/// Draws paragraphs, wrapped to the terminal, and an empty line: each has an indent, and those without one are heads.
+/// Draws paragraphs wrapped to the terminal, with an empty line at the end. Each has an indent; those with indent 0 are
+/// headings.
 pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> String {
     let mut text = String::new();
     for (indent, words) in all {
@@ -42,8 +43,8 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> St
     text
 }
 
-/// Draws a list as a table as wide as the terminal; long cells wrap, those of the widest columns first, and between words as
-/// long as that is enough.
+/// Draws a list as a table as wide as the terminal. Long cells are wrapped, widest columns first, and between words if
+/// possible.
 pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     let heads = T::HEADS
         .iter()
@@ -112,7 +113,7 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     grid.draw(look, 0)
 }
 
-/// Text with spaces in words longer than a column, so that they wrap and nothing of them is lost.
+/// Inserts spaces into words longer than a column, so that they wrap without being cut.
 fn broken(text: &str, wide: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut columns = 0;
@@ -131,7 +132,7 @@ fn broken(text: &str, wide: usize) -> String {
     out
 }
 
-/// The same list as JSON: an array of the structs themselves.
+/// The same list as JSON: an array of the structs.
 pub fn list_json<T: Row>(rows: &[T]) -> String {
     json::pretty(&rows)
 }

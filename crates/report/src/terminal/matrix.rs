@@ -1,4 +1,4 @@
-//! Which settings matter and what to choose: the recommendation, the effects, the choices, and the lines to paste.
+//! Result of a matrix of settings: the recommendation, the effects, the choices, and configuration lines to paste.
 
 use pagetide_compare::matrixed::{Choice, KindEffects, Matrixed};
 use pagetide_quantity::Unit;
@@ -12,10 +12,10 @@ use crate::draw::{Align, Ink, Look};
 use crate::terminal::list::{Row, list};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
-/// What to say of a matrix that was stopped.
+/// Message for a matrix that was stopped.
 pub const STOPPED: &str = "stopped; the same command goes on from here";
 
-/// All of it, as a person reads it.
+/// The whole result as text.
 pub fn matrix(found: &Matrixed, look: &Look) -> String {
     let mut out = String::new();
     put!(out, "{}\n", look.ink(Ink::Strong, &sentence(found)));
@@ -91,14 +91,14 @@ fn design(found: &Matrixed) -> String {
     )
 }
 
-/// The recommendation in a sentence.
+/// The recommendation in one sentence.
 pub fn sentence(found: &Matrixed) -> String {
     let Some(choice) = found.choices.get(found.recommended) else {
         return "Nothing could be run.".to_owned();
     };
     if found.recommended > 0 {
         let name = name(choice);
-        // Where a run with the defaults died, that outweighs what the others took.
+        // A run that died with the defaults is more important than the times of the others.
         let defaults = &found.choices[0];
         return match (
             &defaults.died,
@@ -154,7 +154,7 @@ fn size(effect: &Effect) -> f64 {
     effect.share.map_or(0.0, f64::abs)
 }
 
-/// The names of an interaction's pairs.
+/// The names of the pairs of an interaction.
 fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str) -> String {
     let name = |place: usize| found.factors.get(place).map_or("?", |factor| &factor.key);
     let pairs: Vec<String> = interaction
@@ -165,12 +165,12 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// A share and its interval in percent, as printed.
+/// A share and its interval in per cent, as printed.
 fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
     estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }
 
-/// A choice in words.
+/// Description of a choice.
 fn name(choice: &Choice) -> String {
     let settings: Vec<String> = choice
         .settings
@@ -183,7 +183,7 @@ fn name(choice: &Choice) -> String {
     }
 }
 
-/// What died under a kind of swap, and what all of it has in common.
+/// Describes the runs that died under a kind of swap, and their common settings.
 fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     let common: Vec<String> = kind
         .blamed
@@ -203,7 +203,7 @@ fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     )
 }
 
-/// The effect of a setting under a kind of swap.
+/// Row for the effect of a setting under a kind of swap.
 #[derive(Serialize)]
 struct EffectRow {
     cells: Vec<String>,
@@ -256,7 +256,7 @@ fn effects(found: &Matrixed, ascii: bool) -> Vec<EffectRow> {
     rows
 }
 
-/// What two settings surely do together under a kind of swap.
+/// Row for a sure interaction of two settings under a kind of swap.
 #[derive(Serialize)]
 struct PairRow {
     cells: Vec<String>,
@@ -310,7 +310,7 @@ fn interval(effect: &Effect, ascii: bool) -> String {
     })
 }
 
-/// Something to choose, with its cost.
+/// Row for a choice with its cost.
 #[derive(Serialize)]
 struct ChoiceRow<'a> {
     choice: &'a Choice,
@@ -373,8 +373,8 @@ impl Row for ChoiceRow<'_> {
     }
 }
 
-/// What to write where, so that a machine has these settings. Sources: `sysctl.d(5)`, `tmpfiles.d(5)`, `zram-generator.conf(5)`, kernel
-/// `Documentation/admin-guide/kernel-parameters.txt`.
+/// Configuration files and lines that apply these settings to a machine. Sources: `sysctl.d(5)`, `tmpfiles.d(5)`,
+/// `zram-generator.conf(5)`, kernel `Documentation/admin-guide/kernel-parameters.txt`.
 pub fn paste(choice: &Choice) -> String {
     let (mut sysctl, mut tmpfiles, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
     for (key, value) in &choice.settings {
@@ -509,7 +509,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("a with b, or c with d"), "{text}");
-        // Told apart by all combinations of four.
+        // All combinations of four factors distinguish the pairs.
         found.kinds[0].active = vec![0, 1, 2, 3];
         found.kinds[0].told_apart = vec![interaction(&[[2, 3]])];
         let text = matrix(&found, &Look::plain(200));
@@ -541,7 +541,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        // Defaults that die are what is said first, however fast they were with other seeds.
+        // If the defaults died, the sentence states that first, even if they were fast with other seeds.
         found.choices[0].died = Some("was killed for lack of memory".to_owned());
         found.choices[0].swap = "ssd".to_owned();
         assert_eq!(

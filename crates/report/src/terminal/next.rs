@@ -1,4 +1,4 @@
-//! What stands below the verdicts of a run: where its records lie, and what to try next.
+//! The text below the verdicts of a run: where its records are, and what to try next.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use pagetide_quantity::command::{command, shell, told};
 use pagetide_store::{CampaignNote, Store};
 
-/// Where the records of a campaign lie, and two things to try next that fit what came out. `typed` is the command line
-/// that ran it; `is_open` says whether more seeds might decide something.
+/// Where the records of a campaign are, and two suggestions that fit the result. `typed` is the command line that ran
+/// it; `is_open` is true if more seeds might decide a metric.
 pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString]) -> String {
     let id = note.id();
     let again = |options: &[&str]| shell(&with(typed, options));
@@ -22,7 +22,7 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString
                     command(&compare),
                     "every metric, and the latencies as pictures",
                 ),
-                // Whoever asked for that already has seen as many as may be.
+                // A sequential campaign has already run the planned maximum of seeds.
                 if is_open && note.looks.is_empty() {
                     (
                         again(&["--until-sure"]),
@@ -59,7 +59,7 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString
     text
 }
 
-/// A command line with more options, which stand before the words of a program.
+/// A command line with additional options, which are inserted before the command line of a program.
 fn with<'a>(typed: &'a [OsString], options: &'a [&'a str]) -> Vec<&'a OsStr> {
     let mut all: Vec<&OsStr> = typed.iter().map(OsString::as_os_str).collect();
     let at = all.iter().position(|word| *word == "--");

@@ -1,4 +1,4 @@
-//! What stands under a table: what would decide the undecided, what to beware of, margins, levels, methods.
+//! Notes below a table: how to decide inconclusive verdicts, warnings, margins, confidence levels, methods.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::draw::{Look, clean};
 use crate::terminal::effect;
 use crate::terminal::summary::percent;
 
-/// Most metrics named one by one in a note.
+/// Maximum number of metrics named in a note.
 const NAMED: usize = 6;
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 28;
 
-/// Names by what is said of them, in the order of the names' first appearance.
+/// Names grouped by note, in the order of their first appearance.
 #[derive(Default)]
 struct NamesByNote {
     by: BTreeMap<String, Vec<String>>,
@@ -32,7 +32,7 @@ impl NamesByNote {
         }
     }
 
-    /// From the most frequent to the rarest.
+    /// The notes sorted by number of names, the most frequent first.
     fn ordered(&self) -> Vec<(&str, &[String])> {
         let mut all: Vec<_> = self
             .by
@@ -44,7 +44,7 @@ impl NamesByNote {
     }
 }
 
-/// A list of names, the first few of them.
+/// The first few names as a list.
 fn few(names: &[String]) -> String {
     let text = names
         .iter()
@@ -58,7 +58,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// The notes of a cell's table of these rows, each a sentence or two.
+/// Notes for a cell's table with these rows, each of one or two sentences.
 pub fn notes(
     comparison: &Comparison,
     group: &Group,
@@ -72,7 +72,7 @@ pub fn notes(
         let name = clean(&row.name, NAME_CHARS, look.ascii);
         for (why, columns) in absences(row) {
             let why = clean(why, 200, look.ascii);
-            // A kernel that lacks what another has is named.
+            // If not all kernels lack the metric, those that do are named.
             let of = if columns.len() == row.values.len() {
                 String::new()
             } else {
@@ -150,7 +150,7 @@ pub fn notes(
     out
 }
 
-/// Why columns have no value of this metric: each reason, and the columns it holds for.
+/// Reasons why columns have no value of this metric, each with its columns.
 fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
     let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, values) in row.values.iter().enumerate() {
@@ -169,7 +169,7 @@ fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
     found
 }
 
-/// How the figures of all tables were found, each method once, the most frequent first.
+/// How the numbers in all tables were computed: each method once, the most frequent first.
 pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
     let mut named = NamesByNote::default();
     for (index, row) in comparison.cells.iter().flat_map(|c| &c.metrics).enumerate() {
@@ -186,7 +186,7 @@ pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
         .collect()
 }
 
-/// A judgement's note as a clause before the names of metrics.
+/// A note of a judgement as a clause that precedes the names of metrics.
 pub fn remark(note: &Note) -> String {
     match note {
         Note::TooFew { least } => {
@@ -214,13 +214,13 @@ pub fn remark(note: &Note) -> String {
         Note::ContradictoryPair { index } => {
             format!("Pair {index} was called identical, but its values differ")
         }
-        // Notes may be added in the crate of verdicts; their own text serves then.
+        // The crate verdict may add notes; for unknown ones the debug text is used.
         #[allow(unreachable_patterns)]
         other => format!("{other:?}"),
     }
 }
 
-/// A margin as a reader says it, `±1 %`; `None` where none was used.
+/// A margin as text, such as `±1 %`; `None` if none was used.
 pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,
@@ -241,7 +241,7 @@ pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<Str
     })
 }
 
-/// How a judgement's interval was found.
+/// How the interval of a judgement was computed.
 fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,
@@ -260,7 +260,7 @@ fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     Some(clean(&text, 200, look.ascii))
 }
 
-/// The confidence levels of a table's intervals as the head of their column: `96.9 % interval`, or the range.
+/// Confidence levels of a table's intervals as the heading of their column: `96.9 % interval`, or the range.
 pub fn level(rows: &[&MetricRow]) -> String {
     let levels = || {
         rows.iter()

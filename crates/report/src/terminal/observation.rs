@@ -1,5 +1,5 @@
-//! An observed trial: the reclaim statistics row for row with their cross-checks, latencies, where the time went, block
-//! I/O, and what observing itself changed.
+//! An observed trial: the reclaim statistics by row with cross-checks, latencies, time by part, block I/O, and the
+//! effect of tracing itself.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count, signed};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 
-/// Sections of the table and their titles.
+/// Sections of the table with their titles.
 const SECTIONS: [(Section, &str); 4] = [
     (Section::Reclaim, "Reclaim"),
     (
@@ -28,16 +28,16 @@ const SECTIONS: [(Section, &str); 4] = [
         "Swap, faults and refaults, as vmstat counts them",
     ),
 ];
-/// Most counters shown of the observer's effect.
+/// Maximum number of counters shown for the effect of tracing.
 const MOST_EFFECTS: usize = 12;
-/// Below this difference, in percent, an effect is not worth a line.
+/// Effects below this difference, in per cent, are not shown.
 const EFFECT_PERCENT: f64 = 1.0;
-/// Most places of sleeps shown for a part.
+/// Maximum number of sleep places shown for a part.
 const MOST_SITES: usize = 5;
-/// Most processes shown one by one.
+/// Maximum number of processes shown individually.
 const MOST_TASKS: usize = 4;
 
-/// Draws an observation of this trial.
+/// Draws the observation of a trial.
 pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
     let mut page = Page {
         look: *look,
@@ -170,7 +170,7 @@ impl Page {
             None if check.disagrees => "vmstat counted none".to_owned(),
             _ => "agrees".to_owned(),
         };
-        // The comparison may be of more than the row's own value: then say what was compared.
+        // If the counter was compared with something other than the row's own value, that value is shown.
         let of = format!("{difference} ({})", count(check.traced));
         let text = if check.disagrees { of } else { difference };
         (Cell::plain(count(check.counter)), Cell::new(ink, text))
@@ -256,7 +256,7 @@ impl Page {
         self.waits(seen);
     }
 
-    /// How often and how long processes slept, which tells a few long waits from many short ones.
+    /// Number and duration of sleeps, which distinguishes few long waits from many short ones.
     fn waits(&mut self, seen: &Observation) {
         for part in [Part::ReclaimWait, Part::CompactionWait, Part::IoWait] {
             let (mut waits, mut time) = (Waits::default(), 0);
@@ -280,7 +280,7 @@ impl Page {
         }
     }
 
-    /// What they slept on, the longest first.
+    /// The places where processes slept, the longest time first.
     fn sites(&mut self, seen: &Observation, part: Part) {
         let mut by_site: BTreeMap<Option<String>, (u64, u64, u64)> = BTreeMap::new();
         let slept = seen.tasks.iter().flat_map(|task| &task.slept);
@@ -423,7 +423,7 @@ impl Page {
     }
 }
 
-/// What qualifies a row, or why it has no value.
+/// A restriction of a row's value, or the reason why it has none.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {
@@ -469,7 +469,7 @@ fn part_name(part: Part) -> &'static str {
     }
 }
 
-/// The name of all processes but the main one.
+/// Label for all processes except the main one.
 pub(crate) fn others_together(number: usize) -> String {
     match number {
         1 => "one other".to_owned(),

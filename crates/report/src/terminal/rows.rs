@@ -72,7 +72,7 @@ impl Row for MetricPower {
     }
 }
 
-/// The noise of one metric in a calibration, as shown.
+/// Row for the noise of one metric in a calibration.
 #[derive(Serialize)]
 struct Noise([String; 7]);
 
@@ -92,7 +92,7 @@ impl Row for Noise {
     }
 }
 
-/// A calibration as a table, with its line below.
+/// A calibration as a table, with a summary line below.
 pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     let number = |value: f64, kind: EffectKind| match kind {
         EffectKind::Ratio => format!("{:.3} %", value * 100.0),
@@ -119,7 +119,7 @@ pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     format!("{}\n{}\n", list(&rows, look), calibration_line(note))
 }
 
-/// A calibration in one line for under a table of verdicts; `None` where it is of other cells.
+/// A calibration in one line for the end of a table of verdicts; `None` if it is about other cells.
 pub fn calibration_of(note: &CalibrationNote, comparison: &Comparison) -> Option<String> {
     let mut note = note.clone();
     let labels = || comparison.cells.iter().map(|cell| &cell.label);
@@ -146,7 +146,7 @@ pub fn calibration_line(note: &CalibrationNote) -> String {
     )
 }
 
-/// A stretch of a history, as shown.
+/// Row for a stretch of a history.
 #[derive(Serialize)]
 struct HistoryRow([String; 6]);
 
@@ -166,7 +166,7 @@ impl Row for HistoryRow {
     }
 }
 
-/// The history of a metric, cell by cell.
+/// The history of a metric by cell.
 pub fn history(history: &History, metric: &str, look: &Look) -> String {
     let mut text = String::new();
     for cell in &history.cells {
@@ -201,7 +201,7 @@ fn stretches(cell: &CellHistory, look: &Look) -> String {
         let change = |change: &Change| shown(change, cell.unit, look);
         let started = utc(stretch.started);
         HistoryRow([
-            // The seconds tell nobody anything.
+            // Seconds are not useful here.
             started.get(..16).unwrap_or(&started).replace('T', " "),
             stretch.release,
             stretch.variant,
@@ -223,12 +223,12 @@ fn shown(change: &Change, unit: Unit, look: &Look) -> String {
     format!("{effect} (p = {:.3})", change.p)
 }
 
-/// A campaign, of the store or of a file.
+/// A campaign in the store or in a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CampaignRow {
     /// Its identity or name.
     pub name: String,
-    /// Where it is: `store`, or the path of its file.
+    /// Its location: `store`, or the path of its file.
     pub place: String,
     /// Names of its variants.
     pub variants: Vec<String>,
@@ -236,7 +236,7 @@ pub struct CampaignRow {
     pub cells: usize,
     /// Number of its trials.
     pub trials: usize,
-    /// When it was started first, nanoseconds since 1970; `None` for a file.
+    /// Time of its first start in nanoseconds since 1970; `None` for a file.
     pub started: Option<Nanos>,
 }
 
@@ -280,11 +280,11 @@ impl Row for CampaignRow {
 pub struct PlannedCell {
     /// A short human label.
     pub label: String,
-    /// Trials in all.
+    /// Total number of trials.
     pub trials: u64,
-    /// Trials that have a record already.
+    /// Number of trials that already have a record.
     pub found: u64,
-    /// Wall-clock time of a trial, with how it is known.
+    /// Elapsed time of a trial, with the source of the estimate.
     pub each: String,
 }
 

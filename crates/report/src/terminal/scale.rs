@@ -1,14 +1,15 @@
-//! The scale of a cell's faults, below its verdicts: how far each variant is from the fewest possible, and whose that is.
+//! Reference values for a cell's faults, below its verdicts: the distance of each variant from the fewest possible, and
+//! its causes.
 
 use pagetide_compare::{Cell as Group, Comparison};
 
 use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
 
-/// Longest name of a variant.
+/// Maximum length of a variant's name.
 const NAME_CHARS: usize = 24;
 
-/// A row for each variant; none where references are not known.
+/// A row for each variant; `None` if the references are unknown.
 pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
     let mut grid = Grid::new([
         Align::Left,

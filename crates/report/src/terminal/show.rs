@@ -1,4 +1,4 @@
-//! One record in full: what made it, what came out, what to keep in mind.
+//! One record in full: its origin, its results, and warnings.
 
 use pagetide_quantity::{ColumnData, Direction, Value};
 use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
@@ -8,27 +8,27 @@ use crate::draw::quantity::{self, count};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
-/// Most counters of a source.
+/// Maximum number of counters per source.
 const MOST_COUNTERS: usize = 12;
-/// Most lines of the kernel's log.
+/// Maximum number of lines of the kernel log.
 const LOG_LINES: usize = 12;
-/// Most lines of what a program wrote.
+/// Maximum number of lines of a program's output.
 const OUTPUT_LINES: usize = 20;
-/// Most lines of one value.
+/// Maximum number of lines of a single value.
 const VALUE_LINES: usize = 6;
-/// Most settings, facts and parameters listed.
+/// Maximum number of settings, facts and parameters listed.
 const MOST_LISTED: usize = 80;
 
-/// Which pages of a mapping were present.
+/// Which pages of a mapping were present in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// Name of the series it came from.
+    /// Name of the series.
     pub name: String,
-    /// Whether page 0, 1, … was present.
+    /// True for each page that was present, starting with page 0.
     pub pages: Vec<bool>,
 }
 
-/// Reads every series of a record that has a column `present`: pages in order, or at the place a column `page` says.
+/// Reads every series of a record that has a column `present`: pages in order, or at the index in a column `page`.
 pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
     let names: Vec<String> = reader.series_names().map(str::to_owned).collect();
     let mut maps = Vec::new();
@@ -46,7 +46,7 @@ pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
                     .unwrap_or(row),
                 _ => row,
             };
-            // A page index beyond the rows would come from a damaged record; it must not make us allocate.
+            // An index beyond the rows comes from a damaged record and must not cause a large allocation.
             if let Some(page) = pages.get_mut(at) {
                 *page = present.get(row).is_some_and(|value| value > 0.0);
             }
@@ -56,17 +56,17 @@ pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
     Ok(maps)
 }
 
-/// A record has no such section.
+/// The record has no section of this kind and name.
 #[derive(Debug, thiserror::Error)]
 #[error("the record has no {kind} `{name}`: {known}")]
 pub struct NoSection {
     kind: &'static str,
     name: String,
-    /// What it has.
+    /// The sections that it has.
     known: String,
 }
 
-/// Makes sure that a record has a section of this kind and name.
+/// Returns an error if a record has no section of this kind and name.
 pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Result<(), NoSection> {
     let sections = reader.record().sections.iter();
     let names: Vec<&str> = sections
@@ -131,7 +131,7 @@ impl Page {
         clean(text, limit, self.look.ascii)
     }
 
-    /// Names and values, two columns; long values go on under themselves, very long ones are cut.
+    /// Names and values in two columns. Long values are wrapped within their column; very long ones are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs
@@ -146,7 +146,7 @@ impl Page {
         let room = self.look.width.saturating_sub(2 + head + 2).max(12);
         let more = all.len().saturating_sub(MOST_LISTED);
         for (name, value) in all.iter().take(MOST_LISTED) {
-            // The kernel separates the parts of a setting by tabs.
+            // The kernel separates the parts of a setting with tabs.
             let value = self.clean(&value.replace('\t', " "), room * VALUE_LINES);
             for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
                 let name = if index == 0 {
@@ -202,7 +202,7 @@ impl Page {
         }
     }
 
-    /// What counters of each source grew by, or what they came to where they are amounts; the largest first.
+    /// Growth of the counters of each source, or the final value of gauges; the largest first.
     fn counters(&mut self, record: &Record) {
         for (source, counters) in &record.results.counters {
             let changed = crate::counters::changed(source, counters);
@@ -231,7 +231,7 @@ impl Page {
         self.title("Metrics");
         let mut grid = Grid::new([Align::Left, Align::Right, Align::Left]);
         let mut metrics: Vec<_> = record.results.metrics.iter().collect();
-        // Stable: within both kinds the scenario's own order stays.
+        // The sort is stable: within both groups the order of the scenario is kept.
         metrics.sort_by_key(|metric| !metric.primary);
         let mut absent = Vec::new();
         for metric in metrics {
@@ -315,7 +315,7 @@ impl Page {
             .iter()
             .map(|section| format!("{} ({})", section.name, section.size))
             .collect();
-        // An image's own version string begins with the release.
+        // The version string of an image begins with the release.
         let version = if kernel.version.starts_with(&kernel.release) {
             kernel.version.clone()
         } else {
@@ -353,7 +353,7 @@ impl Page {
         ]);
     }
 
-    /// What the program of a trial wrote, its last lines.
+    /// The last lines of the output of a trial's program.
     fn output(&mut self, record: &Record) {
         for (name, title) in [
             ("stdout", "Standard output"),

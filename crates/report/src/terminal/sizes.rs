@@ -1,4 +1,4 @@
-//! The effects of cells that differ in their memory alone, one row a size.
+//! Effects of cells that differ only in memory, one row per size.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::sizes::{AcrossSizes, Constancy, sizes};
@@ -7,11 +7,11 @@ use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;
 
-/// Longest label and longest name.
+/// Maximum length of a label, and of a name.
 const LABEL_CHARS: usize = 70;
 const NAME_CHARS: usize = 30;
 
-/// One table for each metric and variant; empty where no two cells differ in their memory alone.
+/// One table for each metric and variant; empty if no two cells differ only in memory.
 pub fn across_sizes(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     for across in sizes(comparison) {
@@ -54,7 +54,7 @@ fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
     grid
 }
 
-/// Whether sign and size hold.
+/// States whether sign and size of the effect are the same at every memory size.
 fn sentence(across: &AcrossSizes) -> String {
     let sign = match across.sign {
         Constancy::Yes => "The sign holds at every size",

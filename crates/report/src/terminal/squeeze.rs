@@ -1,4 +1,4 @@
-//! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
+//! The smallest memory that is enough: the answer in a sentence, the curve, and the content of memory at that size.
 
 use pagetide_compare::followed::{Follows, VariedSqueezes};
 use pagetide_compare::pressure::{ComparedSqueezes, MeaningRow, Pressure, PressureDifference};
@@ -12,7 +12,7 @@ use crate::draw::quantity::{show, signed};
 use crate::draw::{Align, Ink, Look, grouped, width};
 use crate::terminal::list::{Row, list};
 
-/// All of it, as a person reads it.
+/// The whole result as text.
 pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     let mut out = String::new();
     put!(
@@ -69,7 +69,8 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     out
 }
 
-/// Searches that differ in one word of the program's: what each found, and whether that word bounds the program.
+/// Searches that differ in one word of the program's command line: their results, and whether that word bounds the
+/// program's need.
 pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     let mut out = String::new();
     if let Some(follows) = &all.follows {
@@ -86,7 +87,7 @@ pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Searches of several variants: whether pressure means the same on each, then what each found.
+/// Searches of several variants: whether pressure has the same meaning for each, then the result of each.
 pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     let mut out = String::new();
     let names: Vec<&str> = all
@@ -139,7 +140,7 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Whether pressure means the same on each variant as on the first, a sentence for each kind of pressure.
+/// Sentences for each kind of pressure: whether it has the same meaning for each variant as for the first.
 pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     let name = |place: usize| {
         let one = all.searches.get(place);
@@ -176,7 +177,7 @@ pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     all.differences.iter().map(sentence).collect()
 }
 
-/// How the need follows a setting, in a sentence.
+/// How the need follows a setting, in one sentence.
 fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     let setting = size(follows.setting.0, ascii);
     let need = show(Unit::Bytes, follows.need.abs(), ascii);
@@ -193,12 +194,12 @@ fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     }
 }
 
-/// What to say of a search that was stopped.
+/// Message for a search that was stopped.
 pub fn stopped(runs: u32, most: u32) -> String {
     format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
 
-/// What a size gave, in a line.
+/// Result of a size in one line.
 pub fn told(point: &Point) -> String {
     let size = Bytes(point.size);
     let seeds = match point.seeds {
@@ -219,7 +220,7 @@ fn runs(number: u32) -> String {
     }
 }
 
-/// A size in the unit that is nearest.
+/// A size in a suitable unit.
 fn size(bytes: u64, ascii: bool) -> String {
     show(Unit::Bytes, bytes as f64, ascii)
 }
@@ -272,13 +273,13 @@ pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     }
 }
 
-/// A number without needless zeros.
+/// A number without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What is in memory at the smallest size that is enough.
+/// Content of memory at the smallest size that is enough.
 fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> String {
     let at = match &squeezed.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -290,7 +291,7 @@ fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> Stri
     in_memory_at(&at, resident, group, ascii)
 }
 
-/// What is in the memory of the machine at a size, and in that of the group which the size is the limit of.
+/// Content of the machine's memory at a size, and of the memory group if the size is its limit.
 fn in_memory_at(at: &str, resident: &Resident, group: Option<Bytes>, ascii: bool) -> String {
     let size = |bytes: Bytes| size(bytes.0, ascii);
     let machine = format!(
@@ -384,7 +385,7 @@ mod tests {
             group.contains("held at most 20.25 MiB") && group.contains("outside it"),
             "{group}"
         );
-        // Where the machine's memory is searched, there is no group.
+        // If the memory of the machine is searched, there is no group.
         let text = in_memory_at("20.25 MiB", &resident, None, true);
         assert_eq!(text, machine);
     }

@@ -1,4 +1,4 @@
-//! One sentence a maintainer could quote.
+//! A summary in one sentence, for quotation.
 
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_verdict::judgement::EffectKind;
@@ -9,12 +9,12 @@ use crate::draw::clean;
 use crate::names::Names;
 use crate::terminal::effect;
 
-/// Longest name in the sentence.
+/// Maximum length of a name in the sentence.
 const NAME_CHARS: usize = 40;
-/// Longest name of a cell: what tells it from others is not cut.
+/// Maximum length of a cell's name. It is long, so that the part that distinguishes cells is not cut.
 const CELL_CHARS: usize = 120;
 
-/// The verdicts' words in the order of the sentence.
+/// Verdicts in the order in which the sentence mentions them.
 const WORDS: [&str; 8] = [
     "improved",
     "regressed",
@@ -26,15 +26,15 @@ const WORDS: [&str; 8] = [
     "invalid",
 ];
 
-/// A judgement with what it is about.
+/// A judgement with its metric and cell.
 struct Finding<'a> {
     cell: usize,
     row: &'a MetricRow,
     judgement: &'a Judgement,
 }
 
-/// The sentence for one variant against the baseline: how many primary metrics went which way, and the largest
-/// improvement and regression with their intervals. Where no metric is primary, all count.
+/// The summary of one variant compared with the baseline: the numbers of primary metrics by verdict, and the largest
+/// improvement and regression with their intervals. If no metric is primary, all metrics count.
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
     let names = Names::of(comparison);
     let of_cell = |cell| clean(&names.behind(cell), CELL_CHARS, ascii);
@@ -109,7 +109,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     )
 }
 
-/// A level as per cent with as many digits as it needs.
+/// A level in per cent with as many digits as needed.
 pub fn percent(level: f64) -> String {
     let text = format!("{:.1}", level * 100.0);
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
@@ -134,8 +134,8 @@ fn is(verdict: &Verdict, word: &str) -> bool {
     verdict.to_string() == word
 }
 
-/// The finding with this verdict and the largest effect; ratios are set against each other by their logarithm and
-/// come before differences, whose sizes cannot be compared.
+/// The finding with this verdict and the largest effect. Ratios are compared by the absolute value of their logarithm.
+/// They come before differences, whose sizes cannot be compared.
 fn largest<'a, 'b>(findings: &'b [Finding<'a>], word: &str) -> Option<&'b Finding<'a>> {
     let size = |finding: &Finding| match &finding.judgement.effect {
         Some(effect) if effect.kind == EffectKind::Ratio => effect.estimate.ln().abs(),

@@ -6,11 +6,11 @@ use pagetide_quantity::Unit;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;
 
-/// Columns left of the table.
+/// Indent of the table in columns.
 const INDENT: usize = 2;
 
-/// Draws the tails of a comparison, below its verdicts: a table for each cell, variant and histogram. They explain and
-/// decide nothing, and say so.
+/// Draws the tails of a comparison, below its verdicts: a table for each cell, variant and histogram. The text states
+/// that they do not count for the overall verdict.
 pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
     let mut out = String::new();
     for tail in tails {

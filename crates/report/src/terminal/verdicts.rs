@@ -1,4 +1,4 @@
-//! The verdict table: what was compared, what was found, how sure, and what to keep in mind.
+//! The table of verdicts: variants, results, certainty, and warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,25 +18,26 @@ use crate::terminal::sizes::across_sizes;
 use crate::terminal::{effect, summary};
 use crate::why;
 
-/// What exact times mean; said wherever they are shown.
+/// Meaning of times in the exact arena; printed wherever such times are shown.
 pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
     contention are not modelled.";
 
-/// Lengths to which metric names are cut, one after the other, until the table fits.
+/// Maximum lengths of metric names; they are tried in turn until the table fits.
 const METRIC: [usize; 4] = [28, 22, 16, 12];
-/// Longest variant name as a column head.
+/// Maximum length of a variant's name as a column heading.
 const HEAD: usize = 18;
-/// Longest that stands in one line where there is little room: as wide as values are.
+/// Maximum length of a variant's name on one line of a narrow table: the width of values.
 const SHORT_HEAD: usize = 9;
-/// Columns of the strip on which intervals are drawn, the widest that fits; odd, for it has a middle.
+/// Widths of the field in which intervals are drawn, in columns; the largest that fits is used. They are odd, so that
+/// there is a middle.
 const STRIPS: [usize; 3] = [25, 21, 17];
-/// Most invalid trials listed one by one.
+/// Maximum number of invalid trials listed.
 const INVALID: usize = 12;
 
-/// What to show beyond the primary metrics.
+/// What to show in addition to the primary metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Show the other metrics without a difference too.
+    /// Also show other metrics without a difference.
     pub all: bool,
     /// Draw the latency histograms of the variants.
     pub pictures: bool,
@@ -77,12 +78,12 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
     out
 }
 
-/// Adds faint lines, wrapped, each after `indent` spaces and the following ones two further in.
+/// Appends wrapped text in faint style, indented by `indent` spaces, and by two more from the second line on.
 fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
     inked(out, text, indent, Ink::Faint, look);
 }
 
-/// The same in another ink.
+/// The same in another style.
 fn inked(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
     let room = look.width.saturating_sub(indent + 2);
     for (index, line) in wrap(text, room, look.ascii).iter().enumerate() {
@@ -98,7 +99,7 @@ fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
     let title = clean(&about.title, look.width, look.ascii);
     out.push_str(&look.ink(Ink::Strong, &title));
     out.push('\n');
-    // Settings are the longest and the least needed: they shrink first.
+    // Settings are the longest and least important part, so they are shortened first.
     for (release, settings) in [(26, 60), (26, 30), (26, 12), (26, 0), (9, 0)] {
         let grid = variants(comparison, release, settings, look);
         if grid.width() + 2 <= look.width || release == 9 {
@@ -128,7 +129,7 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
     grid
 }
 
-/// The rows that are shown, primary first, and how many others are not.
+/// The rows that are shown, primary ones first, and the number of other rows.
 fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
     let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) = group
         .metrics
@@ -195,7 +196,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     out
 }
 
-/// `6 seeds`, or the range where metrics differ.
+/// Number of seeds, such as `6 seeds`, or the range if metrics differ.
 pub fn seeds(group: &Group) -> String {
     let ns = || {
         group
@@ -213,20 +214,20 @@ pub fn seeds(group: &Group) -> String {
     }
 }
 
-/// How much a metric's only line holds.
+/// Content of the line of a metric.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineShape {
-    /// The interval drawn on so many columns, and the verdict in words.
+    /// The interval drawn on this number of columns, and the verdict as a word.
     Strip(usize),
-    /// The verdict in words.
+    /// The verdict as a word.
     Words,
-    /// The verdict's sign alone, and names of variants in two lines.
+    /// Only the verdict's sign, and names of variants on two lines.
     Signs,
 }
 
-/// The widest layout that fits: a table for each variant, with one line for each metric, with the interval drawn or without,
-/// or with the verdict's sign alone; blocks of two lines for each variant, as many beside each other as there is room for; or no table at all but three lines
-/// for each metric. Names are never cut to the same text.
+/// The widest layout that fits. In this order: a table for each variant with one line per metric, with the interval
+/// drawn, without it, or with only the verdict's sign; blocks of two lines per metric for as many variants as fit next
+/// to each other; three lines per metric without a table. Names are never cut so much that two become equal.
 fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
     let fits = |grid: &Grid| grid.width() + 2 <= look.width;
     let tells = |name: &usize| {
@@ -290,7 +291,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
     out
 }
 
-/// Three lines for each metric, for the narrowest terminals.
+/// Three lines for each metric, for very narrow terminals.
 fn stack(rows: &[&MetricRow], other: usize, look: &Look) -> String {
     let mut out = String::new();
     let room = look.width - 4;
@@ -319,7 +320,7 @@ fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
     Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
 }
 
-/// A metric's name; pages are named here once instead of behind every value.
+/// A metric's name. The unit "pages" is added here once instead of to every value.
 fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     let ink = if row.primary { Ink::Plain } else { Ink::Faint };
     if row.unit == Unit::Pages && !row.name.contains("page") {
@@ -329,7 +330,7 @@ fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     Cell::new(ink, clean(&row.name, limit, look.ascii))
 }
 
-/// The values of a row in one scale, `-` where a variant has none.
+/// The values of a row in one scale; `-` if a variant has none.
 fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
@@ -343,7 +344,7 @@ fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
         .collect()
 }
 
-/// One line for each metric: both values, change, interval, the interval drawn, verdict.
+/// One line for each metric: both values, change, interval, the drawn interval, verdict.
 fn lines(
     comparison: &Comparison,
     rows: &[&MetricRow],
@@ -408,7 +409,7 @@ fn lines(
     grid
 }
 
-/// A long name of a variant in two parts, of which the first may be empty: after its last slash, or else its equals sign.
+/// Splits a long name of a variant after its last slash, or else after its equals sign; the first part may be empty.
 fn halves(name: &str) -> (&str, &str) {
     let long = width(name) > SHORT_HEAD;
     let at = name.rfind('/').or_else(|| name.rfind('='));
@@ -418,7 +419,7 @@ fn halves(name: &str) -> (&str, &str) {
     }
 }
 
-/// Two lines for each metric: values and verdicts, then changes and intervals under them.
+/// Two lines for each metric: values and verdicts, then changes and intervals below them.
 fn blocks(
     comparison: &Comparison,
     rows: &[&MetricRow],
@@ -451,7 +452,7 @@ fn blocks(
                 continue;
             };
             first.push(effect::verdict(&judgement.verdict, look));
-            // An identical pair says it with one word.
+            // The word "identical" is enough.
             let change = if judgement.verdict == Verdict::Identical {
                 String::new()
             } else {
@@ -469,7 +470,7 @@ fn blocks(
     grid
 }
 
-/// The trials that are not used, with their reasons.
+/// The invalid trials with their reasons.
 fn invalid(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     let all = about::invalid(comparison);
@@ -502,10 +503,10 @@ fn invalid(comparison: &Comparison, look: &Look) -> String {
     out
 }
 
-/// What a reader should know of the comparison as a whole.
+/// Warnings about the comparison as a whole.
 fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
-    // That times are virtual is said at the end, in its own words.
+    // That times are virtual is stated at the end in other words.
     for caution in comparison
         .cautions
         .iter()
@@ -538,8 +539,8 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
     out
 }
 
-/// Draws which pages were present at the end, by place of cell and column, one map for each (a seed's own, for maps of
-/// several trials cannot be laid over each other); stands below the table where pictures are wanted.
+/// Draws which pages were present at the end, by indices of cell and column. There is one map for each, from a single
+/// seed, because maps of several trials cannot be merged. Printed below the table if pictures are requested.
 pub fn presence_maps(
     comparison: &Comparison,
     maps: &BTreeMap<(usize, usize), Presence>,

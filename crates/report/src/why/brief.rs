@@ -1,4 +1,4 @@
-//! The reasons in a sentence or two, for where a paragraph is too much.
+//! The reasons for a difference in one or two sentences, where there is no space for a paragraph.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
@@ -12,8 +12,8 @@ use crate::about;
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
-/// it. Empty where there is nothing to explain.
+/// The reasons for a sure difference in two or three lines: the cost or saving of each mechanism with one counter as
+/// evidence. Empty if there is nothing to explain.
 ///
 /// At most `most` mechanisms are named.
 pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) -> String {
@@ -69,7 +69,7 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
     format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
-/// A sure difference and its reasons in one sentence, for beside a picture of them. Empty where there is nothing to explain.
+/// A sure difference and its reasons in one sentence, to accompany a picture. Empty if there is nothing to explain.
 pub(crate) fn reasons(explained: &CellExplanation) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {
@@ -99,14 +99,14 @@ pub(crate) fn reasons(explained: &CellExplanation) -> String {
     format!("{}. {whole}: {}.", of_claim(claim, false), all.join("; "))
 }
 
-/// Whether an effect works against the whole or is larger than it, so that it is no part of it.
+/// True if an effect works against the difference or is larger than it, so that it is not a part of it.
 fn is_opposed(explanation: &Explanation) -> bool {
     let whole = explanation.difference();
     let mut findings = explanation.findings.iter();
     findings.any(|finding| !is_part(finding.effect, whole))
 }
 
-/// Whether an effect can be a part of a whole: it goes its way and is no larger.
+/// True if an effect can be a part of the whole difference: same sign and not larger.
 fn is_part(effect: f64, whole: f64) -> bool {
     effect * whole > 0.0 && effect.abs() <= whole.abs()
 }

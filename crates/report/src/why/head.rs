@@ -1,4 +1,4 @@
-//! The first line of an explanation: what is explained, and what it rests on.
+//! The first line of an explanation: the explained difference, and the data it is based on.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Answer, Basis, CellExplanation, Claim};
@@ -11,7 +11,7 @@ use super::words::{both, in_brackets, moved, of_claim, percent, reservation};
 use crate::about::{self, BASELINE};
 use crate::draw::clean::clean;
 
-/// What is explained, and what it rests on.
+/// The explained difference, and the data it is based on.
 pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> String {
     let explanation = &explained.explanation;
     let name = |index: usize| clean(about::name(comparison, index), NAME_CHARS, ascii);
@@ -53,8 +53,8 @@ pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: 
     )
 }
 
-/// What is explained, without the values that stand in the table above; `None` where no cause was found, which takes more
-/// words.
+/// The explained difference, without the values that the table above contains; `None` if no cause was found, because
+/// that needs more words.
 pub(super) fn short_head(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -100,19 +100,19 @@ pub(super) fn short_head(
     ))
 }
 
-/// Whether the records come from elsewhere, with results alone.
+/// True if the records were imported, so that they contain only results.
 pub(super) fn is_imported(comparison: &Comparison, explained: &CellExplanation) -> bool {
     let cell = comparison.cells.get(explained.cell);
     let subject = cell.and_then(|cell| cell.subject.as_ref());
     subject.is_some_and(Subject::is_imported)
 }
 
-/// Whether a time surely became shorter or longer.
+/// True if a time surely became shorter or longer.
 fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }
 
-/// What an explanation rests on.
+/// The data on which an explanation is based.
 pub(super) fn basis(basis: &Basis) -> String {
     let (seeds, records, attempts) = match basis {
         Basis::Traced {

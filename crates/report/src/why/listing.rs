@@ -1,4 +1,4 @@
-//! Explanations in full, for `pagetide compare --why`: where the time went, each mechanism with all its evidence.
+//! Full explanations for `pagetide explain`: time by part, and each mechanism with all its evidence.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
@@ -12,7 +12,7 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// The explanations in full, with where the time went, for `pagetide compare --why`.
+/// The full explanations, including time by part.
 pub fn explanations(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn explanations(comparison: &Comparison, look: &Look) -> String {
     out
 }
 
-/// Which trials the effects and their evidence are of.
+/// Names the trials from which effects and evidence were computed.
 fn sources(explanation: &Explanation) -> String {
     let [a, b] = explanation.trials;
     match (&explanation.findings[..], &explanation.basis) {
@@ -59,7 +59,7 @@ fn sources(explanation: &Explanation) -> String {
     }
 }
 
-/// Where the time went, part by part.
+/// Time by part.
 fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation

@@ -1,4 +1,4 @@
-//! The explanations of a cell under its table in a terminal: as much as a few lines hold.
+//! The explanations of a cell below its table in the terminal, in a few lines.
 
 use pagetide_compare::Comparison;
 use pagetide_quantity::command::told;
@@ -7,10 +7,10 @@ use super::{Detail, Statement, detailed, of_cell};
 use crate::draw::clean::wrap;
 use crate::draw::{Ink, Look};
 
-/// Lines that an explanation takes under a table of a terminal at most; `pagetide compare --why` has it in full.
+/// Maximum number of lines of an explanation below a table; `pagetide explain` prints it in full.
 const LINES: usize = 8;
 
-/// What an explanation under a table says, the most that fits first.
+/// Amounts of detail, tried in this order until the explanation fits.
 const DETAILS: [Detail; 7] = [
     Detail::of(3, 3),
     Detail::of(3, 1),
@@ -21,7 +21,7 @@ const DETAILS: [Detail; 7] = [
     Detail::of(1, 1).plain(false),
 ];
 
-/// The explanations of one cell as they stand under its table in a terminal: each in as much detail as a few lines hold.
+/// The explanations of one cell below its table, each with as much detail as fits.
 pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> String {
     let mut out = String::new();
     for explained in of_cell(comparison, cell) {
@@ -44,7 +44,7 @@ pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> S
     out
 }
 
-/// Statements as lines, the first less far in.
+/// Statements as lines, the first with a smaller indent.
 fn under_table(statements: &[Statement], look: &Look) -> String {
     let mut out = String::new();
     for (place, statement) in statements.iter().enumerate() {
@@ -58,7 +58,7 @@ fn under_table(statements: &[Statement], look: &Look) -> String {
     out
 }
 
-/// Adds wrapped lines, the first after `indent` spaces, the others three further in.
+/// Appends wrapped lines, indented by `indent` spaces, and by three more from the second line on.
 pub(super) fn lines(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
     let room = look.width.saturating_sub(indent + 3);
     for (place, line) in wrap(text, room, look.ascii).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A piece of evidence in words: what, before, after.
+//! A piece of evidence as text: name, value before, value after.
 
 use pagetide_compare::explain::{Basis, Evidence, Explanation, LIST_MOVES, Reading, Source};
 
@@ -7,7 +7,7 @@ use super::words::{arrow, both};
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// The pieces that stand behind a mechanism, at most so many.
+/// At most `most` pieces of evidence for a mechanism.
 pub(super) fn pieces_of(
     explanation: &Explanation,
     evidence: &[Evidence],
@@ -19,7 +19,7 @@ pub(super) fn pieces_of(
     evidence
         .iter()
         .filter(|piece| {
-            // What a kernel's other code does to the lists stands beside what it comes to.
+            // Counters of moves between LRU lists are shown in addition; they do not count towards the limit.
             if LIST_MOVES.contains(&piece.name.as_str()) {
                 return left > 0;
             }
@@ -31,7 +31,7 @@ pub(super) fn pieces_of(
         .collect()
 }
 
-/// A piece of evidence: what, before, after.
+/// A piece of evidence as text: name, value before, value after.
 fn piece(evidence: &Evidence, is_traced: bool, ascii: bool) -> String {
     let values = match (&evidence.before, &evidence.after) {
         (Reading::Number(before), Reading::Number(after)) => {

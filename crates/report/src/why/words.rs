@@ -1,4 +1,4 @@
-//! Values and differences in words.
+//! Values and differences as text.
 
 use pagetide_compare::explain::{Answer, Claim, Explanation, Finding};
 use pagetide_quantity::Unit;
@@ -8,7 +8,7 @@ use super::NAME_CHARS;
 use crate::draw::clean::clean;
 use crate::draw::quantity::{self, Scale, show};
 
-/// A claim with its verdict and the medians and change of the table: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
+/// A claim with its verdict, and medians and change as in the table: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
 pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     let change = match claim.kind {
         EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
@@ -24,7 +24,7 @@ pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     )
 }
 
-/// What stands before a difference of which no sure cause makes up a tenth; nothing where one does.
+/// Text before a difference if no sure cause accounts for a tenth of it; otherwise empty.
 pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     match (explanation.answer, &explanation.findings[..]) {
         (Answer::Explained, _) => "",
@@ -33,7 +33,7 @@ pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     }
 }
 
-/// Behind a value; nothing where there is nothing to say.
+/// The text in brackets after a value; empty if the text is empty.
 pub(super) fn in_brackets(text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -42,11 +42,11 @@ pub(super) fn in_brackets(text: &str) -> String {
     }
 }
 
-/// Differences beyond ten times the baseline are not told as percentages.
+/// Differences larger than this number of times the baseline are not printed as percentages.
 const MOST_TIMES: f64 = 10.0;
 
-/// A difference as a percentage with its sign; empty where there is nothing to compare with, or so little that the two
-/// values say it better.
+/// A difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage would not
+/// help.
 pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
     if of == 0.0 || (difference / of).abs() > MOST_TIMES || !(difference / of).is_finite() {
         return String::new();
@@ -59,12 +59,12 @@ pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
     }
 }
 
-/// A difference of shares, as the table of verdicts shows it.
+/// A difference of shares in percentage points, as in the table of verdicts.
 fn points(difference: f64, ascii: bool) -> String {
     format!("{} pt", quantity::signed(100.0 * difference, 1, ascii))
 }
 
-/// A mechanism's effect in words: `47 ms less (62 %; 41 to 53 ms less)`.
+/// A mechanism's effect as text: `47 ms less (62 %; 41 to 53 ms less)`.
 pub(super) fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -> String {
     let word = if finding.effect < 0.0 { "less" } else { "more" };
     let [low, high] = finding.interval.map(f64::abs);
@@ -86,13 +86,13 @@ pub(super) fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -
     )
 }
 
-/// A time that grew or shrank, in words.
+/// A change of a time as text.
 pub(super) fn moved(time: f64, ascii: bool) -> String {
     let word = if time < 0.0 { "less" } else { "more" };
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-/// Two values in one scale; pages and events go without the word and without fractions.
+/// Two values in one scale; pages and events are printed without unit and decimals.
 pub(super) fn both(values: [f64; 2], unit: Unit, ascii: bool) -> String {
     let scale = Scale::of_all(unit, values);
     let shown = values.map(|value| match unit {

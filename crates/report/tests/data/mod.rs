@@ -1,7 +1,7 @@
-//! Comparisons and records of the shapes that trials give, judged by the real rules from values drawn with a fixed
+//! Comparisons and records like those from real trials, judged by the real rules; values come from a fixed random
 //! generator. Shared by the tests of all formats.
 
-// Test data: each format's test uses a part of it, and long literals are its nature.
+// Test data: the tests of each format use only a part of it, and long literals are unavoidable.
 #![allow(
     dead_code,
     unused_imports,
@@ -48,10 +48,10 @@ impl Draw {
     }
 }
 
-/// What a metric looks like: name, unit, direction, primary, value of the baseline, factor of each other variant, noise.
+/// Shape of a metric: name, unit, direction, primary, value of the baseline, factor of each other variant, noise.
 pub type Shape<'a> = (&'a str, Unit, Direction, bool, f64, &'a [f64], f64);
 
-/// A metric's row, judged alone by the real rules.
+/// A metric's row, judged individually by the real rules.
 pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
     let (name, unit, direction, primary, base, factors, noise) = *shape;
     let whole = matches!(unit, Unit::Count | Unit::Pages);
@@ -363,7 +363,7 @@ pub fn cell(
     }
 }
 
-/// What goes with [`mglru`].
+/// Additional data for [`mglru`].
 pub fn about() -> About {
     About {
         title: "MGLRU on against off (campaigns/quick.toml)".to_owned(),
@@ -376,7 +376,7 @@ pub fn about() -> About {
     }
 }
 
-/// What goes with [`kernels`].
+/// Additional data for [`kernels`].
 pub fn about_kernels() -> About {
     About {
         title: "Three kernels at equal free memory".to_owned(),
@@ -471,7 +471,7 @@ pub fn same() -> Comparison {
     comparison
 }
 
-/// A text that tries everything: terminal sequences, markup, line breaks, formats' own syntax, a megabyte.
+/// A text with everything dangerous: terminal sequences, markup, line breaks, syntax of formats, a megabyte.
 pub fn hostile() -> String {
     format!(
         "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\r\nnot ok 1 - forged\n# EOF\n1..9\n\"}},{{\"|`a`|*b*|{{x=\"y\"}}\t\
@@ -512,7 +512,7 @@ pub fn poisoned() -> Comparison {
     comparison
 }
 
-/// What goes with [`poisoned`].
+/// Additional data for [`poisoned`].
 pub fn about_poisoned() -> About {
     let text = hostile();
     let mut about = about();

@@ -1,4 +1,4 @@
-//! One record with everything in it, and the pages it left present.
+//! A record with all kinds of content, and the pages that were present at its end.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// A valid record with everything in it.
+/// A valid record with all kinds of content.
 pub fn record() -> Record {
     let metric = |name: &str, unit, direction, primary, value| Metric {
         name: name.to_owned(),
@@ -133,7 +133,7 @@ pub fn record() -> Record {
     }
 }
 
-/// Presence after a smooth-sin run: the humps of the sine are kept, the troughs are gone.
+/// Presence after a smooth-sin run: pages at the peaks of the sine are present, those at its troughs are not.
 pub fn present() -> Vec<bool> {
     let mut draw = Draw(13);
     (0..25_000)

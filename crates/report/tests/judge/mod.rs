@@ -1,4 +1,4 @@
-//! Others' programs, fetched once and kept in cargo's folder for tests' files.
+//! Other projects' programs for tests, downloaded once and kept in cargo's folder for temporary test files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
 
-/// Why a program cannot be had.
+/// Why a program is not available.
 pub struct Why(pub String);
 
-/// One fetch at a time: tests of one process would otherwise race for the same folder.
+/// Allows one download at a time, because tests in one process use the same folder.
 static FETCH: Mutex<()> = Mutex::new(());
 
 fn lock() -> MutexGuard<'static, ()> {
@@ -19,14 +19,14 @@ fn lock() -> MutexGuard<'static, ()> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Where fetched programs lie.
+/// Folder of downloaded programs.
 fn cache() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("judges");
     fs::create_dir_all(&path).unwrap();
     path
 }
 
-/// Runs a command to its end; its output, or why not.
+/// Runs a command to its end. Returns its output, or the reason of the failure.
 fn run(command: &mut Command) -> Result<String, Why> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -42,7 +42,7 @@ fn run(command: &mut Command) -> Result<String, Why> {
     }
 }
 
-/// A fetched program or folder.
+/// A downloaded program or folder.
 pub struct Tool {
     path: PathBuf,
     scratch: tempfile::TempDir,
@@ -56,14 +56,15 @@ impl Tool {
         }
     }
 
-    /// Writes a file of this name; its path.
+    /// Writes a file with this name and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.scratch.path().join(name);
         fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     }
 
-    /// Runs a script of the system's Python with this folder and a file of this text; its JSON.
+    /// Runs a script with the system's Python; its arguments are this folder and a file with this text. Returns its
+    /// output, parsed as JSON.
     pub fn python(&self, script: &str, text: &str) -> Value {
         let file = self.file("text", text);
         let out = run(Command::new("python3")
@@ -74,13 +75,13 @@ impl Tool {
     }
 }
 
-/// A Python of its own with packages in it.
+/// A separate Python environment with packages.
 pub struct Python {
     tool: Tool,
 }
 
 impl Python {
-    /// Runs a script with a file of this text as its second argument; its JSON.
+    /// Runs a script with a file with this text as its second argument. Returns its output, parsed as JSON.
     pub fn run(&self, script: &str, text: &str) -> Value {
         let file = self.tool.file("text", text);
         let out = run(Command::new(&self.tool.path).args(["-c", script, "-", &file]));
@@ -89,7 +90,7 @@ impl Python {
     }
 }
 
-/// The private Python with this package of the Python package index.
+/// A separate Python environment with this package from the Python package index.
 pub fn python(package: &str) -> Result<Python, Why> {
     let _lock = lock();
     let venv = cache().join("venv");
@@ -121,7 +122,7 @@ pub fn python(package: &str) -> Result<Python, Why> {
     })
 }
 
-/// Downloads a Debian package into a folder of its own; the path of the file.
+/// Downloads a Debian package to a separate folder and returns the path of the file.
 fn package(name: &str) -> Result<PathBuf, Why> {
     let folder = cache().join(format!("deb-{name}"));
     fs::create_dir_all(&folder).unwrap();
@@ -140,12 +141,12 @@ fn package(name: &str) -> Result<PathBuf, Why> {
     find().ok_or_else(|| Why(format!("apt-get left no package of {name}")))
 }
 
-/// The folder with the kernel's own KTAP parser, taken out of Debian's package of the kernel's sources.
+/// The folder with the kernel's KTAP parser, extracted from Debian's package of the kernel source.
 pub fn kunit() -> Result<Tool, Why> {
     let _lock = lock();
     let folder = cache().join("kunit");
     if !folder.join("kunit_parser.py").exists() {
-        // `linux-source` is empty and depends on the package that has the archive.
+        // `linux-source` is empty and depends on the package with the archive.
         let depends =
             run(Command::new("apt-cache").args(["depends", "--important", "linux-source"]))?;
         let name = depends
@@ -159,7 +160,7 @@ pub fn kunit() -> Result<Tool, Why> {
         let _ = fs::remove_dir_all(&part);
         fs::create_dir_all(&part).unwrap();
         let inside = format!("{name}/tools/testing/kunit");
-        // Two files are read out of the stream; what is behind them is not unpacked.
+        // Two files are extracted from the stream; the rest is not unpacked.
         let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -xO \"./usr/src/$2.tar.xz\" | tar -xJ -C \"$3\" \
                       --strip-components=4 --occurrence=1 \"$4/kunit_parser.py\" \"$4/kunit_printer.py\"";
         let _ = run(Command::new("sh")
