@@ -1,4 +1,4 @@
-//! What is printed of an effect: nowhere does it contradict its interval or its verdict.
+//! Printed effects never contradict their interval or their verdict.
 
 use pagetide_compare::Comparison;
 use pagetide_report::html::{Assets, Input, Sources, write};
@@ -9,13 +9,14 @@ use pagetide_verdict::{Interval, Verdict};
 
 use crate::data::{self, Draw};
 
-/// A number whose size is anything from a billionth to a thousand.
+/// A random number between a billionth and a thousand.
 fn size(draw: &mut Draw) -> f64 {
     let decade = draw.below(13) as f64 - 9.0;
     10.0_f64.powf(decade) * (1.0 + 9.0 * (draw.spread() + 1.0) / 2.0)
 }
 
-/// A comparison of two variants whose judgements have drawn effects; those that claim a difference lie on its side.
+/// A comparison of two variants whose judgements have random effects. Effects with a sure verdict lie on the verdict's
+/// side.
 fn drawn(draw: &mut Draw) -> Comparison {
     let mut comparison = data::mglru();
     let rows = comparison
@@ -35,7 +36,7 @@ fn drawn(draw: &mut Draw) -> Comparison {
             low = -low;
         }
         if !up {
-            // A ratio of no more than nothing is none.
+            // A ratio cannot be zero or negative.
             let least: fn(f64) -> f64 = |x| -x / (1.0 + x.abs());
             let least = if ratio { least } else { |x: f64| -x };
             (low, estimate, high) = (least(high), least(estimate), least(low));
@@ -64,7 +65,8 @@ fn drawn(draw: &mut Draw) -> Comparison {
     comparison
 }
 
-/// The numbers of `1.5 % [0.2, 6,176]`, the last before a bracket and the two within: what is printed of an effect.
+/// The printed numbers of an effect, such as `1.5 % [0.2, 6,176]`: the last number before each bracket, and both
+/// numbers in it.
 fn printed(line: &str) -> Vec<[f64; 3]> {
     let number = |text: &str| -> Option<f64> {
         let text = text.replace(',', "").replace('\u{2212}', "-");
@@ -85,7 +87,7 @@ fn printed(line: &str) -> Vec<[f64; 3]> {
         let (Some(low), Some(high)) = (number(low), number(high)) else {
             continue;
         };
-        // A sentence names its level before the bracket, and the change before that.
+        // In a sentence, the confidence level precedes the bracket, and the change precedes the level.
         if line[..at].trim_end().ends_with("interval") {
             continue;
         }
@@ -115,7 +117,7 @@ fn page(comparison: &Comparison) -> String {
     let mut page = Vec::new();
     write(&input, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    // The label of each picture of an interval, and the verdict behind it.
+    // The label of each picture of an interval, followed by the verdict.
     let mut lines = Vec::new();
     for piece in page.split("aria-label=\"").skip(1) {
         let (label, rest) = piece.split_once('"').unwrap();

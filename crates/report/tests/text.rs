@@ -1,4 +1,4 @@
-//! The formats people paste: mail, Markdown, JSON, CSV.
+//! Text formats for pasting: mail, Markdown, JSON, CSV.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ fn a_short_mail_leaves_out_what_would_make_it_too_long() {
     let mut comparison = crate::data::mglru();
     let full = mail::mail(&comparison, &crate::data::about(), false);
     assert!(full.lines().count() < 40, "{full}");
-    // With more cells it says less of each, and still what decides.
+    // With more cells there is less about each, but the primary metrics remain.
     let cell = comparison.cells[0].clone();
     comparison.cells.push(cell);
     let shorter = mail::mail(&comparison, &crate::data::about(), false);
@@ -147,7 +147,7 @@ fn csv_has_a_row_for_each_cell_metric_and_variant() {
     assert!(text.contains(",improved,ratio,0.89"), "{text}");
 }
 
-/// The rows of a table, by the names of its columns.
+/// The rows of a table, each as a map from column names to cells.
 fn rows(bytes: &[u8]) -> Vec<BTreeMap<String, String>> {
     ::csv::Reader::from_reader(bytes)
         .deserialize()
@@ -155,7 +155,7 @@ fn rows(bytes: &[u8]) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// The cells of these columns.
+/// The cells in these columns.
 fn of<'a>(row: &'a BTreeMap<String, String>, columns: &[&str]) -> Vec<&'a str> {
     columns.iter().map(|column| row[*column].as_str()).collect()
 }
@@ -174,7 +174,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
     for metric in &mut cell.metrics[..3] {
         metric.judgements[0] = None;
     }
-    // Of the other cell one side is invalid altogether.
+    // In the other cell, all trials of one side are invalid.
     let cell = &mut comparison.cells[1];
     cell.sides[1].trials.clear();
     cell.sides[1].invalid = [(1, "a panic"), (2, "no swap"), (3, "a panic")]
@@ -191,7 +191,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
     csv::judgements(&mut bytes, &comparison).unwrap();
     let table = rows(&bytes);
     for row in &table {
-        // Either a number or a reason.
+        // There is either a number or a reason.
         assert_ne!(row["median"].is_empty(), row["missing"].is_empty());
     }
     let columns = ["variant", "median", "missing", "verdict", "no_verdict"];
@@ -208,7 +208,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
     let last = table.last().unwrap();
     assert_eq!(last["missing"], "invalid: a panic; no swap");
 
-    // Where no trial of either side is valid there is no metric, yet no silence.
+    // If no trial of either side is valid, there is no metric, but a row with the reason.
     comparison.cells[1].metrics.clear();
     comparison.cells[1].sides[0].trials.clear();
     let mut bytes = Vec::new();

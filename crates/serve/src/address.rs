@@ -1,11 +1,11 @@
-//! Where the server listens, as a person writes it.
+//! The address on which the server listens, as typed by a user.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The port that is tried first, so that a tunnel can be set up once.
+/// The default port. It is fixed, so that a tunnel can be set up once.
 pub const PORT: u16 = 8640;
 
-/// Reads a port, an address, or both.
+/// Parses a port, an address, or both.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if let Ok(address) = text.parse::<SocketAddr>() {

@@ -1,4 +1,4 @@
-//! Campaigns: how far each is, how long it will take, stopping it and going on with it.
+//! Campaigns: progress, time left, stopping and resuming.
 
 use std::collections::HashMap;
 use std::os::unix::process::CommandExt;
@@ -26,17 +26,17 @@ use crate::Site;
 use crate::form::{Form, is_own};
 use crate::pages::{NAME_CHARS, answer, message, rendered};
 
-/// Longest line of what a run said.
+/// Maximum length of a line of a run's output.
 const LINE_CHARS: usize = 300;
-/// Most bytes of what a run said that ended at once.
+/// Maximum number of bytes read from the output of a run that ended at once.
 const MOST_LOG_BYTES: u64 = 16 << 20;
-/// How long it is waited for a process to begin or to end, so that the next page shows it.
+/// Maximum time to wait for a process to start or end, so that the next page shows the new state.
 const SOON: Duration = Duration::from_secs(3);
 
-/// Newest campaigns whose answers are shown in the list; those of older ones stand on their pages.
+/// Number of newest campaigns whose results are shown in the list; results of older ones are on their own pages.
 const ANSWERED: usize = 40;
 
-/// What campaigns came to: by identity, the number of trials the answer rests on, and the answer as HTML.
+/// Results of campaigns by identity: the number of trials used, and the result as HTML.
 pub(crate) type Answers = HashMap<String, (usize, String)>;
 
 struct TrialRow {
@@ -49,19 +49,19 @@ struct TrialRow {
 struct CampaignRow {
     id: String,
     name: String,
-    /// What it asks: the variants, and what they are asked on.
+    /// The question that the campaign answers: the variants and the workloads.
     question: String,
     cells: String,
     date: String,
-    /// The answer as HTML, as far as there are trials.
+    /// The result as HTML, from the trials so far.
     answer: String,
     done: usize,
     all: usize,
-    /// In a word: running, done, stopped …
+    /// One word: running, done, stopped …
     state: String,
     left: String,
     running: bool,
-    /// The command that goes on with it; empty where that is not known or nothing is left.
+    /// The command that resumes it; empty if unknown or if nothing is left to run.
     resume: String,
     trials: Vec<TrialRow>,
     said: Vec<String>,
@@ -73,7 +73,7 @@ struct Campaigns {
     title: &'static str,
     key: String,
     rows: Vec<CampaignRow>,
-    /// Records in the store.
+    /// Number of records in the store.
     records: u64,
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     .await
 }
 
-/// What a campaign came to, worked out again when more of it has run.
+/// The result of a campaign; it is computed again if more trials have run.
 fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     let known = || {
         shared
@@ -121,13 +121,13 @@ fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     {
         return answer.clone();
     }
-    // What cannot be compared says why on its own page.
+    // If the comparison is not possible, the campaign's own page has the reason.
     let answer = show_campaign(store, Some(&row.id)).map_or_else(|_| String::new(), |c| card(&c));
     known().insert(row.id.clone(), (row.done, answer.clone()));
     answer
 }
 
-/// What a campaign asks: each variant against the first.
+/// The question of a campaign: each variant compared with the first.
 fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants
@@ -141,7 +141,7 @@ fn question(note: &CampaignNote) -> String {
     }
 }
 
-/// The scenarios of a campaign, each once.
+/// The scenarios of a campaign, without repetitions.
 fn scenarios(note: &CampaignNote) -> String {
     let mut all: Vec<String> = Vec::new();
     for cell in &note.cells {
@@ -170,7 +170,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     let walls: Vec<u64> = found.iter().filter(own).map(|row| row.wall.0).collect();
     let all = keys.len();
     let done = walls.len().min(all);
-    // A generation that another has followed is over.
+    // A generation with a successor is finished.
     let last = store.latest_of(&note.name).map_err(said)?;
     let is_last = last.is_none_or(|last| last.id() == id);
     let state = store.run_of(&note.name).filter(|_| is_last);
@@ -188,7 +188,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
         date: match note.started {
             Nanos(0) => String::new(),
             started => {
-                // To the minute: a list needs no seconds.
+                // Minutes are precise enough for a list.
                 let utc = date::utc(started);
                 let minute = utc.get(..16).unwrap_or(&utc).replace('T', " ");
                 format!("{minute} UTC")
@@ -211,7 +211,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     Ok(row)
 }
 
-/// What the run itself says.
+/// Adds the state that the run itself has saved.
 fn follow(row: &mut CampaignRow, state: &RunState) {
     row.said = once(&state.said)
         .iter()
@@ -253,7 +253,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
         RunEnd::Unable(why) => {
             "could not go on".clone_into(&mut row.state);
             let why = clean(why, LINE_CHARS, false);
-            // A run that says why it ends has often said so already.
+            // The output of a run often already contains the reason of its end.
             if !row.said.iter().any(|line| line.contains(&why)) {
                 row.said.push(why);
             }
@@ -268,9 +268,9 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
     }
 }
 
-/// What was said of several seeds in the same words, said once with their number.
+/// Merges lines that differ only in their seed into one line with the number of seeds.
 fn once(lines: &[String]) -> Vec<String> {
-    /// What stands before and after a seed.
+    /// The text before and after a seed.
     fn parts(line: &str) -> Option<(&str, &str)> {
         let (before, rest) = line.split_once(", seed ")?;
         let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -293,7 +293,7 @@ fn once(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Asks the process that runs a campaign to stop, as Ctrl-C does.
+/// Asks the process that runs a campaign to stop, with the signal of Ctrl-C.
 pub(crate) async fn stop(
     State(shared): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -314,7 +314,7 @@ pub(crate) async fn stop(
         let pid =
             pid.ok_or("The process that runs it is not known: press Ctrl-C where it runs.")?;
         let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;
-        // The handle may be of another process by the same number, unless the campaign is still held by it.
+        // The process id may have been reused, unless the campaign is still locked by this process.
         if runner()? != Some(process) {
             return Err("It does not run any more.".to_owned());
         }
@@ -325,7 +325,7 @@ pub(crate) async fn stop(
     .await
 }
 
-/// Starts the program again with the words a campaign was run with last.
+/// Starts the program again with the arguments of the campaign's last run.
 pub(crate) async fn resume(
     State(shared): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -361,7 +361,7 @@ pub(crate) async fn resume(
     .await
 }
 
-/// Starts a run that goes on when this server ends; the thread ends with it.
+/// Starts a run that survives the end of this server; the returned thread ends when the run ends.
 fn start(
     shared: &Site,
     state: &RunState,
@@ -378,7 +378,7 @@ fn start(
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err)
-        // Ctrl-C at the server's terminal is not meant for it.
+        // Ctrl-C in the server's terminal must not stop the run.
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
@@ -387,7 +387,7 @@ fn start(
     }))
 }
 
-/// The name of a campaign that is in the store: only a known one becomes part of a path.
+/// Returns the name if a campaign in the store has it: only known names may become part of a path.
 fn known(store: &Store, name: &str) -> Result<String, String> {
     let ids = store.campaigns().map_err(|error| error.to_string())?;
     ids.iter()
@@ -404,7 +404,7 @@ fn wait(holds: impl Fn() -> bool) {
     }
 }
 
-/// Does what a form asks for with a campaign, if the form is one of ours, and shows the campaigns.
+/// Performs the action of a form on a campaign if the form comes from this server, then shows the list of campaigns.
 async fn act(
     shared: Arc<Site>,
     headers: HeaderMap,

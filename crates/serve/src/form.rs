@@ -1,7 +1,8 @@
-//! Write actions: what a form must carry before anything is done.
+//! Protection of write actions: what a form must contain.
 //!
-//! The cookie alone is not enough, for a browser sends it whoever made the page. A form carries a second secret of this
-//! start, which stands only in pages of this server, and a browser says from which page a form came.
+//! The cookie alone is not enough, because a browser also sends it for forms of other sites. A form must contain a
+//! second secret of this server process, which only pages of this server contain. In addition, the headers that state a
+//! form's origin must name this server.
 
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;
@@ -9,18 +10,18 @@ use serde::Deserialize;
 use crate::Site;
 use crate::guard::same;
 
-/// What every form of this server carries.
+/// Fields in every form of this server.
 #[derive(Deserialize)]
 pub(crate) struct Form {
     #[serde(default)]
     key: String,
 }
 
-/// Whether a form was sent from a page of this server.
+/// True if a form was sent from a page of this server.
 pub(crate) fn is_own(shared: &Site, headers: &HeaderMap, form: &Form) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let site = text(header::HeaderName::from_static("sec-fetch-site"));
-    // A browser that says where a form comes from must say that it comes from here.
+    // If the browser states the origin of a form, it must be this server.
     let from_here = site.is_none_or(|site| site == "same-origin")
         && text(header::ORIGIN).is_none_or(|origin| {
             let host = text(header::HOST).unwrap_or("");

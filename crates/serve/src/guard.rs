@@ -1,4 +1,5 @@
-//! Who may ask: whoever has the token of this start, under a name of this machine. Every answer carries the policy.
+//! Access control: requests need the token of this server process, and the host name must be one of this machine. Every
+//! response carries the content security policy.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Site;
 
-/// Scripts and styles of this server only, no other host, no frame around it.
+/// Only scripts and styles of this server, no other hosts, no embedding in frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Lets a request through, or says what is missing.
+/// Passes a request on, or responds with the reason why not.
 pub(crate) async fn guard(
     State(shared): State<Arc<Site>>,
     request: Request<Body>,
@@ -53,7 +54,7 @@ pub(crate) async fn guard(
 
 enum Admission {
     Yes,
-    /// The token stood in the address; `clean` is the address without it.
+    /// The token was in the address; `clean` is the address without it.
     WithToken {
         clean: String,
     },
@@ -62,7 +63,8 @@ enum Admission {
 }
 
 fn admitted(shared: &Site, request: &Request<Body>) -> Admission {
-    // A page elsewhere could make its own name point here; it cannot change the name it asks under.
+    // A page of another site can make its host name resolve to this address (DNS rebinding), but it cannot change the
+    // Host header.
     if shared.address.ip().is_loopback() && !is_own_name(shared, request.headers()) {
         return Admission::WrongHost;
     }
@@ -105,14 +107,14 @@ fn is_own_name(shared: &Site, headers: &HeaderMap) -> bool {
     host == shared.address.to_string() || host == format!("localhost:{port}")
 }
 
-/// The token goes into a cookie, and out of the address bar.
+/// Puts the token into a cookie and redirects to the address without it.
 fn welcome(shared: &Site, clean: &str) -> Response {
     let cookie = format!(
         "{}={}; Path=/; HttpOnly; SameSite=Strict",
         cookie(shared),
         shared.token
     );
-    // A path of two slashes would name another host.
+    // A path with two leading slashes would be a different host.
     let to = format!("/{}", clean.trim_start_matches(['/', '\\']));
     (
         StatusCode::SEE_OTHER,
@@ -121,12 +123,12 @@ fn welcome(shared: &Site, clean: &str) -> Response {
         .into_response()
 }
 
-/// Servers on other ports have cookies of their own.
+/// The cookie's name contains the port, because servers on other ports have their own cookies.
 fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }
 
-/// Compares in a time that does not tell how much is right.
+/// Compares in constant time, so that the time does not depend on the number of equal bytes.
 pub(crate) fn same(given: &str, token: &str) -> bool {
     given.len() == token.len()
         && given

@@ -17,20 +17,20 @@ use serde::Deserialize;
 use crate::Site;
 use crate::pages::{answer, given, rendered};
 
-/// Left and right end of the picture; left of it stand the values.
+/// Left and right end of the picture in pixels; values are printed to the left of it.
 const ACROSS: (f64, f64) = (96.0, 786.0);
-/// Upper and lower end of the picture; below it stands what is first and last.
+/// Upper and lower end of the picture in pixels; kernels or dates are printed below it.
 const DOWN: (f64, f64) = (24.0, 170.0);
-/// Room that a kernel's name takes across.
+/// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
-/// Longest name of a kernel below the picture.
+/// Maximum length of a kernel's name below the picture.
 const RELEASE: usize = 14;
-/// Colours of variants.
+/// Number of colours for variants.
 const COLOURS: usize = 4;
-/// Newest records whose metrics are offered.
+/// Number of newest records whose metrics are offered for selection.
 const OFFERED: u32 = 40;
 
-/// What is wanted.
+/// Query of the page.
 #[derive(Deserialize)]
 pub(crate) struct HistoryQuery {
     #[serde(default)]
@@ -56,16 +56,16 @@ struct Point {
     down: String,
     colour: usize,
     record: String,
-    /// What the pointer tells.
+    /// Text of the tooltip.
     title: String,
 }
 
-/// The values of one kernel and variant that stand next to each other.
+/// Consecutive values of one kernel and variant.
 struct Group {
-    /// Places of its first and last value.
+    /// Positions of its first and last value.
     from: String,
     to: String,
-    /// Place of its estimate, and of the ends of its interval; empty where so few values allow none.
+    /// Positions of its estimate and of the ends of its interval; empty if there are too few values.
     middle: String,
     estimate: String,
     low: String,
@@ -74,26 +74,26 @@ struct Group {
     title: String,
 }
 
-/// A change, named by the kernel with which it begins.
+/// A change, labelled with the kernel at which it begins.
 struct ChangeLine {
     across: String,
     name: String,
-    /// Where the name ends rather than begins.
+    /// True if the label is to the left of its position.
     is_right: bool,
 }
 
 struct CellPage {
     label: String,
-    /// Value and place of each line across.
+    /// Value and position of each horizontal line.
     ticks: Vec<(String, String)>,
     points: Vec<Point>,
     groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    /// Place and name of kernels, or of the first and the last date.
+    /// Position and name of kernels, or of the first and the last date.
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,
-    /// What is said where no change stands.
+    /// Message if there is no change.
     nothing: String,
     rows: Vec<ValueRow>,
 }
@@ -150,7 +150,7 @@ pub(crate) async fn page(
     .await
 }
 
-/// Metrics and scenarios of the newest records, to choose from.
+/// Collects metrics and scenarios of the newest records for selection.
 fn offer(store: &Store, page: &mut Page) {
     let filter = Filter {
         limit: Some(OFFERED),
@@ -168,7 +168,7 @@ fn offer(store: &Store, page: &mut Page) {
     }
 }
 
-/// Where values lie in the picture of a cell.
+/// Maps the values of a cell to positions in its picture.
 struct Frame<'a> {
     history: &'a CellHistory,
     scale: Scale,
@@ -238,7 +238,7 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// The estimate of each kernel and variant, with its interval over seeds.
+    /// The estimate of each kernel and variant with its interval over seeds.
     fn groups(&self) -> Vec<Group> {
         let spreads = self.history.spreads();
         let shown = spreads.iter().filter_map(|spread| {
@@ -281,7 +281,7 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Names of kernels below the first of their values, as far as they have room.
+    /// Names of kernels below their first values, as far as they fit.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut free = f64::NEG_INFINITY;
@@ -297,7 +297,7 @@ impl<'a> Frame<'a> {
         all
     }
 
-    /// Each change with the kernel that it begins with, and what it is.
+    /// Each change with the kernel at which it begins, and its description.
     fn changes(&self) -> Vec<(ChangeLine, String)> {
         let changes = self.history.changes.iter();
         changes

@@ -1,11 +1,11 @@
-//! The store in a browser: browse, filter, compare any two, follow a metric, watch campaigns.
+//! The store in a browser: browse, filter, compare any two records, follow a metric, watch campaigns.
 //!
-//! Pages are made on loopback for whoever has the token of this start. The only write actions are to stop a running
-//! campaign and to go on with one, and they need a second secret, which stands in pages of this start alone (see
-//! [`form`]). Names and logs are data: templates escape them, controls are shown, and the policy of
-//! every page forbids inline script and all other hosts. This crate knows nothing of arenas and judges nothing.
+//! The server listens on loopback by default, and requests need the token of this server process. The only write
+//! actions are stopping and resuming a campaign. They require a second secret, which only pages of this server process
+//! contain (see [`form`]). Names and logs are untrusted: templates escape them and show control characters. The policy
+//! of every page forbids inline scripts and all other hosts. This crate does not depend on arenas and judges nothing.
 //!
-//! Begin reading at [`Server`], then [`guard`] (who may ask) and [`pages`] (what is answered).
+//! Begin reading at [`Server`], then [`guard`] (access control) and [`pages`] (responses).
 
 mod address;
 mod campaigns;
@@ -34,7 +34,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use listener::{PATIENCE, PatientListener};
 
-/// Why there is no server.
+/// Why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be used.
@@ -42,13 +42,13 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("drawing a token was refused ({0}): run on a system with getrandom(2)")]
     Token(io::Error),
-    /// The server ended.
+    /// The server stopped with an error.
     #[error("serving ended ({0}): start it again")]
     Serve(io::Error),
     /// The store cannot be opened.
@@ -56,18 +56,18 @@ pub enum ServeError {
     Store(#[from] StoreError),
 }
 
-/// What is served, and with which program campaigns go on.
+/// What is served, and the program that resumes campaigns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Folder of the store, from the root.
+    /// Absolute path of the store's folder.
     pub folder: PathBuf,
-    /// Folder of kernels and snapshots, from the root.
+    /// Absolute path of the folder of kernels and snapshots.
     pub cache: PathBuf,
     /// The program that runs campaigns.
     pub program: PathBuf,
 }
 
-/// What every answer needs.
+/// State shared by all requests.
 pub(crate) struct Site {
     /// Folder of the store.
     pub folder: PathBuf,
@@ -75,17 +75,17 @@ pub(crate) struct Site {
     pub cache: PathBuf,
     /// The program that runs campaigns.
     pub program: PathBuf,
-    /// What forms of this start carry.
+    /// Secret in the forms of this server process.
     pub key: String,
-    /// Token of this start.
+    /// Token of this server process.
     pub token: String,
-    /// Where it listens.
+    /// The address on which the server listens.
     pub address: SocketAddr,
-    /// What campaigns came to, by their identity.
+    /// Results of campaigns by identity.
     pub answers: Mutex<campaigns::Answers>,
 }
 
-/// A server that listens and does not answer yet.
+/// A server that listens but does not respond yet.
 pub struct Server {
     listener: std::net::TcpListener,
     shared: Arc<Site>,
@@ -93,9 +93,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens for questions about a store; port 0 takes a free one.
+    /// Listens for requests about a store; port 0 selects a free one.
     pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
-        // What is wrong with the store is told now and not on the first page.
+        // Errors of the store are reported now, not on the first page.
         drop(Store::open(&options.folder)?);
         let listen = |source| ServeError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
@@ -116,19 +116,19 @@ impl Server {
         })
     }
 
-    /// Ends connections on which nothing comes or goes for so long, a minute where nothing else is said.
+    /// Closes connections without traffic after this time; the default is one minute.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// The address to open first; it carries the token.
+    /// The URL to open first; it contains the token.
     pub fn url(&self) -> String {
         format!(
             "http://{}/?token={}",
@@ -136,7 +136,7 @@ impl Server {
         )
     }
 
-    /// What to warn of: other machines can reach the address, and nothing is encrypted.
+    /// A warning if other machines can reach the address, because nothing is encrypted; otherwise `None`.
     pub fn warning(&self) -> Option<String> {
         let address = self.shared.address;
         (!address.ip().is_loopback()).then(|| {
@@ -146,7 +146,7 @@ impl Server {
         })
     }
 
-    /// Answers until the process is interrupted.
+    /// Responds to requests until the process is interrupted.
     pub fn run(self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -164,14 +164,14 @@ impl Server {
     }
 }
 
-/// Waits for Ctrl-C or the signal to terminate.
+/// Waits for Ctrl-C or SIGTERM.
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     ) else {
-        // No signal will come: then it serves for ever.
+        // If signals cannot be received, the server never stops.
         return std::future::pending().await;
     };
     std::future::poll_fn(|context| {
@@ -184,7 +184,7 @@ async fn told_to_end() {
     .await;
 }
 
-/// Sixteen random bytes as text.
+/// Sixteen random bytes as hexadecimal text.
 fn secret() -> Result<String, ServeError> {
     let mut bytes = [0_u8; 16];
     getrandom(&mut bytes, GetRandomFlags::empty())

@@ -1,4 +1,4 @@
-//! Connections that end where nothing comes or goes: half a request, a browser that was closed, a tunnel that hangs.
+//! Closes idle connections: incomplete requests, closed browsers, tunnels that hang.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,12 +8,13 @@ use axum::serve::Listener;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 
-/// How long a connection may stand still. A page is made within seconds; a browser opens a new connection when it needs one.
+/// Time after which an idle connection is closed. A page is made within seconds; browsers open a new connection when
+/// needed.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-/// Pause after a connection could not be taken, for lack of descriptors above all: others end meanwhile.
+/// Pause after a failure to accept a connection, typically for lack of descriptors; meanwhile others may be closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A listener whose connections stand still for so long at most.
+/// A listener whose connections are closed after being idle for `patience`.
 pub(crate) struct PatientListener {
     pub listener: TcpListener,
     pub patience: Duration,

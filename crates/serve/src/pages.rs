@@ -1,4 +1,4 @@
-//! What is answered: lists, and reports made on the spot.
+//! Responses: lists, and reports made on request.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use serde::Deserialize;
 
 use crate::Site;
 
-/// Longest name.
+/// Maximum length of a name.
 pub(crate) const NAME_CHARS: usize = 80;
 
-/// A page, or a sentence that says why there is none.
+/// A page, or a sentence with the reason why there is none.
 pub(crate) type Answer = Result<Html<String>, String>;
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ struct Message<'a> {
     text: &'a str,
 }
 
-/// Does what blocks beside the answers to others.
+/// Runs blocking work in a separate thread, so that other requests are not delayed.
 pub(crate) async fn answer(
     shared: Arc<Site>,
     work: impl FnOnce(&Store) -> Answer + Send + 'static,
@@ -92,7 +92,7 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
 }
 
-/// A field of a form, if anything is in it.
+/// The text of a form's field without surrounding spaces; `None` if it is empty.
 pub(crate) fn given(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -114,7 +114,7 @@ pub(crate) async fn record(State(shared): State<Arc<Site>>, Path(id): Path<Strin
     .await
 }
 
-/// Two things to compare.
+/// The two sides of a comparison.
 #[derive(Deserialize)]
 pub(crate) struct PairNames {
     #[serde(default)]
@@ -166,14 +166,14 @@ pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<Str
     .await
 }
 
-/// What stands at the top of every page.
+/// Links at the top of every page.
 const LINKS: &[(&str, &str)] = &[
     ("/", "Campaigns"),
     ("/records", "Records"),
     ("/history", "History"),
 ];
 
-/// The report as a page of this server: script and style are asked for, nothing of them stands in the page.
+/// The report as a page of this server: script and style are requested separately and are not part of the page.
 fn report(store: &Store, comparison: &Comparison, about: &About) -> Answer {
     let assets = Assets::Served {
         script: "/assets/bundle.js",

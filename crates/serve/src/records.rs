@@ -1,4 +1,4 @@
-//! The records of the store: filtered, a page at a time, any two to be compared.
+//! The records of the store: filtered, in pages, with a form to compare any two.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::Site;
 use crate::pages::{NAME_CHARS, answer, given, rendered};
 
-/// Records on one page.
+/// Number of records on one page.
 const ROWS: u32 = 200;
-/// Campaigns whose variants are offered for a comparison.
+/// Number of campaigns whose variants are offered for a comparison.
 const OFFERED: usize = 20;
 
-/// Which records are wanted; empty fields do not matter.
+/// Filter of the records; empty fields match everything.
 #[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct RecordQuery {
     #[serde(default)]
@@ -49,7 +49,7 @@ struct RecordRow {
     state: String,
 }
 
-/// A field of the filter with what may stand in it.
+/// A field of the filter with its possible values.
 struct Field {
     label: &'static str,
     name: &'static str,
@@ -141,7 +141,7 @@ fn shown(row: Row) -> RecordRow {
     }
 }
 
-/// The same list at another page.
+/// The address of the same list without its page number.
 fn address(wanted: &RecordQuery) -> String {
     let pairs = [
         ("scenario", &wanted.scenario),
@@ -159,7 +159,7 @@ fn address(wanted: &RecordQuery) -> String {
     out
 }
 
-/// A value in an address (RFC 3986, 2.1).
+/// Percent-encodes a value for an address (RFC 3986, 2.1).
 fn percent(value: &str) -> String {
     value.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -211,7 +211,7 @@ fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     ]
 }
 
-/// What a comparison by name may be asked for: variants of campaigns, and kernels in sight.
+/// The sides offered for a comparison: variants of campaigns, and kernels of the records shown.
 fn sides(store: &Store, rows: &[Row]) -> BTreeSet<String> {
     let mut sides: BTreeSet<String> = rows
         .iter()

@@ -1,6 +1,6 @@
-//! Asks a running server as a browser would, and as others should not.
+//! Sends requests to a running server, as a browser does and as attackers might.
 
-// Helpers of tests may unwrap as tests do.
+// Helpers of tests may unwrap like tests.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use pagetide_serve::{Options, Server};
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, Entry, RunEnd, RunState};
 
-/// How long connections of these tests may stand still.
+/// Idle time after which connections are closed in these tests.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 struct Asked {
@@ -55,7 +55,7 @@ impl Asked {
         ))
     }
 
-    /// Sends a form as this start's own browser would, with more headers.
+    /// Sends a form as the user's browser would, with additional headers.
     fn post(&self, path: &str, more: &str, form: &str) -> String {
         let (address, token) = (self.address, &self.token);
         let port = address.port();
@@ -74,7 +74,7 @@ impl Asked {
         answer
     }
 
-    /// As the reader's own browser asks.
+    /// Sends a GET request as the user's browser would.
     fn get(&self, path: &str) -> String {
         let cookie = format!("pagetide-{}={}", self.address.port(), self.token);
         self.raw(path, &self.address.to_string(), &cookie)
@@ -89,7 +89,7 @@ fn connections_on_which_nothing_comes_are_ended_and_others_are_not() {
         "GET / HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n",
         asked.address
     );
-    // Nothing at all, half a request, and a whole one after which the connection stays open for more.
+    // No bytes, an incomplete request, and a complete one after which the connection stays open.
     for said in ["", "GET / HTTP/1.1\r\nHo", &whole] {
         let mut stream = TcpStream::connect(asked.address).unwrap();
         stream
@@ -110,7 +110,7 @@ fn connections_on_which_nothing_comes_are_ended_and_others_are_not() {
             "{said:?}"
         );
     }
-    // A slow reader who goes on is served.
+    // A slow client that keeps sending is served.
     let mut stream = TcpStream::connect(asked.address).unwrap();
     for part in whole.as_bytes().chunks(whole.len() / 4 + 1) {
         stream.write_all(part).unwrap();
@@ -182,7 +182,7 @@ fn names_are_shown_as_text_and_no_script_stands_in_a_page() {
     }
 }
 
-/// The secret that forms of this start carry, taken from a page.
+/// The secret in the forms of this server process, from a page.
 fn key(page: &str) -> &str {
     let (_, rest) = page.split_once("name=\"key\" value=\"").unwrap();
     rest.split_once('"').unwrap().0
@@ -230,9 +230,9 @@ fn nothing_is_stopped_or_resumed_but_from_a_page_of_this_server() {
             assert!(refused, "{more}{form}: {answer}");
         }
     }
-    // A link or an image elsewhere asks with GET, and does nothing.
+    // A link or image on another site sends a GET request, which has no effect.
     assert!(asked.get(resume).starts_with("HTTP/1.1 405"));
-    // The form itself is heard; the program that stands in for ours ends at once.
+    // The form is accepted; the test's replacement for the program ends at once.
     let own = format!(
         "Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n",
         asked.address
