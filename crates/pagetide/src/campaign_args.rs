@@ -1,4 +1,4 @@
-//! The options that say what a campaign runs.
+//! Options that define what a campaign runs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use pagetide_source::Series;
 
 use crate::command::compare::AcceptArgs;
 
-/// What a command line may say of a campaign.
+/// Options that define a campaign.
 #[derive(Args, Clone, Debug, Default)]
 pub struct CampaignArgs {
     #[command(flatten)]
@@ -137,22 +137,22 @@ struct SamplingArgs {
 }
 
 impl CampaignArgs {
-    /// Takes out what is varied, for who makes no variants of it.
+    /// Removes and returns the values of `--vary`, for commands that do not turn them into variants.
     pub fn take_vary(&mut self) -> Vec<Vary> {
         std::mem::take(&mut self.compared.vary)
     }
 
-    /// The name of the campaign, where one is given.
+    /// The name of the campaign, if given.
     pub fn name(&self) -> Option<&str> {
         self.sampling.name.as_deref()
     }
 
-    /// The kernels that are named.
+    /// The kernels given.
     pub fn kernels(&self) -> &[String] {
         &self.compared.kernel
     }
 
-    /// The same without the command line.
+    /// The request for these options, independent of the command line.
     pub fn request(&self) -> Result<Request> {
         let Self {
             compared,

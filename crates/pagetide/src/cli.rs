@@ -1,4 +1,4 @@
-//! What a user can type: the one definition that help, man page and completions come from.
+//! Definition of the command line, from which help, man page and completions are generated.
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -43,7 +43,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The headings of help with their commands; the six that matter first come first.
+/// Headings of the help with their commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
     ("More experiments", "matrix bisect calibrate"),
@@ -89,7 +89,7 @@ pub enum Command {
 }
 
 impl Cli {
-    /// The options that every command carries which is told to the user: where the store and the cache are, and how to draw.
+    /// Options to repeat in every command suggested to the user: locations of store and cache, and `--ascii`.
     pub fn carried(&self) -> Vec<String> {
         let places = [
             ("--store", &self.places.store),
@@ -105,17 +105,17 @@ impl Cli {
     }
 }
 
-/// Reads the command line.
+/// Parses the command line.
 pub fn parse() -> Result<Cli> {
     Ok(Cli::from_arg_matches(&with_headings().try_get_matches()?)?)
 }
 
-/// The definition itself, for man page and completions.
+/// The definition, for man page and completions.
 pub fn definition() -> clap::Command {
     with_names(Cli::command())
 }
 
-/// The definition with help that lists the commands under [`GROUPS`]; clap has headings for options only.
+/// The definition with a help that lists the commands under [`GROUPS`]; clap itself supports headings only for options.
 fn with_headings() -> clap::Command {
     let (command, look) = (Cli::command(), Look::of_stdout(false));
     let about = |name: &str| {

@@ -1,4 +1,4 @@
-//! One file per subcommand: its arguments, and what it does with the libraries.
+//! One file per subcommand: its arguments, and its calls of the libraries.
 
 pub mod atlas;
 pub mod bisect;
@@ -31,7 +31,7 @@ use crate::cli::{Cli, Command};
 use crate::exit::End;
 use crate::output::{Output, say};
 
-/// Runs the command that was asked for.
+/// Runs the command given by the user.
 pub fn run(cli: Cli) -> Result<End> {
     let out = Output::new(cli.json, cli.ascii);
     let places = cli.places;

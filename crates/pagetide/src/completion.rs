@@ -1,4 +1,4 @@
-//! What the shell completes as values: names of scenarios, settings and kernels, and of what the store has.
+//! Shell completion of values: names of scenarios, settings and kernels, and names in the store.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use pagetide_store::Names;
 
 use crate::lab::StoreArgs;
 
-/// The definition with names for the values of its arguments.
+/// Adds completion of values to the definition.
 pub fn with_names(command: Command) -> Command {
     let complete = |arg: clap::Arg| {
         let names: fn() -> Result<BTreeSet<String>> = match arg.get_id().as_str() {
@@ -30,7 +30,7 @@ pub fn with_names(command: Command) -> Command {
         arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
             let start = typed.to_string_lossy();
             let fits = |name: &String| name.starts_with(&*start);
-            // Where nothing can be read there is nothing to offer.
+            // If nothing can be read, nothing is offered.
             let names = names().unwrap_or_default().into_iter();
             let mut all: Vec<_> = names.filter(fits).map(CompletionCandidate::new).collect();
             if takes_files {

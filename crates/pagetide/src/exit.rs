@@ -1,4 +1,4 @@
-//! How the program ends: every error becomes one sentence and one exit code here, and nowhere else.
+//! Exit of the program: every error is turned into one sentence and one exit code here.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -24,21 +24,21 @@ use pagetide_store::StoreError;
 
 use crate::output::say;
 
-/// How a command that did its work ended.
+/// Result of a command without errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Done, and nothing regressed.
+    /// Done; nothing regressed.
     Done,
     /// A regression was found.
     Regressed,
-    /// It could not be done, as the output says already.
+    /// The work was not possible; the output already states why.
     Unable,
-    /// Nothing can be said, or what there is must not be used.
+    /// The result is inconclusive or confounded, or the records must not be used.
     Open,
 }
 
 impl End {
-    /// How a command ends that judged something.
+    /// The result of a command that made this comparison.
     pub fn of(comparison: &Comparison, fail_on: FailOn) -> Self {
         match comparison.exit_code(fail_on) {
             0 => Self::Done,
@@ -57,9 +57,9 @@ impl End {
     }
 }
 
-/// Exit code of what could not be done.
+/// Exit code if the work was not possible.
 const UNABLE: u8 = 2;
-/// Exit code of what was asked for wrongly.
+/// Exit code if the command line or a campaign file is wrong.
 const USAGE: u8 = 4;
 
 /// The exit codes, for help and man page.
@@ -72,12 +72,12 @@ Exit codes:
   4  it was asked for wrongly
   130, 143  stopped by Ctrl-C, by SIGTERM; what is stored stays";
 
-/// Something was asked for wrongly: what, and how it is asked for rightly, in one sentence.
+/// Wrong usage; the sentence states what is wrong and how to correct it.
 #[derive(Debug)]
 pub struct Usage(String);
 
 impl Usage {
-    /// The error with this sentence.
+    /// An error with this sentence.
     pub fn error(sentence: impl Into<String>) -> Error {
         Error::new(Self(sentence.into()))
     }
@@ -91,11 +91,11 @@ impl Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Runs the program and says how it ended.
+/// Runs the program and returns its exit code.
 pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     let code = match program() {
         Ok(end) => end.code(),
-        // Whoever reads our output has seen enough, as in `pagetide list records | head`.
+        // The reader of our output has closed it, as in `pagetide list records | head`.
         Err(error) if is_closed_reader(error.chain()) => 0,
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(clap) => parsed(&clap),
@@ -114,14 +114,14 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     ExitCode::from(stopped.unwrap_or(code))
 }
 
-/// Help and version are answers, everything else from the parser is a usage error, which may quote anything.
+/// Exit code for clap's result. Help and version are successful output; all other errors are usage errors.
 fn parsed(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
     if !matches!(error.kind(), DisplayHelp | DisplayVersion) {
         say(error.render().to_string().trim_end());
         return USAGE;
     }
-    // Standard output is buffered by lines: the last one is written, or not, only now.
+    // Standard output is buffered by lines: only the flush shows whether the last line can be written.
     match error.print().and_then(|()| io::stdout().flush()) {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => {
             say(&format!("pagetide: writing to standard output: {why}"));
@@ -131,7 +131,7 @@ fn parsed(error: &clap::Error) -> u8 {
     }
 }
 
-/// Whether a user's words were wrong, or the machine could not.
+/// Exit code of an error: wrong input by the user, or failure of the work.
 fn code(error: &Error) -> u8 {
     fn is<T: std::error::Error + 'static>(
         cause: &(dyn std::error::Error + 'static),

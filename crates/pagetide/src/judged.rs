@@ -1,4 +1,4 @@
-//! A comparison on its way out: in which format, with what beside it, and with which exit code.
+//! Output of a comparison: its format, additional parts, and the exit code.
 
 use std::io::{self, BufWriter, Write};
 
@@ -16,7 +16,7 @@ use pagetide_store::Store;
 use crate::exit::{End, Usage};
 use crate::output::{Output, left_out};
 
-/// How verdicts are shown and what they mean for the exit code.
+/// Options for the output of verdicts and for their influence on the exit code.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 #[allow(
@@ -71,17 +71,17 @@ impl JudgedArgs {
         }
     }
 
-    /// Whether what is written is for a person at a terminal.
+    /// True if the output is the table for a terminal.
     pub fn is_table(&self, out: Output) -> bool {
         self.format(out) == Format::Table
     }
 
-    /// Whether the papers' tables are asked for. They need no second variant: nothing is judged in them.
+    /// True if the output is the papers' tables. They work with a single variant, because they judge nothing.
     pub fn is_paper(&self) -> bool {
         self.format == Some(Format::Paper)
     }
 
-    /// Refuses scenarios that the asked format has no table for, before anything runs.
+    /// Returns an error for scenarios without a table in the requested format, before anything runs.
     pub fn check<'a>(&self, scenarios: impl IntoIterator<Item = &'a str>) -> Result<()> {
         if self.is_paper() {
             paper::check(scenarios).map_err(|why| Usage::error(why.to_string()))?;
@@ -89,7 +89,7 @@ impl JudgedArgs {
         Ok(())
     }
 
-    /// How a command ends that has nothing to judge.
+    /// Result of a command without anything to judge.
     pub fn nothing(&self) -> End {
         match Overall::Invalid.exit_code(self.fail_on()) {
             0 => End::Done,
@@ -97,7 +97,7 @@ impl JudgedArgs {
         }
     }
 
-    /// Writes a comparison, with the search at whose end it stands, and says how the command ends.
+    /// Writes a comparison, together with the search it belongs to if there is one, and returns the command's result.
     pub fn show(
         &self,
         store: &Store,
@@ -138,7 +138,7 @@ impl JudgedArgs {
     }
 }
 
-/// Reads the word for a format; the word of old for the papers' tables is told the new one.
+/// Parser for the name of a format. The former name of the papers' tables gives an error with the new name.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let words = Format::WORDS.map(|(_, word, help)| PossibleValue::new(word).help(help));
     let old = PossibleValue::new("seed").hide(true);
@@ -147,7 +147,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     })
 }
 
-/// Reads which verdicts make a command fail.
+/// Parser for the verdicts that cause a failing exit code.
 fn failing() -> impl TypedValueParser<Value = FailOn> {
     let inconclusive = "A regression, and what is inconclusive or invalid";
     let words = [

@@ -1,4 +1,4 @@
-//! The laboratory a command works in: its store, its cache and its arena, opened when first needed.
+//! The store, the cache and the options of the arena, as used by commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pagetide_store::Store;
 
 use crate::exit::Usage;
 
-/// Which store to use.
+/// Locations of the store and the cache.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Places")]
 pub struct StoreArgs {
@@ -26,7 +26,7 @@ pub struct StoreArgs {
     pub cache: Option<PathBuf>,
 }
 
-/// How trials run; none of it changes a result.
+/// Options for running trials; they do not influence results.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Running")]
 pub struct ArenaArgs {
@@ -61,7 +61,7 @@ impl StoreArgs {
         }
     }
 
-    /// The folder of kernels and snapshots.
+    /// The absolute path of the folder of kernels and snapshots.
     pub fn cache_folder(&self) -> Result<PathBuf> {
         let folder = match &self.cache {
             Some(folder) => folder.clone(),
@@ -69,7 +69,7 @@ impl StoreArgs {
         };
         let folder = std::path::absolute(&folder)
             .with_context(|| format!("finding {}", folder.display()))?;
-        // The emulator is told of it in JSON.
+        // The emulator receives the path in JSON, which must be UTF-8.
         if folder.to_str().is_none() {
             return Err(Usage::error(format!(
                 "the cache {} has a name that is no UTF-8: name another folder with --cache or PAGETIDE_CACHE",
@@ -79,14 +79,14 @@ impl StoreArgs {
         Ok(folder)
     }
 
-    /// Opens the kernels' cache.
+    /// Opens the cache of kernels.
     pub fn kernels(&self) -> Result<Cache> {
         Ok(Cache::open(self.cache_folder()?)?)
     }
 }
 
 impl ArenaArgs {
-    /// The same with the folder of the cache; `stop` ends what takes long.
+    /// These options with the cache's folder; setting `stop` ends long operations.
     pub fn options(&self, cache: PathBuf, stop: Arc<AtomicBool>) -> Options {
         Options {
             cache,

@@ -1,11 +1,11 @@
-//! The command line: argument parsing and one file per subcommand; no logic of its own.
+//! The command line: argument parsing and one file per subcommand, without any other logic.
 //!
-//! What a user can type is defined in [`cli`], each command in its file under `command/`; help, man page and
-//! completions come from those definitions. How a command ends, and with which exit code, is decided in [`exit`] alone.
+//! The command line is defined in [`cli`], each command in its file under `command/`. Help, man page and completions
+//! are generated from these definitions. The exit code is determined in [`exit`].
 
-#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody reads: see `output`.
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the output is closed: see `output`.
 
-/// Adds formatted text to a `String`, which cannot fail.
+/// Appends formatted text to a `String`; this cannot fail.
 macro_rules! put {
     ($out:expr, $($text:tt)*) => {{
         use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Standard output: tables with the right look, JSON, and formats of others. A closed reader is the caller's to see.
+//! Standard output: tables in the style of the terminal, JSON, and exchange formats. The caller handles closed output.
 
 use std::io::{self, Write};
 
@@ -9,20 +9,20 @@ use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
 use serde::Serialize;
 
-/// Says one thing on standard error: progress, a warning, an error. Whatever it quotes is cut where nobody would read it, and
-/// cannot steer the terminal; where nobody can read it nothing happens.
+/// Prints a message to standard error: progress, a warning or an error. Quoted text is shortened and made harmless for
+/// the terminal. Failures to write are ignored.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(&shortened(text)));
 }
 
-/// Says what is not on a page; the page says so too.
+/// Reports data that is not on a page; the page contains the same messages.
 pub fn left_out(omitted: &[String]) {
     for what in omitted {
         say(&format!("not on the page: {what}"));
     }
 }
 
-/// Where and how a command writes.
+/// Output of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// Colours, width and characters.
@@ -32,7 +32,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Standard output as it is; `ascii` keeps to ASCII.
+    /// Output to standard output; `ascii` restricts it to ASCII.
     pub fn new(json: bool, ascii: bool) -> Self {
         Self {
             look: Look::of_stdout(ascii),
@@ -40,7 +40,7 @@ impl Output {
         }
     }
 
-    /// Writes text as it is.
+    /// Writes text unchanged.
     #[expect(
         clippy::unused_self,
         reason = "it is written to this output, whatever its look"
@@ -52,12 +52,12 @@ impl Output {
         Ok(())
     }
 
-    /// Writes text without colours that quotes names of others.
+    /// Writes text that quotes untrusted names and has no colours: control characters are escaped.
     pub fn quoting(&self, text: &str) -> Result<()> {
         self.text(&harmless(text))
     }
 
-    /// Writes a list as a table or as JSON; `none` is said instead of a table without rows.
+    /// Writes a list as a table or as JSON; `none` is printed instead of an empty table.
     pub fn list<T: Row>(&self, rows: &[T], none: &str) -> Result<()> {
         if self.json {
             self.text(&list_json(rows))
@@ -68,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Writes a value as JSON, or else the text that a person reads instead.
+    /// Writes a value as JSON if requested, otherwise the text.
     pub fn show(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
             self.json(value)
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// The same with a text without colours that quotes names of others.
+    /// Like [`Self::show`], for text that quotes untrusted names and has no colours.
     pub fn show_quoting(
         &self,
         value: &impl Serialize,
@@ -86,7 +86,7 @@ impl Output {
         self.show(value, || harmless(&text()))
     }
 
-    /// Writes any value as JSON.
+    /// Writes a value as JSON.
     pub fn json(&self, value: &impl Serialize) -> Result<()> {
         self.text(&pagetide_report::json::pretty(value))
     }

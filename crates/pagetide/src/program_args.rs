@@ -1,4 +1,4 @@
-//! The options for a program of the user's own.
+//! Options for running the user's own program.
 
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +8,7 @@ use pagetide_scenario::Measure;
 
 use crate::exit::Usage;
 
-/// What a command line may say of a program.
+/// Options for a program.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
@@ -68,7 +68,7 @@ pub struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    /// How the program is run.
+    /// How to run the program; an error if `--metric` cannot be parsed.
     pub fn spec(&self) -> Result<ProgramSpec> {
         for text in &self.metric {
             Measure::read(text).map_err(Usage::error)?;
@@ -85,7 +85,7 @@ impl ProgramArgs {
         })
     }
 
-    /// The texts that a word may stand in, as `{WORD}`: the command, the server's and the environment.
+    /// The texts in which `{WORD}` is replaced: the command, the server's command and the environment.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let server = self.server.iter_mut().flat_map(|server| &mut server.0);
         self.command.iter_mut().chain(server).chain(&mut self.env)

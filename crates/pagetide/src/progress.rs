@@ -1,4 +1,4 @@
-//! Progress of a campaign: a bar with the time left on a terminal, a plain line now and then elsewhere.
+//! Progress of a campaign: on a terminal a bar with the time left, otherwise an occasional line.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use pagetide_lab::Interrupt;
 
 use crate::output::say;
 
-/// Where there is no terminal, a line at most this often.
+/// Minimum time between two lines without a terminal.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// Shows progress on standard error and knows of Ctrl-C.
+/// Shows progress on standard error and reports Ctrl-C to the campaign.
 #[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A display that shows nothing yet.
+    /// Progress that shows nothing yet.
     pub fn new(interrupt: Interrupt) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let target = if on_terminal {
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Says something that happened, above the bar.
+    /// Prints a message above the bar.
     pub fn say(&self, text: &str) {
         if self.on_terminal {
             self.bar.suspend(|| say(text));
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -100,7 +100,7 @@ impl Watch for Progress {
     }
 }
 
-/// A single trial, as of `repeat`: nothing to count, but Ctrl-C ends it as well.
+/// Progress of a single trial, as in `repeat`: nothing is counted, but Ctrl-C stops it.
 impl pagetide_arena::Progress for Progress {
     fn step(&self, _: pagetide_arena::Step) {}
 

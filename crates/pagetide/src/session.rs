@@ -1,4 +1,4 @@
-//! A command that runs trials: where they run, how it is stopped, and what it says meanwhile.
+//! A command that runs trials: its laboratory, interruption and progress.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
-/// From the first word to the last trial.
+/// State of such a command from its start to the last trial.
 pub struct Session<'a> {
     places: &'a StoreArgs,
-    /// What makes its words runnable.
+    /// Builds kernels and opens arenas.
     pub lab: Lab,
-    /// What is shown while trials run.
+    /// Progress shown while trials run.
     pub progress: Progress,
 }
 
 impl<'a> Session<'a> {
-    /// Listens for Ctrl-C from now on.
+    /// Starts to listen for Ctrl-C.
     pub fn begin(places: &'a StoreArgs, arena: &ArenaArgs) -> Result<Self> {
         let interrupt = Interrupt::listen()?;
         let progress = Progress::new(interrupt.clone());
@@ -38,7 +38,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The campaign that the words stand for, which may be those of a program of the user's own.
+    /// The campaign defined by the command line; it may run the user's own program.
     pub fn campaign(
         &self,
         what: &[String],
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         Ok(campaign?)
     }
 
-    /// The campaign of a search of this kind, whose name says so where none is given.
+    /// The campaign for a search of this kind; without `--name` its name contains the kind.
     pub fn campaign_of_search(
         &self,
         kind: &str,
@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
         Ok(campaign)
     }
 
-    /// Builds the kernels of a campaign that are built from source.
+    /// Builds those kernels of a campaign that are built from source.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds> {
         Ok(self.lab.build(campaign)?)
     }
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
         Ok(self.lab.arena(kind)?)
     }
 
-    /// How trials run; `fresh` runs those again that have a record.
+    /// Options for running trials; with `fresh`, trials that already have a record run again.
     pub fn options(&self, fresh: bool) -> Options<'static> {
         Options {
             jobs: self.lab.jobs(),
@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Searches in the arena of a campaign, into the store.
+    /// Runs a search in the arena of a campaign; records go to the store.
     pub fn search<T, E>(
         &self,
         campaign: &Campaign,
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         self.run(&campaign.name, search, is_stopped)
     }
 
-    /// Runs the trials of a campaign with a bar, and keeps its state where `pagetide serve` finds it.
+    /// Runs the trials of a campaign with a progress bar, and saves its state for `pagetide serve`.
     pub fn run<T, E>(
         &self,
         campaign: &str,
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The command line as it was typed.
+/// The command line as typed.
 pub fn typed() -> Vec<OsString> {
     let words = std::env::args_os().skip(1);
     [OsString::from("pagetide")]

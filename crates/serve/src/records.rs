@@ -141,7 +141,7 @@ fn shown(row: Row) -> RecordRow {
     }
 }
 
-/// The address of the same list without its page number.
+/// The address of the list with this filter and page number.
 fn address(wanted: &RecordQuery) -> String {
     let pairs = [
         ("scenario", &wanted.scenario),

@@ -1,4 +1,4 @@
-//! `pagetide ideal atlas`: how far each kernel is from the best possible, workload by workload, size by size.
+//! `pagetide atlas`: distance of each kernel from the best possible, by workload and memory size.
 
 use anyhow::{Context, Result};
 use pagetide_report::terminal::atlas::{draw, nothing, places_of};
@@ -23,7 +23,7 @@ pub struct Args {
     svg: bool,
 }
 
-/// Draws it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let only = args.scenario.as_deref();
     only.map(pagetide_scenario::find).transpose()?;

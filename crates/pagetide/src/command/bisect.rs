@@ -54,11 +54,11 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// Searches.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut program = args.program.clone();
-    // A metric that is read from a program's output says how; one that the scenario has is only named.
+    // A metric read from the program's output is defined with `=`; a metric of the scenario is only named.
     let named = |text: &mut String| !text.contains('=');
     let request = BisectRequest {
         good: args.good.clone(),

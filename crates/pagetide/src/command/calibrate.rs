@@ -1,4 +1,4 @@
-//! `pagetide calibrate`: a variant against harmless ones, to measure an arena's noise and its false alarms.
+//! `pagetide calibrate`: compares a variant with variants without effect, to measure an arena's noise and false alarms.
 
 use anyhow::Result;
 use pagetide_campaign::run as run_campaign;
@@ -41,7 +41,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Calibrates.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     if args.show {

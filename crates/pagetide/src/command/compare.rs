@@ -1,4 +1,4 @@
-//! `pagetide compare`: two sides, or a whole campaign, judged.
+//! `pagetide compare`: judges two sides or a whole campaign.
 
 use anyhow::Result;
 use pagetide_compare::beside::Kind;
@@ -52,7 +52,7 @@ pub struct AcceptArgs {
 }
 
 impl AcceptArgs {
-    /// These names; with `anyway` also of what differs in more than the variant.
+    /// The names of the sides; `anyway` permits differences in more than the variant.
     pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
         Names {
             a: a.map(str::to_owned),
@@ -65,7 +65,7 @@ impl AcceptArgs {
     }
 }
 
-/// Compares.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let names = args
         .accept

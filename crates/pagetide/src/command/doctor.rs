@@ -1,4 +1,4 @@
-//! `pagetide doctor`: what this machine can do per arena, and what mends what is missing.
+//! `pagetide doctor`: what this machine can do in each arena, and how to fix what is missing.
 
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
@@ -39,7 +39,7 @@ impl Row for PieceRow {
     }
 }
 
-/// Examines.
+/// Runs the command.
 pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store_folder()?;
     let pieces: Vec<PieceRow> = examine(&places.cache_folder()?, &store)

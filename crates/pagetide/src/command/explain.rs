@@ -32,7 +32,7 @@ pub struct Args {
     accept: AcceptArgs,
 }
 
-/// Runs `pagetide explain`.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let names = args
         .accept

@@ -37,7 +37,7 @@ pub struct Args {
     by: Order,
 }
 
-/// Shows it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let filter = Filter {
@@ -48,7 +48,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let history = match history(&store, &args.metric, &filter, args.by) {
         Err(CompareError::NoRecords { .. }) => {
-            // Imported scenarios are known by their records alone.
+            // Imported scenarios are only known from their records.
             let of_scenario = Filter {
                 scenario: args.scenario.clone(),
                 ..Filter::default()

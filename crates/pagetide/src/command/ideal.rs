@@ -1,4 +1,4 @@
-//! `pagetide ideal`: how far from the best possible?
+//! `pagetide ideal`: faults of an optimal policy and of textbook policies.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `pagetide import`: what others measured, into the store.
+//! `pagetide import`: imports results of other tools into the store.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -80,7 +80,7 @@ fn source(typed: &Path) -> Source {
     }
 }
 
-/// Imports.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let first = args.paths.first().and_then(|path| path.to_str());
     let named = first.and_then(Format::named);

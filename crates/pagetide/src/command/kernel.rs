@@ -50,7 +50,7 @@ enum What {
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
     match args.what {
         What::Add { kernels, refresh } => {

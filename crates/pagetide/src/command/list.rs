@@ -18,7 +18,7 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
-/// Folder in which ready-to-run campaign files lie.
+/// Folder of campaign files that are ready to run.
 const CAMPAIGNS: &str = "campaigns";
 
 /// List what there is: scenarios, kernels, records or campaigns
@@ -69,7 +69,7 @@ enum What {
     Campaigns,
 }
 
-/// Lists.
+/// Runs the command.
 pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
     match args.what {
         What::Scenarios { long, scenario } => scenarios(long, scenario.as_deref(), out)?,
@@ -158,7 +158,7 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
         let note = match store.campaign(&id) {
             Ok(Some(note)) => note,
             Ok(None) => continue,
-            // One damaged note does not hide the others.
+            // A damaged note must not hide the others.
             Err(error @ StoreError::Note { .. }) => {
                 say(&format!("campaign {id} is left out: {error}"));
                 continue;

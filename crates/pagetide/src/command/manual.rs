@@ -1,4 +1,4 @@
-//! `pagetide man` and `completions`: made from the definition that parses the command line.
+//! `pagetide man`, `completions` and `words`: generated from the definition of the command line.
 
 use std::fs;
 use std::io;

@@ -41,7 +41,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut words = args.campaign.clone();

@@ -1,4 +1,4 @@
-//! `pagetide ideal model`: comparisons that no current kernel can re-enact, as models.
+//! `pagetide model`: historical comparisons that current kernels cannot repeat, as models.
 
 use anyhow::Result;
 use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
@@ -31,7 +31,7 @@ enum ModelName {
     Rmap,
 }
 
-/// What is written as JSON.
+/// The output as JSON.
 #[derive(Serialize)]
 struct Model {
     parameters: Parameters,

@@ -44,7 +44,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Cells that a table shows; of a larger plan the first ones.
+/// Maximum number of cells in the table; only the first cells of a larger plan are shown.
 const SHOWN_CELLS: usize = 100;
 
 /// What has its own options.
@@ -72,7 +72,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         forecast(&campaign, arena, &store, jobs, args.fresh, &kernels, take)
     };
     if out.json {
-        // A first pass refuses what cannot run, so that no half of a document is written.
+        // A first pass finds what cannot run, so that no incomplete document is written.
         cast(&mut |_| {})?;
         let stdout = std::io::stdout().lock();
         json::streamed(stdout, "cells", |put| cast(&mut |cell| put(&cell)))??;

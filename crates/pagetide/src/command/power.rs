@@ -1,4 +1,4 @@
-//! `pagetide plan power`: what effect would so many seeds find, by the noise that was seen.
+//! `pagetide power`: the effect that a number of seeds would find, given the measured noise.
 
 use anyhow::Result;
 use pagetide_compare::{PowerQuestion, compare_campaign};
@@ -8,7 +8,7 @@ use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Probability with which an effect is to be found.
+/// Required probability of finding an effect.
 const PROBABILITY: f64 = 0.8;
 
 /// Say what effect so many seeds would find, and how many seeds an effect needs
@@ -37,7 +37,7 @@ pub struct Args {
     primaries: Option<u16>,
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if !args.effect.is_finite() || args.effect <= 0.0 {
         return Err(Usage::error("--effect is a number of percent above 0"));

@@ -1,4 +1,4 @@
-//! `pagetide ideal references`: writes a reference string, and reads one back.
+//! `pagetide references`: writes a reference string, or reads and converts one.
 
 use std::io::{self, BufWriter};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `pagetide repeat`: the same trial once more, and whether its record is identical.
+//! `pagetide repeat`: runs a trial again and tests whether its record is identical.
 
 use anyhow::Result;
 use pagetide_campaign::repeat;
@@ -26,7 +26,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Repeats.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let row = store.find(&args.record)?;

@@ -1,4 +1,4 @@
-//! `pagetide report`: a comparison or a record as one page to open in a browser or to mail.
+//! `pagetide report`: a comparison or a record as a web page in one file, to open in a browser or to mail.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub struct Args {
     anyway: bool,
 }
 
-/// Writes it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let names = Names {

@@ -1,4 +1,4 @@
-//! `pagetide run`: a campaign file or scenarios, through the arena into the store, to a verdict.
+//! `pagetide run`: runs a campaign file or scenarios and judges the results.
 
 use anyhow::Result;
 use pagetide_campaign::{CONTROL, Options, PATCHED, inert, run as run_campaign};
@@ -59,7 +59,7 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
@@ -129,7 +129,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(if built.failed > 0 { End::Unable } else { end })
 }
 
-/// Shows the primary metrics of a campaign with a single variant, and its invalid trials.
+/// Shows the medians of the primary metrics of a campaign with a single variant, and its invalid trials.
 fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
     let (medians, invalid) = medians(store, note)?;
     for trial in &invalid {

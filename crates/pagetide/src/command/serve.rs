@@ -29,9 +29,9 @@ pub struct Args {
 
 /// Serves until Ctrl-C.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    // A page in the making, or a connection that says nothing, holds the end up no longer than other commands' work.
+    // With this listener, Ctrl-C ends the process soon, even if a page is being made or a connection is idle.
     let _interrupt = Interrupt::listen()?;
-    // Making the store is as good as opening it.
+    // If the store does not exist yet, it is created.
     let folder = places.store()?.folder().to_owned();
     let folder =
         std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?;

@@ -40,7 +40,7 @@ pub struct Args {
     blob: Option<String>,
 }
 
-/// Shows it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let row = store.find(&args.record)?;

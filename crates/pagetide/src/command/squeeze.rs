@@ -61,7 +61,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Searches: for each variant, or with `--vary` for each value.
+/// Runs one search for each variant, or with `--vary` for each value.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let (mut asked, mut program) = (args.campaign.clone(), args.program.clone());
@@ -74,7 +74,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             [one] => out.show_quoting(&one.squeeze, || shown::squeeze(&one.squeeze, &out.look))?,
             _ => out.show_quoting(&all, || shown::compared(&all, &out.look))?,
         }
-        // What cannot be kept is shown all the same.
+        // The results are printed before they are saved, because saving may fail.
         all.keep(&places.store()?)?;
         return Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)));
     };
@@ -93,7 +93,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
-/// A search of each variant, with this value of what is varied; nothing where one was stopped or its kernel could not be built.
+/// Searches each variant with this value of the varied word; `None` if a search was stopped or a kernel could not be
+/// built.
 fn search(
     session: &mut Session<'_>,
     args: &Args,
@@ -136,7 +137,7 @@ fn search(
     Ok(Some(searches))
 }
 
-/// The end of searches with these answers.
+/// Result of a command whose searches have these answers.
 fn end<'a>(mut answers: impl Iterator<Item = &'a Answer>) -> End {
     let is_found = answers.all(Answer::is_found);
     if is_found { End::Done } else { End::Open }

@@ -1,4 +1,4 @@
-//! `pagetide store`: makes the index anew, reads every record to see whether it is whole, and takes out what is not wanted.
+//! `pagetide store`: rebuilds the index, verifies records, and removes records and campaigns.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -38,7 +38,7 @@ enum What {
     },
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     let (found, did) = match &args.what {
