@@ -28,7 +28,7 @@ pub struct CampaignArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is compared")]
 struct VariantArgs {
-    /// Kernel to run on; several make a variant each [default: debian:bookworm/6.12]
+    /// Kernel to run on; each additional one is another variant [default: debian:bookworm/6.12]
     #[arg(long, value_name = "K")]
     kernel: Vec<String>,
     /// Setting of every variant, such as vm.swappiness=10 or lru_gen/enabled=0
@@ -37,29 +37,28 @@ struct VariantArgs {
     /// Boot argument of every variant
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     boot: Vec<String>,
-    /// One more variant: the first one with these settings changed; also kernel=K, patch=FILE, boot=ARG
-    /// and name=NAME
+    /// Another variant: the first one with these settings changed; also kernel=K, patch=FILE, boot=ARG and name=NAME
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
-    /// Values of a setting, kernel or boot, a variant each; of swap, memory and limit, a cell each. Several make every
-    /// combination; the first is the baseline. --set is for what is the same in all, --vs for single variants
+    /// Values of a setting, `kernel` or `boot`: one variant each. Values of `swap`, `memory` or `limit`: one cell each.
+    /// Several --vary are combined; the first variant is the baseline. Use --set for what all variants share
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
-    /// Patch to be judged: a file, a mailbox or a folder; several make one series. Builds the source
-    /// with and without it
+    /// Patch to judge: a file, a mailbox or a folder; several form one series. Builds the source with and without it
     #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
     patch: Vec<String>,
-    /// Judge every beginning of the series: the first patch, the first two, and so on
+    /// Judge every prefix of the series: the first patch, the first two, and so on
     #[arg(long, requires = "patch")]
     each: bool,
-    /// Source that is built: debian:6.12, debian:SUITE/SERIES, or a git tree as DIR or DIR@REVISION
-    /// [default with patches: debian:6.12]
+    /// Source to build: debian:6.12, debian:SUITE/SERIES, or a git tree as DIR or DIR@REVISION [default with patches:
+    /// debian:6.12]
     #[arg(long, value_name = "SOURCE", conflicts_with = "kernel")]
     source: Option<String>,
-    /// File with options of the kernel configuration, which are set in addition to our own; or `debian`, for that of its kernels
+    /// File with kernel configuration options, set in addition to pagetide's own; or `debian` for the configuration of
+    /// Debian's kernels
     #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
     config: Option<String>,
-    /// Leave out the control: the source with a nop in the patch's place, which shows what moving code alone does
+    /// Omit the control: the source with a nop at the place of the patch, which shows the effect of moving code
     #[arg(long, requires = "patch")]
     no_control: bool,
 }
@@ -71,31 +70,31 @@ struct WorkloadArgs {
     /// Parameter of the scenario, such as pages=2*memory; several values of one make a matrix
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
-    /// Memory free to the workload, or total:SIZE for the whole machine [default: the scenario's, 64M
-    /// for most]
+    /// Memory available to the workload, or total:SIZE for the whole machine [default: the scenario's, 64M for most]
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
-    /// Where to swap to: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
+    /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
     /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us) or none [default: zram]
     #[arg(long, value_name = "KIND")]
     swap: Vec<SwapSpec>,
     /// Size of the swap device [default: three times the memory]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<Bytes>,
-    /// What files lie on, where there are some: ssd, null (takes no time) or disk[:SEEK][,RATE] as disk:8ms,20MB/s [default: ssd]
+    /// Device for files, if there are any: ssd, null (takes no time) or disk[:SEEK][,RATE] such as disk:8ms,20MB/s
+    /// [default: ssd]
     #[arg(long, visible_alias = "disk", value_name = "KIND")]
     files_on: Option<FilesOn>,
-    /// File system, where the scenario has files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
+    /// File system for the scenario's files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]
     fs: Option<FileSystem>,
     /// Run the scenario as its original did, faults included
     #[arg(long)]
     as_written: bool,
-    /// Size relative to the machine of the original; it sets the memory, and other sizes follow. Beside a campaign file
-    /// that names a scale, in the place of that
+    /// Size relative to the machine of the original; it sets the memory, and other sizes follow. It replaces the scale
+    /// of a campaign file
     #[arg(long, value_name = "SHARE", conflicts_with = "memory")]
     scale: Option<f64>,
-    /// Sizes of memory, separated by commas: compares at each size and says whether the effect holds
+    /// Memory sizes, separated by commas: compares at each size and says whether the effect holds at all of them
     #[arg(
         long,
         value_name = "SIZE,SIZE[,…]",
@@ -118,8 +117,8 @@ struct SamplingArgs {
     /// Add seeds until every primary metric is decided, up to --seeds [default then: 40]
     #[arg(long)]
     until_sure: bool,
-    /// Seeds whose trials also run with all probes, to explain results: a number of seeds, none, first or all
-    /// [default: 3 where variants are compared, else none]
+    /// Seeds whose trials also run with all probes, to explain results: a number of seeds, none, first or all [default:
+    /// 3 if variants are compared, otherwise none]
     #[arg(
         long,
         value_name = "SEEDS",
@@ -128,10 +127,10 @@ struct SamplingArgs {
         default_missing_value = "3"
     )]
     observe: Option<Observe>,
-    /// Ring buffer of observed trials, a power of two: a smaller one loses events [default: 4M]
+    /// Size of the trace ring buffer in observed trials, a power of two; a small one loses events [default: 4M]
     #[arg(long, value_name = "SIZE")]
     trace_ring: Option<TraceRing>,
-    /// Name of the campaign in the store [default: made of what is run]
+    /// Name of the campaign in the store [default: derived from what is run]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

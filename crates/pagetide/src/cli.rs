@@ -36,7 +36,7 @@ pub struct Cli {
     /// Write tables as JSON
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Draw with ASCII characters alone
+    /// Use only ASCII characters
     #[arg(long, global = true, help_heading = "Output")]
     pub ascii: bool,
     #[command(subcommand)]

@@ -32,7 +32,7 @@ pub struct JudgedArgs {
         conflicts_with = "json"
     )]
     pub format: Option<Format>,
-    /// Show metrics without a difference too; in a mail, every metric in full
+    /// Also show metrics without a difference; in a mail, every metric in full
     #[arg(long)]
     pub all: bool,
     /// Draw the latency histograms of the variants
@@ -44,11 +44,10 @@ pub struct JudgedArgs {
     /// Submitting system of a KCIDB report
     #[arg(long, value_name = "NAME", default_value = "pagetide")]
     pub origin: String,
-    /// Verdicts that make the exit code other than 0: regressed (1), or that and inconclusive (3) [default:
-    /// inconclusive]
+    /// Verdicts with an exit code other than 0: regressed (1), or that and inconclusive (3) [default: inconclusive]
     #[arg(long, value_name = "VERDICT", value_parser = failing())]
     pub fail_on: Option<FailOn>,
-    /// Exit with 0 whatever the verdict
+    /// Exit with 0 for every verdict
     #[arg(long, conflicts_with = "fail_on")]
     pub exit_zero: bool,
 }

@@ -18,7 +18,7 @@ use crate::exit::Usage;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Places")]
 pub struct StoreArgs {
-    /// Folder where records live [default: $PAGETIDE_STORE, else ~/.local/share/pagetide]
+    /// Folder of the records [default: $PAGETIDE_STORE, else ~/.local/share/pagetide]
     #[arg(long, value_name = "DIR", global = true)]
     pub store: Option<PathBuf>,
     /// Folder of kernels and snapshots [default: $PAGETIDE_CACHE, else ~/.cache/pagetide]
@@ -33,13 +33,13 @@ pub struct ArenaArgs {
     /// Trials to run at the same time [default: as many as cores and free memory allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Most disk space that snapshots may take, beside them built kernels and programs' file systems
+    /// Maximum disk space for snapshots, built kernels and programs' file systems
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub cache_limit: Bytes,
     /// End a trial that makes no progress for this long
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub timeout: Nanos,
-    /// Largest trace that an observed trial may keep
+    /// Maximum size of the trace of an observed trial
     #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
     /// Ask the package archive for newer kernels

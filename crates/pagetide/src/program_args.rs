@@ -12,57 +12,58 @@ use crate::exit::Usage;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
-    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed. A script brings its interpreter along, with
-    /// what it loads by name (Python, Perl, Node, Ruby, Java)
+    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed. For a script, its
+    /// interpreter and the files that it loads by name are included (Python, Perl, Node, Ruby, Java)
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
-    /// Server, quoted as for a shell, that is started first; COMMAND is then its load, on loopback, and the result is the load's
+    /// Server to start first, quoted as for a shell; COMMAND is then its load, on loopback, and the result is that of
+    /// the load
     #[arg(long, value_name = "CMD", requires = "command", requires = "ready")]
     pub server: Option<CommandLine>,
-    /// When the server is ready: 'port N', 'line REGEX' or 'file PATH'
+    /// How to see that the server is ready: 'port N', 'line REGEX' or 'file PATH'
     #[arg(long, value_name = "SIGN", requires = "server")]
     pub ready: Option<String>,
-    /// What becomes its file system, libraries included: a folder, a tar archive (plain, gzip or zstd), a saved image as oci:FILE, or
-    /// Debian packages with all that they depend on as deb:PACKAGE[,PACKAGE…][/SUITE] (nothing is installed, none of their scripts
-    /// runs). From this machine only what --file and --dir name is added
+    /// Content of its file system, including libraries: a folder, a tar archive (plain, gzip or zstd), a saved image as
+    /// oci:FILE, or Debian packages with their dependencies as deb:PACKAGE[,PACKAGE…][/SUITE] (they are not installed,
+    /// and their scripts do not run). From this machine, only what --file and --dir name is added
     #[arg(long, value_name = "ROOT", requires = "command")]
     pub root: Option<String>,
-    /// File to put into its file system, with the libraries that the file needs: a relative path goes below the working
-    /// folder, an absolute one to the same place as here, or either to INSIDE
+    /// File to add to its file system, with the libraries that the file needs. A relative path is put below the working
+    /// folder, an absolute one at the same path as here, or either at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub file: Vec<String>,
     /// The same for a folder and everything in it
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub dir: Vec<String>,
-    /// Variable of its environment, which otherwise has PATH, HOME, USER, LANG and TZ and none of yours
+    /// Variable of its environment, which otherwise contains only PATH, HOME, USER, LANG and TZ
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub env: Vec<String>,
-    /// Folder of its file system in which it starts [default: /work, where relative paths go]
+    /// Working folder in its file system [default: /work, where relative paths go]
     #[arg(long, value_name = "INSIDE", requires = "command")]
     pub folder: Option<String>,
-    /// File on this machine that is its standard input [default: empty]
+    /// File on this machine to use as standard input [default: empty]
     #[arg(long, value_name = "PATH", requires = "command")]
     pub input: Option<String>,
-    /// Free space for what it writes [default: as much as its files take, at least 32M]
+    /// Free space in its file system for what it writes [default: as much as its files take, at least 32M]
     #[arg(long, value_name = "SIZE", requires = "command")]
     pub space: Option<Bytes>,
-    /// Exit status that it must end with [default: 0]
+    /// Expected exit status [default: 0]
     #[arg(long, value_name = "N", requires = "command")]
     pub expect_exit: Option<u8>,
-    /// End it after this much guest time [default: 600s]
+    /// End the program after this guest time [default: 600s]
     #[arg(long, value_name = "TIME", requires = "command")]
     pub time_limit: Option<Nanos>,
-    /// Limit of its memory, within a larger machine (memory.max of a control group)
+    /// Memory limit of the program, within a larger machine (memory.max of a control group)
     #[arg(long, value_name = "SIZE", requires = "command")]
     pub limit: Option<Bytes>,
-    /// Memory above which it is slowed down and reclaimed (memory.high)
+    /// Memory above which the program is throttled and reclaimed (memory.high)
     #[arg(long, value_name = "SIZE", requires = "command")]
     pub high: Option<Bytes>,
-    /// Most swap that it may take (memory.swap.max)
+    /// Swap limit of the program (memory.swap.max)
     #[arg(long, value_name = "SIZE", requires = "command")]
     pub swap_max: Option<Bytes>,
-    /// Number to read from its output, such as 'ops=([0-9.]+) per second:higher'; it then decides instead of the
-    /// elapsed time
+    /// Number to read from its output, such as 'ops=([0-9.]+) per second:higher'; it becomes the primary metric instead
+    /// of the elapsed time
     #[arg(long, value_name = "NAME=REGEX:higher|lower", requires = "command")]
     pub metric: Vec<String>,
 }

@@ -7,7 +7,7 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Map each kernel's distance from the best possible, from all records whose references are known
+/// Show each kernel's distance from the best possible, from all records with known references
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Example:

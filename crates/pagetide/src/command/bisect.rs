@@ -19,9 +19,10 @@ use crate::session::{Session, typed};
 
 /// Find the first kernel, or the first commit, that differs
 ///
-/// Good and bad run first and must surely differ. Then the versions between are halved, each judged against the good one's records
-/// with the same seeds. One that is open gets twice as many, up to --seeds [32], and is skipped then, as is one that does not build
-/// or boot. What has a record is not run again, so the same command goes on where it was stopped.
+/// Good and bad run first and must surely differ. Then the versions in between are bisected; each is compared with the
+/// good version using the same seeds. A version with an open result gets twice as many seeds, up to --seeds [32]. One
+/// that stays open, or does not build or boot, is skipped. Trials with a record are not run again, so the same command
+/// continues a stopped search.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("metric", |arg| arg.requires(Resettable::<Id>::Reset).value_name("NAME[=REGEX:higher|lower]")))]
 #[command(after_long_help = "\
@@ -32,16 +33,16 @@ Examples:
 Without --source it searches the kernels of the cache by their releases, or those that --kernel names, in that order; with it the commits of a git
 tree, which is only read. --metric NAME decides. The log is for `git bisect replay`.")]
 pub struct Args {
-    /// Kernel or revision that is as it should be
+    /// Kernel or revision without the difference
     #[arg(long, value_name = "K", help_heading = "Search")]
     good: String,
-    /// Kernel or revision that differs; with --source a descendant of the good one
+    /// Kernel or revision with the difference; with --source a descendant of the good one
     #[arg(long, value_name = "K", help_heading = "Search")]
     bad: String,
-    /// File that gets the log of `git bisect` [default: bisect/NAME.log in the store]
+    /// File for the log of `git bisect` [default: bisect/NAME.log in the store]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     log: Option<PathBuf>,
-    /// A scenario, where it is no program of your own
+    /// A scenario, unless you give your own program
     #[arg(required_unless_present = "command", value_name = "SCENARIO")]
     what: Vec<String>,
     #[command(flatten)]

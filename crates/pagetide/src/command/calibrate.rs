@@ -14,11 +14,11 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Compare a variant with harmless ones: the arena's noise, and how often it raises a false alarm
+/// Compare a variant with ones that have no effect: the arena's noise, and how often it gives false alarms
 ///
-/// The harmless variants differ from the first in a boot argument that nobody reads, and in a setting that is given its own
-/// default: nothing that matters, but enough that no trial is equal to the bit. The result is kept with the store and shown
-/// under verdicts on the same cells.
+/// These variants differ from the first in a boot argument that nothing reads, and in a setting with its default value:
+/// without effect, but enough that no two trials are identical. The result is kept in the store and shown below
+/// verdicts on the same cells.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -29,10 +29,10 @@ pub struct Args {
     /// Scenarios
     #[arg(value_name = "SCENARIO", required_unless_present = "show")]
     scenarios: Vec<String>,
-    /// Campaigns of a variant against each harmless one
+    /// Number of campaigns for each variant without effect
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     campaigns: u32,
-    /// Show the last calibration; runs nothing
+    /// Show the last calibration; run nothing
     #[arg(long)]
     show: bool,
     #[command(flatten)]

@@ -26,7 +26,7 @@ Examples:
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
-    /// What is compared with it
+    /// The side that is compared with it
     b: Option<String>,
     /// Compare even if more than the variant differs
     #[arg(long, requires = "b")]
@@ -46,7 +46,7 @@ pub struct Args {
 /// What may differ although nobody asked for it.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct AcceptArgs {
-    /// Accept a difference that nobody asked for: huge-pages, swap, memory, dirty-limits, given, or a setting
+    /// Accept an unintended difference: huge-pages, swap, memory, dirty-limits, given, or a setting
     #[arg(long, value_name = "WHAT", value_parser = Kind::accept, help_heading = "What is compared")]
     pub accept: Vec<String>,
 }

@@ -13,7 +13,7 @@ use crate::output::Output;
 
 /// Say what this machine can do in each arena, and how to fix what is missing
 ///
-/// Exits with 2 where no arena works.
+/// Exits with 2 if no arena works.
 #[derive(clap::Args, Debug)]
 pub struct Args {}
 

@@ -10,10 +10,11 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Say why B differs from A in time: mechanisms ranked by how much they account for, each with its evidence
+/// Say why B differs from A in time: mechanisms ranked by their share of the difference, each with its evidence
 ///
-/// A and B are named as for `pagetide compare`. Time is attributed from the traces of observed passes (`--observe`, or
-/// `observe = 3` in a campaign file); without one, only time off the CPU is, and counters that changed are listed.
+/// A and B are named as for `pagetide compare`. Time is attributed from traces of observed passes (`--observe`, or
+/// `observe = 3` in a campaign file); without them only time off the CPU is attributed, and changed counters are
+/// listed.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -23,7 +24,7 @@ Examples:
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
-    /// What is compared with it
+    /// The side that is compared with it
     b: Option<String>,
     /// Explain even if more than the variant differs
     #[arg(long, requires = "b")]

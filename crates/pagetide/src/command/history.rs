@@ -13,8 +13,8 @@ use crate::output::Output;
 
 /// Show a metric across kernels or dates, and where it changed
 ///
-/// Changes are found by E-divisive with permutation significance; each value is set against the median of its
-/// seed, and all values of one kernel count as one.
+/// Changes are found by E-divisive with permutation significance; each value is compared with the median of its seed,
+/// and all values of one kernel count as one.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -32,7 +32,7 @@ pub struct Args {
     /// Only this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Order of the values: kernels, the older version first, or dates, variant by variant
+    /// Order of the values: kernels, older versions first, or dates, separately for each variant
     #[arg(long, value_name = "ORDER", default_value = "kernels")]
     by: Order,
 }

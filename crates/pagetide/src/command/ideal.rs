@@ -16,10 +16,7 @@ use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Say how many faults an ideal policy would have, and textbook policies, with the same references and memory
-///
-/// `ideal references` writes and reads strings of references, `ideal atlas` maps the distance of every kernel in the store, and
-/// `ideal model` re-enacts a historical comparison.
+/// Show the faults of an ideal policy, and of textbook policies, with the same references and memory
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\
@@ -57,25 +54,25 @@ pub struct Args {
         required_unless_present = "policies"
     )]
     what: Option<String>,
-    /// Memory, as a size; several give a line each [default: the scenario's or the record's]
+    /// Memory as a size; several are allowed [default: the scenario's or the record's]
     #[arg(long, value_name = "SIZE")]
     memory: Vec<Bytes>,
-    /// Memory, as a number of pages
+    /// Memory as a number of pages; several are allowed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pages: Vec<u32>,
     /// Policies with their parameters, such as lru or s3-fifo(small=0.05), or all
     #[arg(long, value_name = "NAME[,…]", default_value = "all")]
     policy: String,
-    /// Try every combination of these parameters' values, as in small=0.01:0.5:50,ghost=1
+    /// Try all combinations of these parameters' values, as in small=0.01:0.5:50,ghost=1
     #[arg(long, value_name = "RANGES")]
     sweep: Option<String>,
     /// Faults of LRU and OPT at every size, in one pass each
     #[arg(long)]
     curve: bool,
-    /// With --curve: estimate LRU's from this share of the pages, with error bars, for files of any length
+    /// With --curve: estimate LRU's curve from this share of the pages, with error bars, for files of any length
     #[arg(long, value_name = "SHARE", requires = "curve")]
     sample: Option<f64>,
-    /// Count dirty pages that are evicted too, at this many faults each, and say below what no policy's cost can be
+    /// Also count evictions of dirty pages as this number of faults each, and state a lower bound of the cost
     #[arg(long, value_name = "W", allow_hyphen_values = true, conflicts_with_all = ["curve", "policies"])]
     write_cost: Option<WriteCost>,
     /// Parameter of the scenario, such as refs=100000
@@ -84,13 +81,13 @@ pub struct Args {
     /// Seed of the scenario's references
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Count faults in this many windows of equal length too, for --json
+    /// Also count faults in this number of windows of equal length, for --json
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     windows: u32,
-    /// How the file holds its references [default: told from its contents]
+    /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Memory for references; longer strings are kept in a temporary file [default: a quarter of what is at hand, at most 4G]
+    /// Memory for references; longer strings use a temporary file [default: a quarter of the available, at most 4G]
     #[arg(long, value_name = "SIZE")]
     hold: Option<Bytes>,
     /// List the policies with their parameters and sources

@@ -24,7 +24,7 @@ pub struct Args {
 enum What {
     /// Fetch kernels into the cache
     Add {
-        /// Name of the kernel [default: the three that a first run compares]
+        /// Name of the kernel [default: the three kernels that a first run compares]
         #[arg(value_name = "KERNEL")]
         kernels: Vec<String>,
         /// Ask the archive again, even if the kernel is in the cache
@@ -39,12 +39,12 @@ enum What {
         #[arg(required = true, value_name = "KERNEL")]
         kernels: Vec<String>,
     },
-    /// Show a kernel: where it came from, and what it can do
+    /// Show a kernel: its origin and its features
     Show {
         /// Name of the kernel
         #[arg(value_name = "KERNEL")]
         kernel: String,
-        /// Read the whole kernel again and compare it with its digest
+        /// Read the whole kernel again and check its digest
         #[arg(long)]
         verify: bool,
     },

@@ -34,34 +34,34 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Workloads, and the question that each asks
+    /// Workloads, each with the question that it asks
     Scenarios {
-        /// With parameters, metrics, origin and what was wrong with the original
+        /// With parameters, metrics, origin and faults of the original
         #[arg(long)]
         long: bool,
-        /// Only this one
+        /// Only this scenario
         scenario: Option<String>,
     },
     /// Kernels in the cache
     Kernels,
     /// Records in the store, the newest last
     Records {
-        /// Only of this scenario
+        /// Only records of this scenario
         #[arg(long, value_name = "NAME")]
         scenario: Option<String>,
-        /// Only of this variant
+        /// Only records of this variant
         #[arg(long, value_name = "NAME")]
         variant: Option<String>,
-        /// Only of this campaign
+        /// Only records of this campaign
         #[arg(long, value_name = "NAME")]
         campaign: Option<String>,
-        /// Only of this kernel release
+        /// Only records of this kernel release
         #[arg(long, value_name = "RELEASE")]
         release: Option<String>,
-        /// Only invalid ones
+        /// Only invalid records
         #[arg(long)]
         invalid: bool,
-        /// At most this many, the newest
+        /// Show only this number of records, the newest ones
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },

@@ -21,10 +21,10 @@ Examples:
   pagetide man scenarios | man -l -
   pagetide man --into /usr/local/share/man")]
 pub struct ManArgs {
-    /// Folder of manuals: the pages go to its `man1`, `man5` and `man7`
+    /// Folder of man pages: they are written to its `man1`, `man5` and `man7`
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Which page
+    /// The page to print
     #[arg(value_enum, default_value = "pagetide")]
     page: Page,
 }
@@ -34,7 +34,7 @@ pub struct ManArgs {
 enum Page {
     /// The program and its commands
     Pagetide,
-    /// Campaign files: every key and what it means
+    /// Campaign files: every key with its meaning
     Campaign,
     /// Every scenario with its parameters and metrics
     Scenarios,

@@ -14,9 +14,10 @@ use crate::session::Session;
 
 /// Find which settings matter to a program or scenario, and which to choose: swap, MGLRU, swappiness, read-ahead of swap, huge pages
 ///
-/// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with every seed:
-/// lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of --vary, two values each. Then
-/// the defaults, what surely helps, and the fastest run, with new seeds. What the kernel lacks is left out and named.
+/// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with
+/// every seed: lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of
+/// --vary, two values each. Then the defaults, settings that surely help, and the fastest run are repeated with new
+/// seeds. Settings that the kernel lacks are omitted and named.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -25,12 +26,12 @@ Examples:
   pagetide matrix kv --seeds 3 --json
 
 The design has resolution IV (Box and Hunter 1961): no interaction of two settings shows as the effect of a third. Effects are paired by
-seed, with Student's interval of 95 %; what is called sure is so for all of them together (Holm 1979).")]
+seed, with Student's interval of 95 %; those called sure are so after correction for the number of effects (Holm 1979).")]
 pub struct Args {
-    /// A scenario, where it is no program of your own
+    /// A scenario, unless you give your own program
     #[arg(required_unless_present = "command", value_name = "SCENARIO")]
     what: Vec<String>,
-    /// Try nothing but what --vary names
+    /// Try only the settings of --vary
     #[arg(long, help_heading = "Search")]
     only: bool,
     #[command(flatten)]

@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::exit::End;
 use crate::output::Output;
 
-/// Re-enact a historical comparison in a model: rmap is that of 2002, 2.4.19 against rmap14a
+/// Repeat a historical comparison in a model: rmap is that of 2002, 2.4.19 against rmap14a
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Example:
   pagetide ideal model rmap")]
 pub struct Args {
-    /// Which comparison
+    /// The comparison
     #[arg(value_enum)]
     which: ModelName,
-    /// References of each test
+    /// Number of references of each test
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     refs: u64,
-    /// Frames of memory [default: those of a machine of about 100 MB]
+    /// Memory in page frames [default: those of a machine of about 100 MB]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
     frames: Option<u32>,
 }

@@ -15,9 +15,7 @@ use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
-/// Say what a campaign would run and how long it would take; runs and builds nothing
-///
-/// `plan power` says what effect so many seeds would find.
+/// Say what a campaign would run and how long it would take, without running or building anything
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\

@@ -11,9 +11,9 @@ use crate::output::Output;
 /// Required probability of finding an effect.
 const PROBABILITY: f64 = 0.8;
 
-/// Say what effect so many seeds would find, and how many seeds an effect needs
+/// Show the effect that a number of seeds would find, and the number of seeds that an effect needs
 ///
-/// It uses the noise of a campaign in the store (how much its effect differs from seed to seed), or an assumed noise.
+/// It uses the noise of a campaign in the store (how much the effect differs between seeds), or an assumed noise.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub struct Args {
     /// Seeds of each variant
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=400))]
     seeds: u16,
-    /// Effect that is to be found, in percent
+    /// Effect to find, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     effect: f64,
     /// Assume normal noise of this many percent between the two sides of a pair, instead of a campaign's

@@ -21,28 +21,28 @@ pub struct Args {
     /// A pattern, or file:PATH to read references back
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
-    /// Number of pages the references range over
+    /// Number of pages
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
     /// Number of references
     #[arg(long, value_name = "M")]
     refs: Option<u64>,
-    /// Seed of what is random
+    /// Seed of random choices
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// The original's form, faults included
+    /// The pattern in its original form, including its faults
     #[arg(long)]
     as_written: bool,
-    /// One page index a line, in order
+    /// Write one page index per line, in order
     #[arg(long, conflicts_with_all = ["counts", "binary"])]
     text: bool,
-    /// `page count` a line, for every page
+    /// Write `page count` lines, one for every page
     #[arg(long, conflicts_with = "binary")]
     counts: bool,
-    /// The compact form, for file:PATH in scenarios
+    /// Write the compact form, for file:PATH in scenarios
     #[arg(long)]
     binary: bool,
-    /// Write into this file, in the compact form unless another is chosen
+    /// Write to this file, in the compact form unless another one is chosen
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

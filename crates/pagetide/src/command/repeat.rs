@@ -15,7 +15,7 @@ Examples:
   pagetide repeat 3f2a
   pagetide repeat 3f2a --times 20 --json
 
-Exits with 0 where every repetition is identical, with 3 where one is not.")]
+Exits with 0 if every repetition is identical, otherwise with 3.")]
 pub struct Args {
     /// Identity of the record, or its first digits
     record: String,

@@ -14,9 +14,9 @@ use crate::output::{Output, left_out};
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
 ///
-/// The page is one file and asks the network for nothing. WHAT is a campaign or a record; A and B are what `compare`
-/// takes: variants of the last campaign, CAMPAIGN:VARIANT, kernel releases, or records. With nothing named, the page is
-/// about the campaign that ran last.
+/// The page is one file and makes no network requests. WHAT is a campaign or a record; A and B are as for `compare`:
+/// variants of the last campaign, CAMPAIGN:VARIANT, kernel releases, or records. Without names, the page is about the
+/// campaign that ran last.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -28,7 +28,7 @@ pub struct Args {
     /// A campaign or a record; with B, the baseline
     #[arg(value_name = "WHAT|A")]
     a: Option<String>,
-    /// What is compared with A
+    /// The side that is compared with A
     b: Option<String>,
     /// File to write; - for standard output
     #[arg(
@@ -39,7 +39,7 @@ pub struct Args {
         help_heading = "Output"
     )]
     output: PathBuf,
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long, short, help_heading = "Output")]
     force: bool,
     /// Compare even if more than the variant differs

@@ -36,8 +36,8 @@ a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetid
 
 Ctrl-C stops the running trials; what is stored stays, and the same command goes on from there.")]
 pub struct Args {
-    /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five that depend on
-    /// what reclaim, swap and compaction choose]
+    /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five scenarios that depend on the
+    /// decisions of reclaim, swap and compaction]
     #[arg(
         required_unless_present_any = ["patch", "command"],
         value_name = "CAMPAIGN.toml|SCENARIO"
@@ -46,7 +46,7 @@ pub struct Args {
     /// Run everything again, including trials that have a record
     #[arg(long, help_heading = "Running")]
     fresh: bool,
-    /// Run all trials, even where those of the first seeds are all invalid for one reason
+    /// Run all trials, even if those of the first seeds are all invalid for the same reason
     #[arg(long, help_heading = "Running")]
     keep_going: bool,
     #[command(flatten)]

@@ -12,8 +12,9 @@ use crate::output::{Output, say};
 
 /// Show the store in a browser: browse, compare, follow a metric, watch, stop and resume campaigns
 ///
-/// It listens on loopback and answers only requests with the token in the address it prints. Each start makes a new
-/// token. For a distant machine use a tunnel, as in `ssh -L 8640:localhost:8640 HOST`. Ctrl-C ends it; campaigns go on.
+/// It listens on loopback and answers only requests with the token in the printed address. Each start makes a new
+/// token. For a remote machine use a tunnel, as in `ssh -L 8640:localhost:8640 HOST`. Ctrl-C stops it; campaigns
+/// continue.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -22,7 +23,7 @@ Examples:
   pagetide serve --listen [::1]:9000
   pagetide serve --store /srv/reclaim")]
 pub struct Args {
-    /// Where to listen: a port, an address, or both [default: 127.0.0.1:8640, or a free port where that is taken]
+    /// Where to listen: a port, an address, or both [default: 127.0.0.1:8640, or a free port if that is in use]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
 }

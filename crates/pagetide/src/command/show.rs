@@ -12,7 +12,7 @@ use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Show a record: what made it, what came out, and what depends on machine and moment
+/// Show a record: its origin, its results, and what depends on the machine and the time
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -24,8 +24,7 @@ Examples:
 pub struct Args {
     /// Identity of the record, or its first digits
     record: String,
-    /// What reclaim did, row for row, where the time went and what observing changed, from the trace of the observed pass
-    /// of this trial
+    /// Show reclaim statistics by row, time by part, and the effect of tracing, from the observed pass of this trial
     #[arg(long, conflicts_with_all = ["series", "blob"])]
     reclaim: bool,
     /// Write the timeline of the observed pass for Perfetto's viewer or chrome://tracing: reclaim, stalls, kswapd, processes
@@ -35,7 +34,7 @@ pub struct Args {
     /// Write this series as comma-separated values
     #[arg(long, value_name = "NAME", conflicts_with = "blob")]
     series: Option<String>,
-    /// Write this blob as it is
+    /// Write the content of this blob
     #[arg(long, value_name = "NAME")]
     blob: Option<String>,
 }

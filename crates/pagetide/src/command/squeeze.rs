@@ -22,12 +22,12 @@ use crate::session::Session;
 
 /// Find the smallest memory at which a program or scenario is not much slower than with plenty
 ///
-/// --memory is plenty. With a program of your own the limit of its memory group is searched within that machine, with a scenario
-/// the memory of the machine. At most 15 runs: plenty with every seed, then a bisection with the first seed, then the two sizes
-/// around the answer with all seeds, and one observed run for what is in memory there. What has a record is not run again, so the
-/// same command goes on where it was stopped. `--vary heap=16M,64M` searches once for each value of a word `{heap}` in the command, and
-/// says whether the program is bounded by that setting of its own. With several kernels, or --vs, each is searched, and whether
-/// pressure (PSI) means the same slowdown on each is said.
+/// --memory is plenty. For your own program, the limit of its memory group is searched within that machine; for a
+/// scenario, the memory of the machine. There are at most 15 runs: plenty with every seed, a bisection with the first
+/// seed, the two sizes around the answer with all seeds, and one observed run for the content of memory there. Trials
+/// with a record are not run again, so the same command continues a stopped search. `--vary heap=16M,64M` searches once
+/// for each value of a word `{heap}` in the command, and says whether this setting bounds the program's need. With
+/// several kernels, or --vs, each variant is searched, and slowdowns at equal pressure (PSI) are compared.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -38,19 +38,19 @@ Examples:
   pagetide squeeze --memory 64M --kernel debian:bookworm --kernel debian:sid --file numbers -- sort numbers
   pagetide squeeze kv --memory 128M -p size=48M -p snapshot=false --json
 
-A size is enough where the interval of its slowdown (95 %, Student's, of the logarithms, paired by seed) is at most the
-share, and too small where it is above it, where the program dies, or where it takes five times as long.")]
+A size is enough if the interval of its slowdown (95 %, Student's, of the logarithms, paired by seed) is at most the
+share. It is too small if the interval is above the share, if the program dies, or if it takes five times as long.")]
 pub struct Args {
-    /// A scenario, where it is no program of your own
+    /// A scenario, unless you give your own program
     #[arg(required_unless_present = "command", value_name = "SCENARIO")]
     what: Vec<String>,
-    /// How much slower it may be than with plenty
+    /// Allowed slowdown, compared with plenty of memory
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share, help_heading = "Search")]
     within: f64,
-    /// What is searched [default: limit for a program, memory for a scenario]
+    /// Quantity to search [default: limit for a program, memory for a scenario]
     #[arg(long, value_name = "limit|memory", help_heading = "Search")]
     by: Option<Knob>,
-    /// Smallest size that is tried [default: a sixteenth of plenty]
+    /// Smallest size to try [default: a sixteenth of plenty]
     #[arg(long, value_name = "SIZE", help_heading = "Search")]
     least: Option<Bytes>,
     #[command(flatten)]

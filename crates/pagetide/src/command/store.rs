@@ -25,14 +25,14 @@ pub struct Args {
 enum What {
     /// Rebuild the index from the records
     Rebuild,
-    /// Read every record, compare its checksums and digest, and the index with it
+    /// Read every record, and check its checksums, its digest and its entry in the index
     Verify,
-    /// Remove campaigns, with the records that no other campaign has, or single records
+    /// Remove campaigns, with the records that belong to no other campaign, or single records
     Remove {
-        /// Names of campaigns, with all their runs, or the first digits of records
+        /// Names of campaigns, with all their runs, or prefixes of records' identities
         #[arg(value_name = "CAMPAIGN|RECORD", required = true)]
         names: Vec<String>,
-        /// Only say what would be removed
+        /// Only show what would be removed
         #[arg(long)]
         dry_run: bool,
     },
