@@ -1,4 +1,5 @@
-//! Programs that the tool starts: one that is too old, floods or hangs is named, and what runs ends with the tool.
+//! Child processes: programs that are too old, print too much or hang are named in errors, and children end with the
+//! tool.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,10 +12,10 @@ use crate::common::{Lab, one_sentence, program, text, told, wait_until};
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+/// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
 const SOON: Duration = Duration::from_mins(10);
 
-/// Writes a script that stands in for a program.
+/// Writes a script that replaces a program.
 fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let path = folder.join(name);
@@ -53,7 +54,7 @@ fn an_emulator_that_is_too_old_or_does_not_answer_is_refused_by_a_run_as_by_doct
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
 }
 
-/// Processes that work in a folder or below it.
+/// Processes whose working folder is this folder or below it.
 fn at_work_in(folder: &Path) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let links = processes.map(|entry| entry.path().join("cwd"));
@@ -68,7 +69,7 @@ fn adding_a_kernel_ends_apt_with_it_and_leaves_nothing_half_fetched() {
         return skip(Need::Kernels, "Debian's archive keys are not installed");
     }
     for (signal, fetch) in [
-        // A downloader of its own, as apt has them.
+        // A separate download process, as apt has.
         (Signal::TERM, "sleep 1000 & wait"),
         (Signal::INT, "sleep 1000 & wait"),
         (Signal::KILL, "exec sleep 1000"),
@@ -91,7 +92,7 @@ fn adding_a_kernel_ends_apt_with_it_and_leaves_nothing_half_fetched() {
             .env("PATH", path)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // In a group of its own, as a shell starts it.
+        // In a separate process group, as started by a shell.
         let mut child = command.process_group(0).spawn().unwrap();
         wait_until("a fetch", SOON, || bin.join("fetches").exists());
         let tmp = lab.cache().join("tmp");
@@ -114,7 +115,7 @@ fn adding_a_kernel_ends_apt_with_it_and_leaves_nothing_half_fetched() {
     }
 }
 
-/// Whether a signal is ignored here, and so by what is started from here. Source: proc_pid_status(5), `SigIgn`.
+/// True if a signal is ignored by this process, and therefore by its children. Source: proc_pid_status(5), `SigIgn`.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -147,7 +148,7 @@ fn what_a_build_needs_is_named_all_at_once_before_anything_is_fetched() {
         "gcc, ld, make, flex, bison, bc, gzip, libelf.h",
         "apt-get install gcc binutils make flex bison bc gzip libelf-dev",
     ];
-    // Were anything fetched, want of apt would be told.
+    // If anything were fetched, the error would be about a missing apt.
     let (_, err) = told(&without_tools("run"), 2);
     one_sentence(&err, &all);
     assert!(!lab.cache().join("sources").exists());

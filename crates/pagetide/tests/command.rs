@@ -1,4 +1,4 @@
-//! The tool without a guest: its words, its files, its place in the house. Part of `make check`.
+//! Tests without a guest: command line, files, and structure of the repository. Part of `make check`.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! Commands that the program tells its user to run: each says where it is to work, and runs as it stands.
+//! Every command that the program suggests contains the store's location and runs as printed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use crate::common::{Lab, program, text};
 
-/// What needs neither store nor cache, so that it may be named without them; and what a record or a document quotes.
+/// Commands that need neither store nor cache and may be printed without them, and commands quoted from records or
+/// documents.
 const BARE: [&str; 7] = [
     "pagetide run --memory 64M -- ",
     "pagetide list scenarios",
@@ -18,7 +19,7 @@ const BARE: [&str; 7] = [
     "pagetide serve",
 ];
 
-/// A laboratory whose store has a name that a shell would split, given by options alone.
+/// A laboratory whose store has a name that a shell would split; the store is only given by options.
 struct Place {
     lab: Lab,
     cache: PathBuf,
@@ -37,7 +38,7 @@ impl Place {
         self.lab.folder().join("it's my store")
     }
 
-    /// Makes a command work in the folder, without variables that say where the store is.
+    /// Runs a command in the laboratory's folder, without environment variables for the store's location.
     fn run(&self, mut command: Command) -> Output {
         let folder = self.lab.folder();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -53,7 +54,7 @@ impl Place {
         command.output().unwrap()
     }
 
-    /// What the program says, asked with store, cache and ascii.
+    /// Output of the program with options for store, cache and ASCII.
     fn says(&self, words: &[&str]) -> String {
         let mut command = Command::new(program());
         command.arg("--store").arg(self.store());
@@ -66,8 +67,8 @@ impl Place {
         format!("{}\n{}", text(&output.stdout), text(&output.stderr))
     }
 
-    /// Runs a command as a shell would. What would take long, or names no thing but a kind of thing, is asked for its help:
-    /// then its words and options are read at least.
+    /// Runs a suggested command as a shell would. For commands that take long or contain placeholders, only `--help` is
+    /// run, so that at least their words and options are parsed.
     fn check(&self, command: &str) {
         let is_bare = BARE.iter().any(|bare| command.starts_with(bare));
         for option in ["--store", "--cache", "--ascii"] {
@@ -98,14 +99,14 @@ impl Place {
         );
     }
 
-    /// Nothing was kept where nobody asked for it.
+    /// True if nothing was stored at the default location.
     fn is_clean(&self) -> bool {
         let home = fs::read_dir(self.lab.folder().join("home")).unwrap();
         home.count() == 0
     }
 }
 
-/// The commands in a text: between marks, or a line of their own, or in a page's box.
+/// The commands in a text: between backquotes, on a line of their own, or in a code box of a page.
 fn commands(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (number, piece) in text.split('`').enumerate() {
@@ -150,7 +151,7 @@ fn every_command_that_is_told_says_where_and_how_and_runs_as_it_stands() {
             place.check(command);
         }
     };
-    // An empty store and an empty cache.
+    // Empty store and empty cache.
     for words in [
         &["compare"][..],
         &["list", "records"],
@@ -236,7 +237,7 @@ fn what_a_run_says_to_do_next_says_where_and_how_and_runs_as_it_stands() {
     assert!(place.is_clean());
 }
 
-/// All sources below a folder.
+/// All source files below a folder.
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -261,14 +262,14 @@ fn no_source_writes_a_command_by_hand() {
     let mut found = Vec::new();
     for path in all {
         let source = fs::read_to_string(&path).unwrap();
-        // Tests say what they expect.
+        // Tests may contain the expected commands.
         let own = source.split("#[cfg(test)]").next().unwrap_or_default();
         for line in own.lines() {
             let line = line.trim_start();
             let is_comment = line.starts_with("//");
             for (at, _) in line.match_indices("`pagetide ").filter(|_| !is_comment) {
                 let command = &line[at + 1..];
-                // Documents and help are read anywhere.
+                // Documents and help are read independently of a store.
                 let is_document = ["reference.rs", "guide.rs", "command/run.rs"]
                     .iter()
                     .any(|name| path.ends_with(name));

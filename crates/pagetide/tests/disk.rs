@@ -1,14 +1,15 @@
-//! The disk with an arm, in the exact arena: it turns, it costs what its model says, and it is as exact as the rest.
+//! The simulated disk with seek times in the exact arena: its times follow its model, and its trials are exactly
+//! repeatable.
 
 use std::fs;
 
 use crate::common::trial::{Done, run_on};
 use crate::common::{KERNEL, Lab, one_sentence};
 
-/// Pages of 30 MiB, on 24 MiB of memory.
+/// 30 MiB in pages, with 24 MiB of memory.
 const PAGES: u32 = 7680;
 
-/// Writes all pages to a file of references, in the order that `place` gives.
+/// Writes a file of references to all pages, in the order given by `place`.
 fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     let path = lab.folder().join(name);
     let lines: Vec<String> = (0..PAGES).map(|n| place(n).to_string()).collect();
@@ -16,7 +17,7 @@ fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     format!("file:{}", path.display())
 }
 
-/// Reads those pages back from a disk of 8 ms and 40 MB/s, each with a request of its own.
+/// Reads these pages back from a disk with 8 ms and 40 MB/s, one request for each page.
 fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
     let arguments = [
         scenario,
@@ -26,8 +27,8 @@ fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
         "vm.page-cluster=0",
         "--set",
         "lru_gen/enabled=0",
-        // The process that is the disk needs memory for its answers. With 512 KiB in reserve it may look for that in vain while
-        // memory is being filled, for 17 s of virtual time.
+        // The process that simulates the disk needs memory to answer. With a reserve of 512 KiB it may fail to get it
+        // while memory is being filled, for 17 s of virtual time.
         "--set",
         "vm.min_free_kbytes=1024",
         "-p",
@@ -47,7 +48,7 @@ fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
 fn pages_that_lie_in_order_on_the_disk_are_read_many_times_faster_than_the_same_shuffled() {
     let Some(lab) = Lab::that_runs() else { return };
     let ordered = references(&lab, "ordered", |n| n);
-    // 2741 and 7680 have no common divisor: each page once, neighbours far apart.
+    // 2741 and 7680 have no common divisor: every page occurs once, and neighbours are far apart.
     let shuffled = references(&lab, "shuffled", |n| n * 2741 % PAGES);
     let (ordered, shuffled) = (read_back(&lab, &ordered), read_back(&lab, &shuffled));
     for done in [&ordered, &shuffled] {
@@ -63,12 +64,12 @@ fn pages_that_lie_in_order_on_the_disk_are_read_many_times_faster_than_the_same_
             "{facts}"
         );
     }
-    // A page of 4 KiB takes 0.1024 ms, a seek 8 ms more; the kernel's own work on a fault is some 0.05 ms.
+    // Reading a page of 4 KiB takes 0.1024 ms, a seek 8 ms more; the kernel needs about 0.05 ms for a fault.
     let usual = |done: &Done| done.metric("access-p90") / 1e6;
     let (a, b) = (usual(&ordered), usual(&shuffled));
     assert!((0.1024..0.25).contains(&a), "{a} ms a page in order");
     assert!((8.1024..8.3).contains(&b), "{b} ms a shuffled page");
-    // Over all accesses what is swapped out meanwhile moves the arm away, and comes first at times.
+    // Over all accesses, pages swapped out in between also move the head and sometimes come first.
     let mean = |done: &Done| done.metric("access-mean");
     let ratio = mean(&shuffled) / mean(&ordered);
     assert!((8.0..80.0).contains(&ratio), "{ratio}");
@@ -96,7 +97,7 @@ fn a_trial_on_disks_is_equal_to_the_bit_when_repeated() {
     assert_eq!(facts["rotational-nbd1"], "1", "{facts}");
     assert_eq!(done.record["subject"]["files_on"], "disk:8ms,20MB/s");
     assert_eq!(done.record["schema"], 2);
-    // 16 MiB are read and written at 20 MB/s: 1.68 s, and seeks beside that.
+    // 16 MiB are read and written at 20 MB/s, which takes 1.68 s plus seeks.
     let seconds = done.metric("time-rw-cp") / 1e9;
     assert!((1.678..6.0).contains(&seconds), "{seconds}");
     let (out, _) = lab.ends(0, ["repeat", done.id()]);

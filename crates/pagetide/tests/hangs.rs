@@ -1,5 +1,5 @@
-//! Guests that never come, and signals in every phase: nothing is waited for longer than was said, and two seconds after
-//! Ctrl-C or SIGTERM every command has ended.
+//! Guests that do not boot, and signals in every phase: nothing is waited for longer than stated, and every command
+//! ends within two seconds after Ctrl-C or SIGTERM.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::common::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What is promised after a signal.
+/// Maximum time from a signal to the end of the program.
 const PROMISED: Duration = Duration::from_secs(2);
 
-/// A boot that goes wrong has ended by then: a fifth of what it took to give one up that was not watched.
+/// A failed boot must have ended after this time: a fifth of the former time limit without monitoring.
 const BOOT: Duration = Duration::from_mins(1);
 
-/// `run linear` at a tiny size on a kernel, with more arguments.
+/// `run linear` with a tiny size on this kernel, with additional arguments.
 fn tiny<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [
         &["run", "linear", "--seeds", "1", "--kernel", kernel],
@@ -33,7 +33,7 @@ fn tiny<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     .concat()
 }
 
-/// A copy of the tests' kernel image, changed, as a kernel that can be given.
+/// A modified copy of the tests' kernel image, as the argument that names it.
 fn changed(shared: &Lab, lab: &Lab, change: impl FnOnce(&mut Vec<u8>)) -> String {
     let kernel = kernel_files(shared);
     let (image, rest) = kernel
@@ -48,12 +48,12 @@ fn changed(shared: &Lab, lab: &Lab, change: impl FnOnce(&mut Vec<u8>)) -> String
     format!("image:{},{rest}", path.display())
 }
 
-/// Where the part of an image begins that runs first. Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+/// Offset of the code in an image that runs first. Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
 fn start_of(image: &[u8]) -> usize {
     (usize::from(image[0x1f1]) + 1) * 512
 }
 
-/// An image that boots into two bytes that jump to themselves.
+/// An image whose first code is an endless loop of two bytes.
 fn spinning(shared: &Lab, lab: &Lab) -> String {
     changed(shared, lab, |image| {
         let start = start_of(image);
@@ -107,7 +107,7 @@ fn a_guest_that_makes_no_progress_in_boot_ends_after_the_timeout() {
     assert!(began.elapsed() < stretched(BOOT), "{:?}", began.elapsed());
 }
 
-/// The machine may be busy with other tests: what is promised is stretched by how many want each processor.
+/// Extends a time limit by the load per processor, because the machine may be busy with other tests.
 fn stretched(promised: Duration) -> Duration {
     let load = fs::read_to_string("/proc/loadavg").unwrap();
     let load: f64 = load.split(' ').next().unwrap().parse().unwrap();
@@ -115,7 +115,7 @@ fn stretched(promised: Duration) -> Duration {
     promised.mul_f64((load / cpus as f64).max(1.0))
 }
 
-/// Whether Ctrl-C is ignored here. Source: proc_pid_status(5), `SigIgn`.
+/// True if Ctrl-C is ignored by this process. Source: proc_pid_status(5), `SigIgn`.
 fn ignores_interrupts() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status
@@ -125,9 +125,9 @@ fn ignores_interrupts() -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::INT.as_raw() - 1) & 1 == 1
 }
 
-/// Sends the signal; the program must end within what is promised, as ended by it.
+/// Sends the signal; the program must end because of it within the promised time.
 fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
-    // Who starts the tests in the background of a script may ignore Ctrl-C, and children inherit that.
+    // If the tests run in the background of a script, Ctrl-C may be ignored, which children inherit.
     let signal = if signal == Signal::INT && ignores_interrupts() {
         Signal::TERM
     } else {
@@ -147,7 +147,7 @@ fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let status = child.wait().unwrap();
-    // Either by itself, with the code that shells give, or by the signal.
+    // It either exits with the code that shells use, or is killed by the signal.
     let code = 128 + signal.as_raw();
     let is_served = phase == "serving" && status.success();
     assert!(
@@ -157,7 +157,7 @@ fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
     println!("{phase}: ended {:?} after {signal:?}", began.elapsed());
 }
 
-/// The program with these arguments, its output a pipe that nobody reads.
+/// Starts the program with these arguments; nothing reads its output pipe.
 fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
     let mut command = Command::new(program());
     command
@@ -174,7 +174,7 @@ fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
     command.spawn().unwrap()
 }
 
-/// Takes all places for emulators of a cache, as other runs would.
+/// Occupies all slots for emulators in a cache, as other runs would.
 fn all_places(lab: &Lab) -> Vec<fs::File> {
     let folder = lab.cache().join("places");
     fs::create_dir_all(&folder).unwrap();
@@ -187,7 +187,7 @@ fn all_places(lab: &Lab) -> Vec<fs::File> {
     (0..processors).map(lock).collect()
 }
 
-/// A folder with an `apt-get` that never ends, and the file it makes when it runs.
+/// A folder with an `apt-get` that never ends, and the path of the file that it creates when it runs.
 fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     let (folder, seen) = (lab.folder().join("bin"), lab.folder().join("apt-runs"));
     fs::create_dir(&folder).unwrap();
@@ -201,7 +201,7 @@ fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     (folder, seen)
 }
 
-/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+/// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
 const SOON: Duration = Duration::from_mins(10);
 
 #[test]
@@ -217,7 +217,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_a_kernel_is_fetched_or_unpacked(
         wait_until("a fetch", SOON, || seen.exists());
         ends_soon("fetching", child, signal);
     }
-    // A configuration nobody writes holds it in the middle of unpacking.
+    // The configuration is a pipe without writer, which stops the program in the middle of unpacking.
     let lab = Lab::with_own_cache();
     let pipe = lab.folder().join("pipe");
     assert!(
@@ -294,7 +294,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_its_results_are_written_and_nobo
     let child = start(&lab, &run, None);
     let pipe = child.stdout.as_ref().unwrap();
     rustix::pipe::fcntl_setpipe_size(pipe, 4096).unwrap();
-    // Full: what more is written waits for a reader who does not come.
+    // The pipe is full, so further output blocks.
     wait_until("a full pipe", SOON, || {
         rustix::io::ioctl_fionread(pipe).is_ok_and(|waiting| waiting >= 4096)
     });
@@ -319,7 +319,7 @@ fn a_signal_ends_serve_within_two_seconds_although_a_connection_says_nothing() {
             .next()
             .unwrap();
         let mut silent = TcpStream::connect(address).unwrap();
-        // Half a question, and no more.
+        // An incomplete request.
         silent.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
         std::thread::sleep(Duration::from_millis(300));
         ends_soon("serving", child, signal);
@@ -327,7 +327,7 @@ fn a_signal_ends_serve_within_two_seconds_although_a_connection_says_nothing() {
     }
 }
 
-/// A table of measurements with so many lines, two variants, a pair to a seed.
+/// A table of measurements with this number of lines, two variants, and one pair for each seed.
 fn table(lab: &Lab, lines: usize) -> PathBuf {
     let mut text = String::from("scenario,variant,seed,metric,value\n");
     for line in 0..lines {
@@ -340,7 +340,7 @@ fn table(lab: &Lab, lines: usize) -> PathBuf {
     path
 }
 
-/// A plan that takes longer than any test waits.
+/// A plan that takes longer than any test.
 fn endless_plan(lab: &Lab) -> PathBuf {
     let list = |from: u32| {
         let values: Vec<String> = (from..from + 4000).map(|value| value.to_string()).collect();
@@ -416,7 +416,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
     let run = [&["run", "linear", "--kernel", KERNEL], &TINY[..], &two].concat();
     lab.ends(0, run.clone());
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        // All trials have records, so that it compares at once; a second copy that was stopped says how it ended.
+        // All trials have records, so it compares at once; an earlier attempt that was stopped reports how it ended.
         let mut command = Command::new(program());
         command
             .args(&run)
@@ -437,7 +437,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
             "{:?}",
             began.elapsed()
         );
-        // Where it had ended, or did so in time, its result counts.
+        // If it had ended before, or did so in time, its result counts.
         let status = output.status;
         let fine = [Some(0), Some(code)].contains(&status.code())
             || status.signal() == Some(signal.as_raw());
@@ -445,7 +445,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
     }
 }
 
-/// Whether the program has a file in this folder open, with or without a name.
+/// True if the process has a file in this folder open, named or unnamed.
 fn has_open(child: &Child, folder: &Path) -> bool {
     let folder = fs::canonicalize(folder).unwrap();
     fs::read_dir(format!("/proc/{}/fd", child.id()))
@@ -512,8 +512,8 @@ fn a_signal_ends_a_comparison_of_many_trials_within_two_seconds() {
         &["report", "many", "-o", page],
     ];
     for (signal, arguments) in [Signal::INT, Signal::TERM].into_iter().zip(work) {
-        // How long it takes says when it is in the midst of it; on a machine that is busy now and then it takes a few
-        // tries to be right.
+        // The duration of a complete run shows when to interrupt it. On a busy machine several attempts may be
+        // necessary.
         let began = Instant::now();
         lab.ends(0, arguments);
         let whole = began.elapsed();

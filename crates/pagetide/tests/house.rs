@@ -1,16 +1,17 @@
-//! The house is built as ARCHITECTURE.md says: who may import whom, where a trial passes, what to touch to add a thing.
+//! The structure described in ARCHITECTURE.md: imports between crates, the path of a trial, and the files to change for
+//! additions.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most hops that the way of a trial may have.
+/// Maximum number of hops on the path of a trial.
 const HOPS: usize = 15;
-/// The most files outside its own folder that an arena may need.
+/// Maximum number of files outside its own folder that a new arena requires.
 const ARENA_FILES: usize = 8;
 
-/// The most lines that the sources of the binary may have: arguments, calls and printing.
+/// Maximum number of lines in the sources of the binary: arguments, calls and printing.
 const BINARY_LINES: usize = 3_600;
 
 fn root() -> PathBuf {
@@ -21,7 +22,7 @@ fn architecture() -> String {
     fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
 }
 
-/// The text below a heading, up to the next one.
+/// The text below a heading, up to the next heading.
 fn section<'a>(text: &'a str, heading: &str) -> &'a str {
     let (_, rest) = text
         .split_once(&format!("\n## {heading}\n"))
@@ -29,7 +30,7 @@ fn section<'a>(text: &'a str, heading: &str) -> &'a str {
     rest.split("\n## ").next().unwrap()
 }
 
-/// The rows of the table in a section, without its head.
+/// The rows of the table in a section, without its header.
 fn rows(section: &str) -> Vec<Vec<&str>> {
     let lines = section.lines().filter(|line| line.starts_with('|'));
     let cells = |line: &'_ str| line.trim_matches('|').split('|').count();
@@ -41,17 +42,17 @@ fn rows(section: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// A text without its blocks of code.
+/// A text without its code blocks.
 fn without_code(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Who imports whom, tests aside, by the names of ARCHITECTURE.md.
+/// Imports between crates, without tests, by the names in ARCHITECTURE.md.
 fn imports() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -168,7 +169,7 @@ fn an_arena_needs_few_files_outside_its_own_folder() {
     let text = architecture();
     let table = rows(section(&text, "To add a …"));
     let arena = table.iter().find(|row| row[0] == "arena").unwrap();
-    // The table of the house itself is one more.
+    // The table of crates itself is one more file.
     let files = quoted(arena[2]).len() + 1;
     assert!(files <= ARENA_FILES, "{files} files");
     for kind in ["scenario", "probe", "trace row", "counter", "format"] {
@@ -179,7 +180,7 @@ fn an_arena_needs_few_files_outside_its_own_folder() {
     }
 }
 
-/// The lines of all sources below a folder.
+/// Number of lines in all sources below a folder.
 fn lines_below(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).unwrap();
     let lines = entries.map(|entry| {

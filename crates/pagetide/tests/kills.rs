@@ -1,4 +1,4 @@
-//! Kills at random moments and bit rot in between: whatever comes, the campaign ends with the records it would have had.
+//! Kills at random moments, with bit rot in between: the campaign always ends with the same records as without them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +9,9 @@ use crate::common::rot::{Random, flip, kernel_files};
 use crate::common::{Lab, TINY, emulators_of, is_alive, wait_until};
 use serde_json::Value;
 
-/// Kills, unless `PAGETIDE_TEST_KILLS` says how many.
+/// Number of kills, unless `PAGETIDE_TEST_KILLS` gives it.
 const KILLS: u64 = 8;
-/// Records of the campaign.
+/// Number of records of the campaign.
 const SEEDS: usize = 2;
 
 fn run<'a>(kernel: &'a str, store: &'a str) -> Vec<&'a str> {
@@ -21,7 +21,7 @@ fn run<'a>(kernel: &'a str, store: &'a str) -> Vec<&'a str> {
     [&campaign, &TINY[..]].concat()
 }
 
-/// Digests of the records of a store by seed; all of them are valid, and the store is sound.
+/// Digests of a store's records by seed; all records must be valid, and the store must verify.
 fn digests(lab: &Lab, store: &str) -> BTreeMap<u64, String> {
     lab.ends(0, ["store", "verify", "--store", store]);
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--store", store]);
@@ -50,10 +50,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A kind of file of the cache, and how its files are told.
+/// A kind of file in the cache, and how to recognize it.
 type Kind<'a> = (&'static str, &'a dyn Fn(&Path) -> bool);
 
-/// Flips bits in one file of the cache, of another kind each time; says in which, if there is one of that kind.
+/// Flips bits in one file of the cache, of a different kind each time. Returns its kind, or `None` if there is no such
+/// file.
 fn rot(cache: &Path, kind: u64, random: &mut Random) -> Option<String> {
     let kinds: [Kind<'_>; 7] = [
         ("snapshot ram", &|path| path.ends_with("ram")),
@@ -92,7 +93,7 @@ fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wro
     let store = undisturbed.store().display().to_string();
     let began = Instant::now();
     undisturbed.ends(0, run(&kernel, &store));
-    // Some of the moments lie after the end, so that runs come through and leave a snapshot to rot.
+    // Some of the moments are after the end, so that runs complete and leave a snapshot for the bit rot.
     let cold = u64::try_from(began.elapsed().as_millis()).unwrap() * 3 / 2;
     let mut warm = cold;
     let right = digests(&undisturbed, &store);
@@ -104,7 +105,8 @@ fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wro
     let mut rotten: BTreeMap<String, u32> = BTreeMap::new();
     while killed < kills {
         round += 1;
-        // Runs that came through begin anew, so that later kills find something to interrupt.
+        // After a complete run, the next one starts with an empty store, so that later kills have something to
+        // interrupt.
         let store = lab
             .folder()
             .join(format!("store-{whole}"))
@@ -130,7 +132,7 @@ fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wro
             let now = digests(&lab, &store);
             assert_eq!(now, right, "round {round} after {rotten:?}");
             whole += 1;
-            // With a snapshot at hand it takes less.
+            // With an existing snapshot a run takes less time.
             warm = u64::try_from(began.elapsed().as_millis()).unwrap().max(500);
         } else {
             assert_eq!(status.code(), None, "round {round}: it failed by itself");

@@ -1,4 +1,4 @@
-//! What comes from outside: input that is endless, odd or wrong ends in one clear sentence and harms nothing.
+//! External input that is endless, unusual or wrong leads to one clear sentence and does no harm.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -48,7 +48,7 @@ fn a_store_and_a_table_may_have_names_that_are_no_text_and_a_cache_is_refused() 
     assert!(out.contains("12 records are whole"), "{out}");
     lab.ends(0, own(&["store", "rebuild"]));
     let note = fs::read_to_string(lab.folder().join(store).join("campaigns/t.json")).unwrap();
-    // As it can be typed again.
+    // The printed command can be typed again.
     assert!(
         note.contains(r"--store $'st\\xffre' import csv $'t\\xfe.csv'"),
         "{note}"

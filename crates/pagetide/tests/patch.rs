@@ -1,5 +1,5 @@
-//! Patches on the command line: what is wrong with them is said in one sentence before anything is built; a real one goes from
-//! its file to a verdict.
+//! Patches on the command line: errors are reported in one sentence before anything is built; a real patch leads to a
+//! verdict.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::common::{Lab, one_sentence};
 use pagetide_testing::{Need, skip};
 use tempfile::TempDir;
 
-/// A git tree with one file of code.
+/// A git tree with one source file.
 fn tree() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("mm")).unwrap();
@@ -128,10 +128,10 @@ fn a_source_a_kernel_and_a_patch_are_not_mixed_up() {
     }
 }
 
-/// The patch of 2008 about used-once mapped pages, turned back: they are activated at once.
+/// Reverts the patch of 2008 about used-once mapped pages: they are activated at once.
 const ACTIVATE: &str = include_str!("../../../patches/used-once-2008.patch");
 
-/// A real kernel is built: 6 minutes of processor time for the base, once for each cache.
+/// Builds a real kernel: 6 minutes of processor time for the base, once for each cache.
 #[test]
 fn real_patches_go_from_their_files_to_verdicts() {
     let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
@@ -160,7 +160,7 @@ fn real_patches_go_from_their_files_to_verdicts() {
         "{err}"
     );
 
-    // mm-sync-cp copies between two mappings: what is activated at once pushes out what is needed.
+    // mm-sync-cp copies between two mappings: pages that are activated at once displace pages that are needed.
     let path = file(patches.path(), "activate.patch", ACTIVATE);
     let (out, err) = lab.ends(
         1,

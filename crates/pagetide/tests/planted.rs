@@ -1,4 +1,4 @@
-//! Differences planted by hand, and none at all: what the verdicts make of them on a real kernel.
+//! Known differences, and none at all: the verdicts on them on a real kernel.
 
 use std::fs;
 
@@ -16,7 +16,8 @@ struct Side {
     page_cluster: u32,
 }
 
-/// Data a third larger than memory in random order, read back one by one: each page less and each microsecond more is felt.
+/// Data a third larger than memory, read in random order page by page: each additional page of memory or microsecond of
+/// latency has an effect.
 const RANDOM: Side = Side {
     name: "random",
     pattern: "random",
@@ -25,7 +26,7 @@ const RANDOM: Side = Side {
     swap: "ssd:80us",
     page_cluster: 0,
 };
-/// In order, eight pages ahead.
+/// In order, with read-ahead of eight pages.
 const LINEAR: Side = Side {
     name: "linear",
     pattern: "linear",
@@ -34,7 +35,8 @@ const LINEAR: Side = Side {
     ..RANDOM
 };
 
-/// Runs it as a campaign of its own, in the guest of the planted causes, and gives the name by which `compare` knows it.
+/// Runs the side as a separate campaign in the guest of the planted causes. Returns the name by which `compare` finds
+/// it.
 fn run(lab: &Lab, side: Side) -> String {
     let Side {
         name,
@@ -56,7 +58,7 @@ fn run(lab: &Lab, side: Side) -> String {
     format!("{name}:{name}")
 }
 
-/// The judgement on `metric` of B against A.
+/// The judgement on `metric` of B compared with A.
 fn judged(lab: &Lab, a: &str, b: &str, metric: &str) -> Value {
     let (out, _) = lab.ends(0, ["compare", a, b, "--anyway", "--exit-zero", "--json"]);
     let found: Value = serde_json::from_str(&out).unwrap();
@@ -79,7 +81,7 @@ fn judged(lab: &Lab, a: &str, b: &str, metric: &str) -> Value {
 fn planted_slowdowns_are_found_or_called_inconclusive_and_never_improvements() {
     let Some(lab) = Lab::that_runs() else { return };
     let bases = [RANDOM, LINEAR].map(|side| (side.pattern, run(&lab, side)));
-    // Small is what moves the metric by less than the margin of 1 %; eight seeds find the others for certain.
+    // Small differences move the metric by less than the margin of 1 %; eight seeds certainly find the others.
     let planted = [
         (
             true,

@@ -1,4 +1,5 @@
-//! The programs of `campaigns/programs`, from Debian's packages, on three kernels: each twice, alone and beside load, to the bit.
+//! The programs of `campaigns/programs`, from Debian packages, on three kernels: each is run twice, alone and with
+//! other load, and must give identical records.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use crate::common::Lab;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
-/// Which programs are asked for: `all`, or names of files separated by commas.
+/// Variable with the programs to run: `all`, or names of files separated by commas.
 const ASKED: &str = "PAGETIDE_TEST_PROGRAMS";
 
 /// The campaign files, sorted.
@@ -29,7 +30,8 @@ fn name(file: &Path) -> String {
     file.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
-/// Processes that take whatever time they get, as long as this lives: as many as there are processors, so that guests get half.
+/// Busy processes, one for each processor, which live as long as this value. Guests then get half of the processor
+/// time.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -51,7 +53,7 @@ impl Drop for Load {
     }
 }
 
-/// Runs a campaign anew with one seed; gives the digest by variant. Every trial must be valid.
+/// Runs a campaign again with one seed and returns the digest by variant. All trials must be valid.
 fn digests(lab: &Lab, file: &Path) -> BTreeMap<String, String> {
     let file = file.to_str().unwrap();
     let words = [

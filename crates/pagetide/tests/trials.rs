@@ -1,4 +1,4 @@
-//! Trials through the whole way, in the exact arena, on a real kernel; tiny, so that they take seconds.
+//! Complete trials in the exact arena on a real kernel; they are tiny and take seconds.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `run linear` at a tiny size, with more arguments.
+/// `run linear` with a tiny size and additional arguments.
 fn linear<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["run", "linear", "--kernel", KERNEL];
     all.extend(TINY);
@@ -32,7 +32,7 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
         "{records:?}"
     );
 
-    // Once more: everything is there already. With one more seed: one trial.
+    // The second time, all records exist. With one additional seed, one trial runs.
     lab.ends(0, linear(&["--seeds", "2"]));
     assert_eq!(lab.records(), 2);
     lab.ends(0, linear(&["--seeds", "3"]));
@@ -74,7 +74,7 @@ fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
     lab.ends(0, linear(&["--seeds", "1"]));
     let other = Lab::new();
     let mut run = other.start(linear(&["--seeds", "1"]));
-    // Longer than the 100 ms by which the emulator would resize its TLB, if it had a clock of the machine's.
+    // Longer than the 100 ms after which the emulator would resize its TLB if it used the host's clock.
     let (stopped, going) = (Duration::from_millis(105), Duration::from_millis(15));
     let mut stops = 0;
     while run.try_wait().unwrap().is_none() {
@@ -83,7 +83,7 @@ fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
             if kill_process(pid, Signal::STOP).is_ok() {
                 stops += 1;
                 std::thread::sleep(stopped);
-                // It may have ended in between.
+                // The process may have ended in the meantime.
                 let _ = kill_process(pid, Signal::CONT);
             }
         }
@@ -186,7 +186,7 @@ fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
         lab.ends(2, all).1
     };
     let err = refused(&["--kernel", &image, "--set", "lru_gen/enabled=7"]);
-    // All that is missing is named at once.
+    // All missing options are named in one error.
     one_sentence(
         &err,
         &[
@@ -235,7 +235,7 @@ fn a_plan_says_what_would_run_and_runs_nothing() {
     let mut arguments = linear(&["--seeds", "4", "--vs", "vm.swappiness=200", "--json"]);
     arguments[0] = "plan";
     let plan = json(&lab.ends(0, arguments).0);
-    // Four seeds of two variants, and the first three of each once more, observed.
+    // Four seeds of two variants, and the first three of each again as observed trials.
     assert_eq!(plan["trials"], 14);
     assert_eq!(plan["found"], 0);
     assert_eq!(plan["variants"][1], "swappiness=200");
@@ -250,7 +250,7 @@ fn a_calibration_compares_with_harmless_variants_and_is_shown_under_its_cells_al
     arguments[0] = "calibrate";
     let kept = json(&lab.ends(0, arguments).0);
     let calibration = &kept["cells"][0][1];
-    // Two campaigns of each of two harmless variants.
+    // Two campaigns for each of two variants without effect.
     assert_eq!(calibration["campaigns"], 4, "{kept}");
     assert_eq!(calibration["false_alarms"], 0);
     let metrics = calibration["metrics"].as_array().unwrap();
@@ -260,7 +260,7 @@ fn a_calibration_compares_with_harmless_variants_and_is_shown_under_its_cells_al
     );
     let (out, _) = lab.ends(0, ["compare", "--exit-zero"]);
     assert!(out.contains("0 false alarms in 4 campaigns"), "{out}");
-    // Another cell was not calibrated.
+    // Another cell, which was not calibrated.
     lab.ends(
         0,
         linear(&[
@@ -305,9 +305,9 @@ fn the_tables_of_the_papers_are_printed_by_run_and_by_compare_and_other_scenario
         .map(str::to_owned)
         .collect();
     assert_eq!(published[4..], ["-23%", "-23%"], "{ran}");
-    // A row for each process: read and write of both variants, and two changes.
+    // One row per process: read and write of both variants, and two changes.
     assert_eq!(line("2  ").split_whitespace().count(), 7, "{ran}");
-    // What the observed trials of both variants traced, beside what was published.
+    // Traced values of the observed trials of both variants, next to the published ones.
     let scanned = line("Total pages scanned");
     let numbers: Vec<u64> = scanned
         .split_whitespace()

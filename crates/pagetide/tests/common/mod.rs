@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: the real binary, a store of its own for each test, one cache for all.
+//! Shared code of the end-to-end tests: the real binary, a separate store for each test, one shared cache.
 
 pub mod rot;
 pub mod trial;
@@ -29,23 +29,23 @@ pub const TINY: [&str; 8] = [
     "refs=5000",
 ];
 
-/// The program.
+/// Path of the program.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| assert_cmd::cargo::cargo_bin("pagetide"))
 }
 
-/// What trials need and is not there, and why.
+/// What is missing for running trials, and why.
 type Missing = (Need, String);
 
-/// Where a test works.
+/// Working folder, store and cache of a test.
 pub struct Lab {
     folder: TempDir,
     cache: PathBuf,
 }
 
 impl Lab {
-    /// A laboratory with an empty store, and the cache all tests share.
+    /// A laboratory with an empty store and the shared cache.
     pub fn new() -> Self {
         let cache = std::env::var_os("PAGETIDE_TEST_CACHE").map_or_else(
             || Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
@@ -57,21 +57,21 @@ impl Lab {
         }
     }
 
-    /// A laboratory with a cache of its own, empty.
+    /// A laboratory with an empty cache of its own.
     pub fn with_own_cache() -> Self {
         let mut lab = Self::new();
         lab.cache = lab.folder.path().join("cache");
         lab
     }
 
-    /// A laboratory in which trials can run; `None`, with the reason printed, where they cannot.
+    /// A laboratory that can run trials; `None`, with the reason printed, if it cannot.
     pub fn that_runs() -> Option<Self> {
         Self::that_runs_on(KERNEL)
     }
 
     /// The same on another kernel.
     pub fn that_runs_on(kernel: &str) -> Option<Self> {
-        // What the tests of a file share is asked for once, not by each of them.
+        // Whether trials can run is determined once for all tests of a file.
         static ASKED: Mutex<BTreeMap<String, Result<(), Missing>>> = Mutex::new(BTreeMap::new());
         let lab = Self::new();
         let found = ASKED
@@ -89,7 +89,7 @@ impl Lab {
         }
     }
 
-    /// Adds the kernel; says what is missing where trials cannot run.
+    /// Adds the kernel; returns what is missing if trials cannot run.
     fn can_run(&self, kernel: &str) -> Result<(), Missing> {
         if std::process::Command::new("qemu-system-x86_64")
             .arg("--version")
@@ -106,7 +106,7 @@ impl Lab {
         Err((Need::Kernels, why))
     }
 
-    /// A folder that goes with the test.
+    /// A folder that is deleted with the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -121,7 +121,7 @@ impl Lab {
         &self.cache
     }
 
-    /// The program with these arguments.
+    /// The program with these arguments, ready to run.
     pub fn pagetide<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(program());
         command
@@ -135,7 +135,7 @@ impl Lab {
         command
     }
 
-    /// Runs the program, which must end with this code; gives what it wrote to standard output and error.
+    /// Runs the program, which must exit with this code. Returns its standard output and standard error.
     pub fn ends<S: AsRef<OsStr>>(
         &self,
         code: i32,
@@ -144,7 +144,8 @@ impl Lab {
         told(&self.pagetide(arguments).output().unwrap(), code)
     }
 
-    /// Imports the campaign `r`: 16 records of a scenario `build` under the variants `old` and `new`. Gives what was said as JSON.
+    /// Imports the campaign `r`: 16 records of a scenario `build` with the variants `old` and `new`. Returns the output
+    /// as JSON.
     pub fn import_of_two_variants(&self) -> String {
         let mut table = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
         for seed in 1..=8 {
@@ -158,14 +159,14 @@ impl Lab {
         self.ends(0, ["import", "csv", "r.csv", "--json"]).0
     }
 
-    /// How many records there are.
+    /// Number of records in the store.
     pub fn records(&self) -> usize {
         let (out, _) = self.ends(0, ["list", "records", "--json", "--limit", "1000"]);
         let records: Vec<serde_json::Value> = serde_json::from_str(&out).unwrap();
         records.len()
     }
 
-    /// The newest records in full, this many at most, the newest first.
+    /// At most `count` records in full, the newest first.
     pub fn newest(&self, count: usize) -> Vec<serde_json::Value> {
         let json = |words: &[&str]| -> serde_json::Value {
             let (out, _) = self.ends(0, words);
@@ -177,7 +178,7 @@ impl Lab {
             .collect()
     }
 
-    /// Starts the program and does not wait for it.
+    /// Starts the program without waiting for its end.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
         std::process::Command::new(program())
             .args(arguments)
@@ -191,12 +192,12 @@ impl Lab {
             .unwrap()
     }
 
-    /// Records being written.
+    /// Records that are being written.
     pub fn incoming(&self) -> Vec<PathBuf> {
         entries(&self.store().join("incoming"))
     }
 
-    /// Half-made things in the store.
+    /// Incomplete files in the store.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut left = self.incoming();
         left.extend(
@@ -207,7 +208,7 @@ impl Lab {
         left
     }
 
-    /// Snapshots in the making, of any test that runs now.
+    /// Snapshots that are being made by any running test.
     pub fn in_the_making(&self) -> Vec<PathBuf> {
         let mut found = entries(&self.cache.join("snapshots"));
         found.retain(|path| path.extension().is_some_and(|ending| ending == "making"));
@@ -227,7 +228,7 @@ pub fn metric(record: &serde_json::Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{metric}"))
 }
 
-/// Checks the exit code and gives both outputs.
+/// Checks the exit code and returns both outputs.
 pub fn told(output: &Output, code: i32) -> (String, String) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(
@@ -238,7 +239,7 @@ pub fn told(output: &Output, code: i32) -> (String, String) {
     (out, err)
 }
 
-/// Asserts that what was said is one clear sentence that has these words.
+/// Asserts that the text is one clear sentence that contains these words.
 pub fn one_sentence(said: &str, words: &[&str]) {
     let lines: Vec<&str> = said
         .lines()
@@ -246,7 +247,7 @@ pub fn one_sentence(said: &str, words: &[&str]) {
         .collect();
     assert_eq!(lines.len(), 1, "one sentence, not {said:?}");
     let sentence = lines[0];
-    // What a kernel said last is quoted as it is.
+    // The last words of a kernel are quoted unchanged.
     let own: String = sentence.split('`').step_by(2).collect();
     assert!(!own.contains("error:"), "{sentence}");
     assert!(!own.to_lowercase().contains("failed to"), "{sentence}");
@@ -291,7 +292,7 @@ pub fn emulators_of(parent: u32) -> Vec<u32> {
     found
 }
 
-/// Emulators among the children of a process that continue a snapshot: trials, not guests that boot for one.
+/// Emulators among the children of a process that continue a snapshot: these run trials, others boot guests.
 pub fn trials_of(parent: u32) -> Vec<u32> {
     let mut found = emulators_of(parent);
     found.retain(|pid| {
@@ -303,7 +304,7 @@ pub fn trials_of(parent: u32) -> Vec<u32> {
     found
 }
 
-/// Whether a process is there and more than a name.
+/// True if a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status
@@ -311,7 +312,7 @@ pub fn is_alive(pid: u32) -> bool {
         .any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
-/// Waits until something holds; panics with `what` where it does not within `limit`.
+/// Waits until a condition holds; panics with `what` if it does not within `limit`.
 pub fn wait_until(what: &str, limit: Duration, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {

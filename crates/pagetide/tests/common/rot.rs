@@ -1,4 +1,4 @@
-//! Bit rot, made on purpose.
+//! Artificial bit rot.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::{KERNEL, Lab};
 
-/// Numbers that look random and are the same for a seed (SplitMix64; Steele, Lea and Flood 2014).
+/// Pseudo-random numbers from a seed (SplitMix64; Steele, Lea and Flood 2014).
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed.
+    /// The sequence for this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Flips bits of a file, as many as `bits`, where it has data.
+/// Flips `bits` bits of a file in its parts with data.
 pub fn flip(path: &Path, bits: usize, random: &mut Random) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut runs = Vec::new();
@@ -54,12 +54,12 @@ pub fn flip(path: &Path, bits: usize, random: &mut Random) {
     }
 }
 
-/// The kernel of the tests as files that anybody can add, from the cache they share.
+/// The kernel of the tests as a list of files that can be added, from the shared cache.
 pub fn kernel_files(shared: &Lab) -> String {
     files_of(shared, KERNEL)
 }
 
-/// The same for the kernel of another name.
+/// The same for another kernel.
 pub fn files_of(shared: &Lab, wanted: &str) -> String {
     let kernels: Value =
         serde_json::from_str(&shared.ends(0, ["list", "kernels", "--json"]).0).unwrap();

@@ -1,4 +1,4 @@
-//! A trial that was run in the exact arena and is valid, and what it recorded.
+//! A valid trial that was run in the exact arena, with its record.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,21 @@ use serde_json::Value;
 
 use super::{Lab, text};
 
-/// The guest of all these trials: two snapshots of a kernel serve them, one with a file system and one without.
+/// Options of the guest of all these trials. Two snapshots of a kernel are enough, one with a file system and one
+/// without.
 const GUEST: [&str; 6] = ["--memory", "24M", "--swap-size", "64M", "--seeds", "1"];
-/// The most a harness may take.
+/// Maximum memory of the harness in bytes.
 const HARNESS: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// A trial that was run and is valid.
+/// A valid trial.
 pub struct Done<'a> {
     lab: &'a Lab,
-    /// All that it measured.
+    /// Its record.
     pub record: Value,
     id: String,
 }
 
-/// Runs scenarios with these arguments on a kernel; gives the trials in the order of the store.
+/// Runs scenarios with these arguments on a kernel; returns the trials in the order of the store.
 pub fn run_on<'a>(lab: &'a Lab, kernel: &str, arguments: &[&str]) -> Vec<Done<'a>> {
     let before = ids(lab);
     let guest = ["--kernel", kernel];
@@ -63,7 +64,7 @@ impl<'a> Done<'a> {
         format!("{} {}", subject["scenario"], subject["params"])
     }
 
-    /// What there is of a metric.
+    /// Value of a metric: a number or a reason.
     pub fn value(&self, name: &str) -> &Value {
         let metrics = self.record["results"]["metrics"].as_array().unwrap();
         let found = metrics.iter().find(|metric| metric["name"] == name);
@@ -78,7 +79,7 @@ impl<'a> Done<'a> {
             .unwrap_or_else(|| panic!("{}: {name} is {value}", self.name()))
     }
 
-    /// A metric that counts.
+    /// Value of a metric that counts.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -95,7 +96,7 @@ impl<'a> Done<'a> {
         self.record["subject"]["params"][name].as_str().unwrap()
     }
 
-    /// What a counter of `/proc/vmstat` grew by; zero where the kernel lacks it.
+    /// Growth of a counter of `/proc/vmstat`; zero if the kernel does not have it.
     pub fn vmstat(&self, name: &str) -> u64 {
         let counter = &self.record["results"]["counters"]["vmstat"]["values"][name];
         let at = |index: usize| counter[index].as_u64().unwrap_or(0);
@@ -128,7 +129,7 @@ impl<'a> Done<'a> {
             .unwrap_or_else(|| panic!("{series} has {:?}", columns.keys()))
     }
 
-    /// Bulk data.
+    /// Content of a blob.
     pub fn blob(&self, name: &str) -> Vec<u8> {
         let mut show = self.lab.pagetide(["show", &self.id, "--blob", name]);
         let output = show.output().unwrap();
@@ -145,7 +146,7 @@ impl<'a> Done<'a> {
             .collect()
     }
 
-    /// How many values a histogram has.
+    /// Number of values in a histogram.
     pub fn histogram_count(&self, name: &str) -> u64 {
         self.record["results"]["histograms"][name]["count"]
             .as_u64()

@@ -1,5 +1,5 @@
-//! The page and the server, driven with Chromium as a reader would: figures, zoom, downloads, keyboard, dark, 400 px,
-//! hostile names, campaigns watched, stopped and resumed. What cannot run says why.
+//! Tests of the web page and the server with Chromium: figures, zoom, downloads, keyboard, dark mode, a width of 400
+//! px, hostile names, and watching, stopping and resuming campaigns. Tests that cannot run print the reason.
 
 mod sample;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, TINY, is_alive, one_sentence, program, text, wait_until};
 
-/// A browser that scripts can drive; `None`, with the reason printed, where there is none.
+/// A browser that scripts can control; `None`, with the reason printed, if there is none.
 fn browser() -> Option<&'static Path> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match FOUND.get_or_init(find) {
@@ -73,7 +73,7 @@ fn drive(chromium: &Path, script: &str, arguments: &[&Path]) {
     assert!(said.contains("ok   "), "{script} checked nothing:\n{said}");
 }
 
-/// Where screenshots go, to be looked at: one folder for each test, overwritten.
+/// Folder of the screenshots of a test, for manual inspection; it is overwritten.
 fn shots(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("shots")
@@ -110,7 +110,7 @@ impl Serving {
     }
 }
 
-/// A process that ends with the test, also where that fails.
+/// A process that is killed at the end of the test, even if the test fails.
 struct Ending(Child);
 
 impl Drop for Ending {
@@ -120,7 +120,8 @@ impl Drop for Ending {
     }
 }
 
-/// Whatever runs the long campaign of a store when the test ends: the server starts it anew, as no child of ours.
+/// Kills the process that runs the store's long campaign when the test ends. The server started it, so it is not a
+/// child of the test.
 struct LastRun(PathBuf);
 
 impl Drop for LastRun {
@@ -142,7 +143,7 @@ impl Drop for LastRun {
     }
 }
 
-/// The command, with a store that is not the laboratory's own.
+/// Runs the program with a store other than the laboratory's own.
 fn with_store(lab: &Lab, store: &Path, words: &[&str]) -> (String, String) {
     let store = store.to_str().unwrap();
     lab.ends(0, [words, &["--store", store]].concat())
@@ -184,7 +185,7 @@ fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
     drive(chromium, "serve.mjs", &[urls[0], urls[1], &shots("serve")]);
 }
 
-/// A campaign of two variants that takes minutes, so that it is surely running.
+/// A campaign of two variants that takes minutes, so that it is certainly running.
 fn long() -> Vec<&'static str> {
     let mut words = vec![
         "run",
@@ -213,7 +214,7 @@ fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
     let serving = Serving::of(&lab.store(), &lab);
     let url = Path::new(&serving.url);
     drive(chromium, "live.mjs", &[url, &shots("live")]);
-    // The first run was stopped as by Ctrl-C; the one that went on in its place was stopped as well.
+    // The first run was stopped as with Ctrl-C; the run that resumed it was stopped as well.
     let status = run.0.wait().unwrap();
     assert_eq!(status.code(), Some(130));
     let state = fs::read_to_string(lab.store().join("runs/long.json")).unwrap();
@@ -244,10 +245,10 @@ fn a_report_of_real_trials_is_small_and_drawn() {
     lab.ends(0, words.concat());
     lab.ends(0, ["report", "small", "-o", "small.html"]);
     let page = fs::read_to_string(lab.folder().join("small.html")).unwrap();
-    // Four trials with 5,000 references each; a quick campaign has 64 trials in four cells, and 1.5 MiB.
+    // Four trials with 5,000 references each. A quick campaign has 64 trials in four cells, and its page has 1.5 MiB.
     println!("{} bytes", page.len());
     assert!(page.len() < 384 << 10, "{} bytes", page.len());
-    // Whatever the page tells a reader to type is there.
+    // Every command that the page suggests exists.
     let known = ["compare", "report", "show", "run"];
     for (_, rest) in page
         .match_indices("<code>pagetide ")
@@ -257,12 +258,12 @@ fn a_report_of_real_trials_is_small_and_drawn() {
         assert!(known.contains(&command), "pagetide {command}");
         lab.ends(0, [command, "--help"]);
     }
-    // A record's own page, and a campaign with one variant.
+    // The page of a single record, and of a campaign with one variant.
     let (json, _) = lab.ends(0, ["list", "records", "--json"]);
     let records: serde_json::Value = serde_json::from_str(&json).unwrap();
     let id = records[0]["id"].as_str().unwrap();
     lab.ends(0, ["report", id, "-o", "record.html"]);
-    // The series that the help of `show` names is one that such a record has.
+    // The series named in the help of `show` exists in such a record.
     let (help, _) = lab.ends(0, ["show", "--help"]);
     let series = help.rsplit("--series ").next().unwrap();
     let series = series.split_whitespace().next().unwrap();

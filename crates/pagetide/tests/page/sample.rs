@@ -1,4 +1,4 @@
-//! Stores for the browser: synthetic records whose every value is known, and records whose names try to be more than text.
+//! Stores for browser tests: synthetic records with known values, and records with hostile names.
 
 use std::f64::consts::PI;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn begun(scenario: &str, side: usize, seed: u64) -> Record {
     record
 }
 
-/// A smooth sine in random order over twice the memory there is.
+/// A smooth sine in random order over twice the available memory.
 fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
     let mut order = Rng::new(seed);
     let mut times = Rng::new(seed * 2 + side as u64);
@@ -115,7 +115,7 @@ fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// What the download of the first trace must hold.
+/// Writes the expected content of the download of the first trace.
 fn tell(dir: &Path, log: &[u8]) {
     let entries: Vec<u64> = log
         .as_chunks::<8>()
@@ -169,7 +169,7 @@ fn contswap(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Attempts to allocate, in two passes, and free memory cut up ever smaller.
+/// Attempts to allocate in two passes, with increasingly fragmented free memory.
 fn highalloc(store: &mut Store, side: usize, seed: u64) {
     let mut mix = Rng::new(seed * 3 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
@@ -230,7 +230,7 @@ fn highalloc(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Files copied in three ways beside a victim.
+/// Files copied in three ways next to a victim process.
 fn filecopy(store: &mut Store, side: usize, seed: u64) {
     let mut mix = Rng::new(seed * 5 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
@@ -286,11 +286,11 @@ fn swapbench(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Kernels of a history, and the place of the one from which on it is faster.
+/// Number of kernels of a history, and the first one that is faster.
 const HISTORY: u64 = 14;
 const FASTER: u64 = 8;
 
-/// A metric over many kernels that becomes a fifth faster with one of them.
+/// A metric over many kernels that becomes 20 % faster with one of them.
 pub fn fill_history(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
     for minor in 1..=HISTORY {
@@ -312,7 +312,7 @@ pub fn fill_history(dir: &Path) {
     }
 }
 
-/// A campaign whose trials are those of two scenarios in the store.
+/// A campaign with the trials of two scenarios in the store.
 pub fn fill_campaign(dir: &Path) {
     let store = Store::open(&dir.join("store")).expect("a store can be opened");
     let scenarios = ["smooth-sin-random", "contswap"];
@@ -343,7 +343,7 @@ pub fn fill_campaign(dir: &Path) {
     store.note(&note).expect("a note can be kept");
 }
 
-/// A store in `DIR/dead` in which no trial of the second kernel is valid, all for one reason.
+/// A store in `DIR/dead` in which all trials of the second kernel are invalid for the same reason.
 pub fn fill_dead(dir: &Path) {
     let mut store = Store::open(&dir.join("dead")).expect("a store can be opened");
     for seed in 1..=4 {
@@ -362,7 +362,8 @@ pub fn fill_dead(dir: &Path) {
     }
 }
 
-/// A store of two kernels, `DIR/store`, and what the download of the first trace must hold, `DIR/accesses.txt`.
+/// A store of two kernels in `DIR/store`, and the expected content of the download of the first trace in
+/// `DIR/accesses.txt`.
 pub fn fill(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
     for seed in 1..=6 {
@@ -376,13 +377,13 @@ pub fn fill(dir: &Path) {
     }
 }
 
-/// What names in the hostile store try.
+/// Hostile texts used as names.
 pub const TRICKS: [&str; 2] = [
     "<img src=x onerror=\"document.title='owned'\">",
     "</script><script>document.title='owned'</script>\u{1b}[2J\u{202e}",
 ];
 
-/// A store in `DIR/hostile` of two kernels whose names, labels and logs try to be more than text.
+/// A store in `DIR/hostile` of two kernels with hostile names, labels and logs.
 pub fn fill_hostile(dir: &Path) {
     let mut store = Store::open(&dir.join("hostile")).expect("a store can be opened");
     let huge = "<b>x</b>".repeat(131_072);
