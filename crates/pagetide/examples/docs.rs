@@ -1,9 +1,10 @@
-//! Makes the outputs in README.md and below `docs` again: those that are stale or were changed by hand, with `all` every one, and
-//! with any other word those whose command has it.
+//! Regenerates the outputs in README.md and below `docs`: those that are stale or were changed by hand; with `all`,
+//! every one; with any other word, those whose command contains it.
 //!
-//! Those that take long find what earlier runs left in the store that `PAGETIDE_DOCS_STORE` names, so that they can be interrupted.
+//! Outputs that take long use the records of earlier runs in the store named by `PAGETIDE_DOCS_STORE`, so that they can
+//! be interrupted.
 //!
-//! `make docs` runs it. What the comments before these blocks mean: `pagetide_testing::output`.
+//! `make docs` runs it. The comments before these blocks are explained in `pagetide_testing::output`.
 
 use std::error::Error;
 use std::fs;
@@ -14,7 +15,7 @@ use std::process::Command;
 use pagetide_testing::documents;
 use pagetide_testing::output::{self, Block};
 
-/// Columns of the documents' tables.
+/// Width of the tables in the documents.
 const COLUMNS: &str = "100";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = repository.join(&document);
         let count = read(&path)?.1.len();
         for place in 0..count {
-            // Read again each time, for it may take minutes, and somebody may have written in between.
+            // The file is read again each time, because an output may take minutes, and the file may have been edited
+            // in between.
             let (text, blocks) = read(&path)?;
             let block = blocks
                 .get(place)
@@ -67,7 +69,7 @@ fn read(path: &Path) -> Result<(String, Vec<Block>), Box<dyn Error>> {
     Ok((text, blocks))
 }
 
-/// Runs a block's commands in a folder and store of their own; gives what the last one wrote.
+/// Runs the commands of a block in a separate folder and store; returns the output of the last one.
 fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
     let tool = std::env::current_exe()?
         .with_file_name("../pagetide")
@@ -90,7 +92,7 @@ fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
             .env("COLUMNS", COLUMNS)
             .env("LC_ALL", "C.UTF-8")
             .output()?;
-        // 1: a difference was found. 3: it cannot be told whether there is one.
+        // 1: a difference was found. 3: the result is open.
         if !matches!(output.status.code(), Some(0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("`{words}` ended with {}: {said}", output.status).into());

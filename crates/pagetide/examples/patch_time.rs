@@ -1,13 +1,13 @@
-//! Where the time goes from a patch to its verdict: `pagetide run --patch`, by what its processes do.
+//! Measures the time from a patch to its verdict with `pagetide run --patch`, by what its processes do.
 //!
-//! `cold`: the screening set on a cache with nothing in it, so that lists, source and kernels come first. `warm`: a patch of one
-//! file on hot-cold, in the same cache, whose base is there. Without a word it is both. `warm` alone takes the cache that
-//! commands take by default, if a base is built there.
+//! `cold`: the screening set with an empty cache, so that package lists, source and kernels come first. `warm`: a patch
+//! to one file on hot-cold with the same cache, which then contains the base. Without an argument, both run. `warm`
+//! alone uses the default cache if it contains a built base.
 //!
-//! `cargo run --release -p pagetide --example patch_time -- [cold] [warm]`. The program is the one built beside this example, or
-//! `$PAGETIDE`.
+//! `cargo run --release -p pagetide --example patch_time -- [cold] [warm]`. The program is the one built together with
+//! this example, or `$PAGETIDE`.
 
-// An example ends where it cannot go on.
+// An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 
 use pagetide_testing::{Need, skip};
 
-/// How often it is looked what runs.
+/// Interval between two samples of the running processes.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Ticks of `/proc/PID/stat` a second, on every x86 kernel.
+/// Ticks per second in `/proc/PID/stat` on every x86 kernel.
 const TICKS: u64 = 100;
 
-/// What is done at a moment, in the order in which it is shown.
+/// The current activity, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Fetch,
@@ -63,7 +63,7 @@ impl Phase {
         }
     }
 
-    /// What the line it last said means.
+    /// The phase according to the program's last message.
     fn of_line(line: &str) -> Option<Self> {
         let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
         if line.starts_with("building ") {
@@ -82,7 +82,7 @@ impl Phase {
     }
 }
 
-/// One process, as far as it matters here.
+/// Data of one process.
 struct Process {
     parent: u32,
     ticks: u64,
@@ -101,7 +101,7 @@ fn processes() -> BTreeMap<u32, Process> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name may hold anything, and ends with the last parenthesis.
+        // The name may contain anything and ends with the last parenthesis.
         let Some((_, rest)) = stat.rsplit_once(')') else {
             continue;
         };
@@ -117,7 +117,7 @@ fn processes() -> BTreeMap<u32, Process> {
             id,
             Process {
                 parent: u32::try_from(field(1)).unwrap_or(0),
-                // Its own, and of its children that have ended.
+                // Its own ticks, and those of its children that have ended.
                 ticks: (11..=14).map(field).sum(),
                 words: String::from_utf8_lossy(&words).replace('\0', " "),
             },
@@ -126,7 +126,7 @@ fn processes() -> BTreeMap<u32, Process> {
     all
 }
 
-/// Processor time so far of a process and all below it, and what those do.
+/// Processor time so far of a process and all its descendants, and their command lines.
 fn below(top: u32) -> (u64, Vec<String>) {
     let all = processes();
     let (mut ticks, mut words, mut at) = (0, Vec::new(), vec![top]);
@@ -144,7 +144,7 @@ fn below(top: u32) -> (u64, Vec<String>) {
     (ticks, words)
 }
 
-/// What is done just now, each with its share.
+/// The current activities with their shares.
 fn doing(said: Phase, words: &[String]) -> Vec<(Phase, f64)> {
     let count = |what: &dyn Fn(&String) -> bool| words.iter().filter(|words| what(words)).count();
     let is_guest = |words: &String| words.contains("qemu-system") && words.contains("-append");
@@ -166,7 +166,7 @@ fn doing(said: Phase, words: &[String]) -> Vec<(Phase, f64)> {
     vec![(said, 1.0)]
 }
 
-/// Runs the program and shows where its time went; false where it failed.
+/// Runs the program and prints the time of each phase; returns false if it failed.
 fn timed(title: &str, program: &Path, words: &[&str]) -> bool {
     let mut child = Command::new(program)
         .args(words)
@@ -192,7 +192,7 @@ fn timed(title: &str, program: &Path, words: &[&str]) -> bool {
         let phase = said.lock().unwrap().0;
         let wall = last.elapsed().as_secs_f64();
         last = Instant::now();
-        // A child that ends between two looks is counted when its parent has taken note of it.
+        // A child that ends between two samples is counted when its parent has waited for it.
         let used = ticks.saturating_sub(before) as f64 / TICKS as f64;
         before = before.max(ticks);
         for (phase, share) in doing(phase, &words) {
@@ -219,7 +219,7 @@ fn timed(title: &str, program: &Path, words: &[&str]) -> bool {
     status.success()
 }
 
-/// `$PAGETIDE`, or the program that was built beside this one.
+/// `$PAGETIDE`, or the program built together with this example.
 fn program() -> PathBuf {
     std::env::var_os("PAGETIDE").map_or_else(
         || {
@@ -233,7 +233,7 @@ fn program() -> PathBuf {
     )
 }
 
-/// Whether the default cache has the kernel without patches.
+/// True if the default cache contains the kernel without patches.
 fn has_base(program: &Path) -> bool {
     let plan = [
         "plan",

@@ -1,12 +1,13 @@
-//! How fast programs of one's own run in the exact arena, driven with the real program.
+//! Measures the speed of users' programs in the exact arena with the real program.
 //!
-//! `cargo run --release -p pagetide --example program_speed -- [quick]` prints three things: the median time from the emulator's start
-//! to the first instruction of what starts the program, and to the end of a program of three instructions; virtual seconds per second for programs of this machine and for those of
-//! `campaigns/programs`, whose packages are fetched where they are not in the cache yet; and how the time of a trial grows with memory.
-//! Ends with status 1 where a limit is not kept or a program did not run. With `quick` there are few trials, no packages and no limits;
-//! names of campaign files (`sqlite3 redis`) ask for their speeds alone.
+//! `cargo run --release -p pagetide --example program_speed -- [quick]` prints three results. First, the median time
+//! from the emulator's start to the first instruction of the process that starts the program, and to the end of a
+//! program of three instructions. Second, virtual seconds per second, for programs of this machine and for those of
+//! `campaigns/programs`, whose packages are fetched if they are not in the cache. Third, how the time of a trial grows
+//! with memory. Exits with status 1 if a limit is exceeded or a program did not run. `quick` means few trials, no
+//! packages and no limits; names of campaign files (`sqlite3 redis`) select only their speeds.
 
-// An example ends where it cannot go on.
+// An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Write as _;
@@ -15,13 +16,13 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-/// The kernel of trials that name none.
+/// The kernel of trials that do not name one.
 const KERNEL: &str = "debian:bookworm/6.12";
-/// Most milliseconds, in the median, from the emulator's start to the program's first instruction.
+/// Maximum median time from the emulator's start to the program's first instruction, in milliseconds.
 const FIRST_INSTRUCTION: f64 = 200.0;
-/// Sizes of memory in MiB, over which trials may grow in proportion.
+/// Sizes of memory in MiB; the time of trials may grow proportionally.
 const SIZES: [u32; 3] = [64, 256, 1024];
-/// What proportion leaves to chance.
+/// Allowed factor above proportional growth, for random variation.
 const SLACK: f64 = 1.1;
 /// Programs of this machine: name, memory and command.
 const PROGRAMS: [(&str, &str, &[&str]); 4] = [
@@ -51,20 +52,20 @@ const PROGRAMS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// The program and the store it works on.
+/// The program and its store.
 struct Tool {
     program: PathBuf,
     store: tempfile::TempDir,
 }
 
-/// What a trial took.
+/// Times of a trial.
 struct Trial {
     variant: String,
     /// Milliseconds to the first instruction.
     first: f64,
     /// Virtual seconds of the program.
     elapsed: f64,
-    /// Seconds from its first instruction to its end.
+    /// Seconds from the first instruction to the end.
     wall: f64,
     /// Seconds of the whole trial.
     total: f64,
@@ -87,7 +88,7 @@ impl Tool {
         }
     }
 
-    /// Its output; the reason where it failed.
+    /// Output of the program; an error with the reason if it failed.
     fn call(&self, words: &[&str]) -> Result<String, String> {
         let output = Command::new(&self.program)
             .args(words)
@@ -106,15 +107,15 @@ impl Tool {
         Err(last.unwrap_or(&said).trim().to_owned())
     }
 
-    /// Runs trials one after the other, and gives what each took.
+    /// Runs trials one after the other and returns their times.
     fn trials(&self, name: &str, words: &[&str]) -> Result<Vec<Trial>, String> {
-        // A program's own words come last.
+        // The command line of a program comes last.
         let at = words
             .iter()
             .position(|word| *word == "--")
             .unwrap_or(words.len());
         let mut common = vec!["--jobs", "1", "--exit-zero", "--cache-limit", "20G"];
-        // A campaign file names itself.
+        // A campaign file contains its name.
         if at < words.len() {
             common.extend(["--name", name]);
         }
@@ -158,7 +159,7 @@ impl Tool {
     }
 }
 
-/// 120,000 numbers, each once, in no order.
+/// 120,000 different numbers in random order.
 fn numbers() -> String {
     let mut lines = String::new();
     for n in 1..120_011_u64 {
@@ -172,7 +173,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A program of three instructions, which ends as soon as it begins. Source: elf(5), exit(2).
+/// A program of three instructions that exits immediately. Source: elf(5), exit(2).
 fn that_ends() -> Vec<u8> {
     // exit(0): mov eax, 60; xor edi, edi; syscall.
     const CODE: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
@@ -184,7 +185,7 @@ fn that_ends() -> Vec<u8> {
     );
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
-    // ET_EXEC, EM_X86_64, the version; one program header behind this one.
+    // ET_EXEC, EM_X86_64, the version; one program header after this one.
     file.extend([2, 0, 62, 0, 1, 0, 0, 0]);
     for word in [entry, 64, 0] {
         file.extend(word.to_le_bytes());
@@ -193,7 +194,7 @@ fn that_ends() -> Vec<u8> {
     for half in [64_u16, 56, 1, 64, 0, 0] {
         file.extend(half.to_le_bytes());
     }
-    // PT_LOAD, to be read and executed.
+    // PT_LOAD, readable and executable.
     file.extend([1, 0, 0, 0, 5, 0, 0, 0]);
     for word in [0, BASE, BASE, size, size, 4096] {
         file.extend(word.to_le_bytes());
@@ -202,10 +203,10 @@ fn that_ends() -> Vec<u8> {
     file
 }
 
-/// The time to the program's first instruction; says whether it is short enough, if that is judged.
+/// Measures the time to the program's first instruction; returns whether it is within the limit, if that is judged.
 ///
-/// No record has that instruction. It lies between the first one of what starts the program, which has the record, and the end of a program
-/// that has but three: that end is judged.
+/// No record contains this instruction. It lies between the first instruction of the process that starts the program,
+/// which is in the record, and the end of a program of only three instructions. That end is judged.
 fn first_instruction(tool: &Tool, trials: u32, is_judged: bool) -> bool {
     let path = tool.store.path().join("ends");
     std::fs::write(&path, that_ends()).expect("a file can be written");
@@ -249,7 +250,7 @@ fn speed(name: &str, trial: &Trial) {
     );
 }
 
-/// Virtual seconds per second; says whether all programs ran.
+/// Measures virtual seconds per second; returns whether all programs ran.
 fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
     println!("program                   virtual        wall    ratio");
     let mut all_ran = true;
@@ -301,7 +302,7 @@ fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
     all_ran
 }
 
-/// How long trials take in growing memory, of a buffer half as large again, which is filled and read twice.
+/// Time of trials with increasing memory and a buffer 1.5 times as large, which is filled and read twice.
 fn growth(tool: &Tool, is_judged: bool) -> bool {
     println!("memory     trial     by memory");
     let mut first = None;

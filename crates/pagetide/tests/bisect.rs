@@ -1,5 +1,5 @@
-//! The first bad kernel or commit, through the program: over packaged kernels, killed and resumed; over a git tree, where kernels
-//! may be built.
+//! Search for the first bad kernel or commit with the real program: over packaged kernels, with the search killed and
+//! resumed, and over a git tree, if kernels may be built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
 }
 
-/// Kills the program as soon as so many records are in the store, which must be within `limit`.
+/// Kills the program as soon as this number of records is in the store, which must happen within `limit`.
 fn killed_after(lab: &Lab, arguments: &[&str], records: usize, limit: Duration) {
     let mut child = lab.start(arguments);
     let began = Instant::now();
@@ -79,7 +79,7 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
         marks[0].0
     };
     assert_eq!(found["first_bad"][0]["name"], first);
-    // The two versions are compared, and why they differ is said.
+    // The two versions are compared, and their difference is explained.
     assert_eq!(found["comparison"]["columns"][1]["name"], first);
     assert!(
         !found["comparison"]["explanations"]
@@ -89,7 +89,7 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
     );
     let log = fs::read_to_string(lab.folder().join("bisect.log")).unwrap();
     assert!(log.contains("# first bad commit: ["), "{log}");
-    // All has its record now: nothing is run again for the mail.
+    // All trials have records now, so nothing runs again for the mail.
     let (mail, err) = lab.ends(0, [&search[..], &["--as", "mail"]].concat());
     assert!(!err.contains("trials to run"), "{err}");
     assert!(
@@ -154,8 +154,8 @@ fn append(tree: &Path, file: &str, line: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// 16 commits on Debian's source: comments, documents, functions that nothing calls, one that does not compile and its mend, and
-/// the eleventh, which plants a fault.
+/// 16 commits on Debian's source: comments, documents, unused functions, one that does not compile and its correction,
+/// and the eleventh, which plants a fault.
 fn history(tree: &Path) {
     let unused = |number: usize| {
         format!(
@@ -220,7 +220,7 @@ fn history(tree: &Path) {
     }
 }
 
-/// A real kernel is built at every step: 6 minutes of processor time for the first, once for each cache.
+/// Builds a real kernel at every step: 6 minutes of processor time for the first, once for each cache.
 #[test]
 fn the_commit_that_plants_a_fault_is_found_unattended() {
     let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
@@ -250,7 +250,7 @@ fn the_commit_that_plants_a_fault_is_found_unattended() {
         .arg(&tree)
         .status();
     assert!(copied.unwrap().success());
-    // What patches of others left in it is part of the first commit.
+    // Files left by patches in the source become part of the first commit.
     git(&tree, &["init", "-q", "-b", "main"]);
     git(&tree, &["add", "-A", "-f"]);
     git(&tree, &["commit", "-q", "-m", "base"]);
@@ -280,7 +280,7 @@ fn the_commit_that_plants_a_fault_is_found_unattended() {
         "bisect.log",
         "--json",
     ];
-    // A kernel is built as a whole before the first of them.
+    // A complete kernel is built before the first of these records.
     killed_after(&lab, &search, 18, Duration::from_hours(2));
     let (out, err) = lab.ends(0, search);
     let found = json(&out);

@@ -1,11 +1,12 @@
-//! Planted causes: what was changed between two variants must rank first in the explanation, with the right sign. In the
+//! Planted causes: the change between two variants must rank first in the explanation, with the right sign. In the
 //! exact arena, on a real kernel.
 
 use std::fs;
 
 use crate::common::{KERNEL, Lab, one_sentence};
 
-/// What every trial here shares, so that one snapshot serves most. So many seeds that only what surely differs is explained.
+/// Options of all trials here, so that one snapshot serves most of them. There are enough seeds to find sure
+/// differences.
 const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {
     [
         "--kernel",
@@ -20,13 +21,13 @@ const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {
     ]
 }
 
-/// Runs two variants and gives their explanation.
+/// Runs two variants and returns their explanation.
 fn explained(lab: &Lab, seeds: &str, what: &[&str]) -> serde_json::Value {
     lab.ends(0, [&["run"], what, &guest("16M", seeds)[..]].concat());
     explanation(lab, &[])
 }
 
-/// The explanation of two sides, or of the last campaign's.
+/// The explanation of two sides, or of the last campaign.
 fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
     let (out, _) = lab.ends(0, [&["compare", "--why", "--json"], sides].concat());
     let all: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -35,7 +36,7 @@ fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
     explanation
 }
 
-/// Findings and the rest must add up to the difference.
+/// The findings and the rest must add up to the difference.
 fn adds_up(explanation: &serde_json::Value) {
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let findings = explanation["findings"].as_array().unwrap();
@@ -55,7 +56,7 @@ fn adds_up(explanation: &serde_json::Value) {
     }
 }
 
-/// The effect of the mechanism that ranks first, which must be this one.
+/// The effect of the first mechanism, which must be this one.
 fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
     assert_eq!(explanation["basis"]["kind"], "traced", "{explanation:#}");
     let first = &explanation["findings"][0];
@@ -71,7 +72,7 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
     what.extend(["--vs", "vm.page-cluster=3"]);
     let found = explained(&lab, "7", &what);
     assert!(first(&found, "read-ahead") < 0.0);
-    // The paragraph stands under the comparison, and in a mail.
+    // The paragraph appears below the comparison and in a mail.
     for format in ["table", "mail", "markdown"] {
         let (out, _) = lab.ends(0, ["compare", "--exit-zero", "--as", format]);
         let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -81,13 +82,13 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
         );
         assert!(out.contains("vm.page-cluster"), "{format}: {out}");
         if format == "mail" {
-            // A cover letter says how to run it, not how to look at it again.
+            // A cover letter contains the command that runs the campaign, not the one that shows it.
             assert!(out.contains("\n$ pagetide run linear"), "{out}");
             assert!(out.lines().count() < 40, "{out}");
         }
     }
 
-    // What differs between two files is the device, which no variant can change. The trials of the first have records already.
+    // The two files differ in the device, which variants cannot change. The trials of the first already have records.
     for (name, swap, new) in [("fast", "ssd:80us", 0), ("slow", "ssd:2ms", 7 + 3)] {
         let before = lab.records();
         let text = format!(
@@ -107,7 +108,7 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
     is_a_regression(&lab);
 }
 
-/// A slower device is one, unless the exit code is waived; and what does not compare is refused.
+/// A slower device is a regression, with exit code 0 only on request; sides that cannot be compared are refused.
 fn is_a_regression(lab: &Lab) {
     let sides = ["compare", "fast:fast", "slow:slow"];
     let (_, err) = lab.ends(2, sides);
@@ -125,7 +126,7 @@ fn is_a_regression(lab: &Lab) {
 #[ignore = "test-all"]
 fn a_fifth_of_the_memory_taken_is_named() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Two huge pages of 2 MiB each in the pool: a ballast of 4 of 20 MiB.
+    // Two huge pages of 2 MiB in the pool take 4 of 20 MiB.
     let mut what = vec!["run", "random", "-p", "pages=28M", "-p", "refs=10000"];
     what.extend(["--swap", "ssd:80us", "--set", "vm.nr_hugepages=0"]);
     what.extend(["--vs", "vm.nr_hugepages=2", "--observe=3"]);
@@ -138,7 +139,7 @@ fn a_fifth_of_the_memory_taken_is_named() {
 #[ignore = "test-all"]
 fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
     let Some(lab) = Lab::that_runs() else { return };
-    // With read-ahead the kinds of lists also differ in how they scatter swap, which weighs about as much.
+    // With read-ahead, the two kinds of lists also differ in how they scatter swap, which has a similar effect.
     let found = explained(
         &lab,
         "7",
@@ -148,7 +149,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "pages=32M",
             "-p",
             "refs=16000",
-            // So slow that refaults weigh more than all else in which the kinds differ.
+            // The device is so slow that refaults dominate all other differences between the two kinds.
             "--swap",
             "ssd:400us",
             "--set",
@@ -157,11 +158,11 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "lru_gen/enabled=0",
             "--vs",
             "lru_gen/enabled=7",
-            // Refaults differ by seed: the more are observed, the surer is that it was them.
+            // Refaults differ between seeds, so more observed seeds make the cause more certain.
             "--observe=5",
         ],
     );
-    // Which of the two does better is the kernel's affair: the sign follows the refaults.
+    // Which kind is better depends on the kernel: the sign must follow the refaults.
     let effect = first(&found, "eviction-choice");
     let refaults = &found["findings"][0]["evidence"][0];
     assert_eq!(refaults["name"], "workingset_refault_anon", "{found:#}");
@@ -173,12 +174,14 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
 #[ignore = "test-all"]
 fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Nobody reads the copy's pages again, but the process beside it uses its memory: swapping that out is the worse choice.
+    // The copied pages are not read again, but the process next to the copy uses its memory, so swapping that out is
+    // the worse choice.
     let mut what = vec!["filecopy", "-p", "methods=rw-cp", "-p", "verify=false"];
     what.extend(["-p", "size=16M", "-p", "victim=10M"]);
     what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:400us"]);
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
-    // The process has most of the memory: of one with half of it so little goes in some seeds that no difference is sure.
+    // The process has most of the memory: with half of it, so little is swapped in some seeds that no difference is
+    // sure.
     what.push("--observe=6");
     let found = explained(&lab, "7", &what);
     assert!(first(&found, "eviction-choice") > 0.0);
@@ -194,9 +197,9 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     );
 }
 
-/// A campaign of one variant that asks for huge pages without proactive compaction, with so much of memory fragmented
-/// beforehand. Smaller guests cannot tell: with the 5 blocks of a pass in 24M a single compaction of the whole zone, which depends on where its
-/// scanners stand, outweighs all others.
+/// A campaign of one variant that allocates huge pages without proactive compaction, with this share of memory
+/// fragmented beforehand. Smaller guests are not conclusive: with 24M a pass gets 5 blocks. Then a single compaction of
+/// the whole zone, which depends on the positions of its scanners, dominates.
 fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
     let text = format!(
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 3\n\
@@ -217,11 +220,11 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
     huge_pages(&lab, "pieces", "0.1", proactive);
     let found = explanation(&lab, &["whole:at-ease", "pieces:at-ease", "--anyway"]);
     assert!(first(&found, "compaction") > 0.0);
-    // What is explained is the time of the attempts, not that of cutting memory to pieces before.
+    // The explained time is that of the attempts, without the fragmentation before them.
     assert_eq!(found["basis"]["attempts"], true, "{found:#}");
     let back = explanation(&lab, &["pieces:at-ease", "whole:at-ease", "--anyway"]);
     assert!(first(&back, "compaction") < 0.0);
-    // Attempts every 250 ms leave kcompactd, which looks every 500 ms, the time to work ahead of them.
+    // Attempts every 250 ms leave enough time for kcompactd, which checks every 500 ms, to work ahead.
     let found = explanation(&lab, &["pieces:at-ease", "pieces:proactive"]);
     assert!(first(&found, "compaction") < 0.0);
     let (out, _) = lab.ends(
@@ -241,7 +244,7 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
 #[ignore = "test-all"]
 fn a_variant_does_not_differ_from_itself() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Equal to the bit is what the first seed shows as well as the eighth.
+    // Identical results show in the first seed as well as in the eighth.
     let mut what = vec!["run", "linear", "-p", "pages=24M", "-p", "refs=3000"];
     what.extend(["--kernel", KERNEL, "--observe=1"]);
     what.extend(guest("16M", "2"));

@@ -1,4 +1,5 @@
-//! Bit rot in the cache: what is damaged is found before it is used, thrown away and made again, and no record shows it.
+//! Bit rot in the cache: damage is detected before use, the damaged files are deleted and made again, and no record is
+//! affected.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use crate::common::{Lab, TINY, one_sentence, text};
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
-/// Runs one tiny trial in a store of its own; gives the digest of its record and what was said.
+/// Runs one tiny trial in a separate store; returns the digest of its record and the messages.
 fn digest(lab: &Lab, kernel: &str) -> (String, String) {
     let store = tempfile::tempdir().unwrap();
     let store = store.path().to_str().unwrap();
@@ -42,8 +43,8 @@ fn snapshot(lab: &Lab) -> PathBuf {
     only
 }
 
-/// An instruction took 8 ns while the guest booted, and takes one in a trial: the clock that was saved must be ahead by the
-/// difference. Without that time would stand still in the guest until a trial has caught up.
+/// An instruction takes 8 ns while the guest boots, and 1 ns in a trial. So the saved clock must be ahead by the
+/// difference. Otherwise, time would stand still in the guest until the trial has caught up.
 fn goes_on_at_the_moment_it_stopped(state: &Path) {
     let state = fs::read(state).unwrap();
     let name = b"timer/icount\0\0\0\x01";
@@ -55,14 +56,14 @@ fn goes_on_at_the_moment_it_stopped(state: &Path) {
     assert_eq!(bias, 7 * instructions);
 }
 
-/// The lines that speak of damage.
+/// The lines that mention damage.
 fn damage(said: &str) -> Vec<&str> {
     said.lines()
         .filter(|line| line.contains("damaged"))
         .collect()
 }
 
-/// The first module below a folder whose name begins so.
+/// The first module below a folder whose name has this prefix.
 fn module(folder: &Path, start: &str) -> PathBuf {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -85,14 +86,14 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
         return;
     };
     let lab = Lab::with_own_cache();
-    // Added from files, so that it can be had again without a network.
+    // Added from files, so that the kernel can be added again without a network.
     let kernel = kernel_files(&shared);
     let (good, said) = digest(&lab, &kernel);
     assert_eq!(damage(&said), Vec::<&str>::new());
     goes_on_at_the_moment_it_stopped(&snapshot(&lab).join("state"));
     let mut random = Random::new(13);
 
-    // Memory is most of a snapshot, and a flipped bit there changes results in silence.
+    // Memory is most of a snapshot, and a flipped bit in it would change results without an error.
     flip(&snapshot(&lab).join("ram"), 200, &mut random);
     let (found, said) = digest(&lab, &kernel);
     assert_eq!(found, good, "{said}");
@@ -102,7 +103,7 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
         "{said}"
     );
 
-    // A copy cut short by a full disk.
+    // A copy truncated by a full disk.
     let state = snapshot(&lab).join("state");
     let half = fs::metadata(&state).unwrap().len() / 2;
     File::options()
@@ -116,7 +117,8 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
     let lines = damage(&said);
     assert!(lines.len() == 1 && lines[0].contains("state has"), "{said}");
 
-    // What the guest is booted from. The snapshot is whole, so nothing boots; but the next kernel would.
+    // Files from which the guest is booted. The snapshot is intact, so nothing boots now, but the next boot would use
+    // them.
     let folders: Vec<_> = fs::read_dir(lab.cache().join("kernels"))
         .unwrap()
         .flatten()
@@ -135,12 +137,12 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
         assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
     }
 
-    // All is whole again.
+    // Everything is intact again.
     let (found, said) = digest(&lab, &kernel);
     assert_eq!((found, damage(&said)), (good, Vec::new()));
 }
 
-/// Takes processors away for random moments until it is dropped, so that the emulator's threads meet in other orders.
+/// Occupies processors for random times until it is dropped, so that the emulator's threads run in different orders.
 struct Load(Arc<AtomicBool>);
 
 impl Load {
@@ -183,7 +185,8 @@ fn a_guest_booted_anew_gives_the_same_trials_on_each_kernel_whatever_the_load() 
             .map(|threads| {
                 let _load = Load::of(threads);
                 let (found, said) = digest(&Lab::with_own_cache(), &kernel);
-                // Each guest is right at its first boot; without order among the emulator's threads most are not.
+                // Each guest is right at its first boot; without a fixed order of the emulator's threads most would not
+                // be.
                 assert!(!said.contains("was moved"), "{name}: {said}");
                 found
             })
@@ -203,7 +206,8 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
     let kernel = kernel_files(&shared);
     let lab = Lab::with_own_cache();
     lab.ends(0, ["kernel", "add", &kernel]);
-    // Full while the initial file system is written, while the guest boots or its memory is written, and later if at all.
+    // The disk becomes full while the initial file system is written, while the guest boots or its memory is written,
+    // or later or not at all.
     for (size, must) in [("1m", true), ("20m", true), ("50m", true), ("72m", false)] {
         let script = format!(
             "mkdir -p cache/snapshots && mount -t tmpfs -o size={size} none cache/snapshots && \"$@\"; code=$?; ls -A cache/snapshots; exit $code"
@@ -241,7 +245,7 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
             "{size}: {err}"
         );
         if !must {
-            // A guest that was made stays.
+            // A complete guest is kept.
             continue;
         }
         let left: Vec<&str> = out

@@ -1,5 +1,5 @@
-//! What a user can type, as it is parsed: help, and every command of the documents. A part of the binary's own tests
-//! (`src/cli.rs`), for the definition is private to it.
+//! Parsing of the command line: help, and every command in the documents. Part of the unit tests of the binary
+//! (`src/cli.rs`), because the definition is private.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
@@ -49,7 +49,7 @@ fn every_command_stands_under_exactly_one_heading_of_help_in_this_order() {
     }
 }
 
-/// The examples in the help of a command and of those below it.
+/// The examples in the help of a command and of its subcommands.
 fn examples(command: &clap::Command) -> Vec<String> {
     let help = command.get_after_long_help().or(command.get_after_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
@@ -64,7 +64,7 @@ fn examples(command: &clap::Command) -> Vec<String> {
 #[test]
 fn every_command_in_help_and_documents_is_understood() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Each with its place, and whether it is prose, which may name a command without its arguments.
+    // Each line with its place, and whether it is prose, which may name a command without its arguments.
     let help = examples(&Cli::command()).into_iter();
     let mut lines: Vec<(String, String, bool)> =
         help.map(|line| ("help".to_owned(), line, false)).collect();
@@ -88,7 +88,7 @@ fn every_command_in_help_and_documents_is_understood() {
     let mut seen = 0;
     for (place, line, is_prose) in lines {
         let words = documents::words(&line);
-        // The program's name alone is no command line.
+        // The program's name without arguments is not a command line.
         if words.len() < 2 || words[0] != "pagetide" {
             continue;
         }

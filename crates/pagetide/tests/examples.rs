@@ -1,5 +1,5 @@
-//! The example commands of the help texts, README and docs: each run can be planned, and the short ones end alive at their
-//! defaults. That each is understood: `definition.rs`.
+//! The example commands in help texts, README and docs: each run can be planned, and short ones finish with their
+//! defaults. Parsing is tested in `definition.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::common::{Lab, text};
 use pagetide_testing::output::{self, Block};
 use pagetide_testing::{Need, documents, skip};
 
-/// What examples speak of and a test has not: a kernel tree, a root, a Python of another release.
+/// Parts of examples that tests do not have: a kernel tree, a root, another release of Python.
 const NOT_HERE: [&str; 4] = ["~/", ".tar", "/usr/lib/python", "https://"];
 
-/// What stands for the reader's patches: it fits any source.
+/// A replacement for the reader's patches, which fits any source.
 const ANY_PATCH: &str = "--- /dev/null\n+++ b/mm/any.h\n@@ -0,0 +1 @@\n+/* any */\n";
 
 fn repository() -> PathBuf {
@@ -21,10 +21,11 @@ fn repository() -> PathBuf {
         .unwrap()
 }
 
-/// Every example, once, without the program's name: from the help of every command, and from blocks of commands in the documents.
+/// Every example once, without the program's name: from the help of every command, and from code blocks in the
+/// documents.
 fn examples(lab: &Lab) -> Vec<Vec<String>> {
     let (help, _) = lab.ends(0, ["--help"]);
-    // A command's line is indented by two; what it is for may go on in lines of its own.
+    // A line with a command is indented by two spaces; its description may continue on further lines.
     let lines = help.lines().take_while(|line| *line != "Options:");
     let commands = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let mut lines: Vec<String> = Vec::new();
@@ -53,7 +54,7 @@ fn examples(lab: &Lab) -> Vec<Vec<String>> {
     all
 }
 
-/// The blocks of output in the documents, each with its place.
+/// The blocks of output in the documents, with their places.
 fn blocks() -> Vec<(String, Block)> {
     let mut all = Vec::new();
     for document in documents::all(&repository()).unwrap() {
@@ -69,7 +70,7 @@ fn blocks() -> Vec<(String, Block)> {
     all
 }
 
-/// Places an option before the command of a program of one's own, where there is one.
+/// Inserts options before the command line of the user's own program, if there is one.
 fn with(example: &[String], options: &[&str]) -> Vec<String> {
     let end = example
         .iter()
@@ -85,7 +86,7 @@ fn with(example: &[String], options: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Runs that need nothing which a test has not.
+/// Runs that need nothing that tests do not have.
 fn runs(lab: &Lab) -> Vec<Vec<String>> {
     let here = |example: &Vec<String>| {
         !example
@@ -98,7 +99,7 @@ fn runs(lab: &Lab) -> Vec<Vec<String>> {
     runs.filter(here).collect()
 }
 
-/// A laboratory with what examples name: the campaigns, patches, and a file of numbers.
+/// A laboratory with everything that examples name: campaigns, patches, and a file of numbers.
 fn prepared() -> Lab {
     let lab = Lab::new();
     for folder in ["campaigns", "patches"] {
@@ -156,7 +157,7 @@ fn every_run_among_the_examples_can_be_planned() {
     for example in &runs {
         let mut plan = example.clone();
         "plan".clone_into(&mut plan[0]);
-        // Which table is shown in the end, and the status, are no matter of the plan.
+        // The table at the end and the exit status do not affect the plan.
         plan.retain(|word| word != "--exit-zero");
         while let Some(at) = plan.iter().position(|word| word == "--as") {
             plan.drain(at..at + 2);
@@ -178,7 +179,7 @@ fn runs_among_the_examples_end_alive_at_their_defaults() {
     let lab = prepared();
     let mut ran = 0;
     for example in runs(&lab) {
-        // Campaigns take minutes to hours and have tests of their own; other kernels may not be at hand.
+        // Campaigns take minutes to hours and have their own tests; other kernels may not be available.
         let long = |word: &String| {
             let words = ["--kernel", "--sizes", "--patch"];
             word.contains(".toml") || words.contains(&word.as_str())

@@ -1,10 +1,11 @@
-//! Programs and scenarios on other file systems than ext4.
+//! Programs and scenarios on file systems other than ext4.
 
 use std::fs;
 
 use crate::common::{KERNEL, Lab, metric, one_sentence};
 
-/// Says what is mounted at `/`, who owns what, and what the file holds; then writes four times as much, and reads it.
+/// Prints the file system mounted at `/`, the owners of files, and the checksum of the file; then writes four times its
+/// size and reads that.
 const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
      ls -lnL /work /bin/sh; ls -dln /work /tmp /etc/passwd; cksum numbers; \
      cat numbers numbers numbers numbers >copy && cksum copy";
@@ -57,7 +58,7 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
     let Some(lab) = Lab::that_runs() else { return };
     fs::write(lab.folder().join("data"), vec![7_u8; 6 << 20]).unwrap();
     let elapsed = |options: &[&'static str]| {
-        // Other tasks have the CPU for up to 3 ms, in some seeds: the quickest of three is compared.
+        // Other tasks have the CPU for up to 3 ms in some seeds, so the fastest of three is compared.
         let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "3", "--memory", "16M"];
         all.extend(options);
         all.extend(["--file", "data", "--", "cksum", "data"]);
@@ -69,7 +70,8 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
     for swap in ["zram", "ssd:5ms"] {
         let null = elapsed(&["--swap", swap, "--disk", "null"]);
         let ssd = elapsed(&["--swap", swap]);
-        // Beside swap the files have its latency: 6 MiB are some 50 requests of 128 KiB, of which two are under way at once.
+        // With swap on an SSD, files have the same latency: 6 MiB are about 50 requests of 128 KiB, of which two are in
+        // flight at once.
         let least = if swap == "zram" { 1e6 } else { 50e6 };
         assert!(ssd - null > least, "{swap}: {null} and {ssd} ns");
     }

@@ -1,6 +1,7 @@
-//! The tool as a user meets it: the real binary, real kernels, and the documents.
+//! End-to-end tests: the real binary, real kernels, and the documents.
 //!
-//! `make test` runs one test for each capability. The others are marked `#[ignore = "test-all"]`: `make test-all` runs them too.
+//! `make test` runs one test for each capability. The others are marked `#[ignore = "test-all"]`; `make test-all` runs
+//! them too.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

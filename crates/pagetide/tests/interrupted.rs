@@ -1,11 +1,11 @@
-//! Ctrl-C, kill -9 and two runs at once: nothing is lost but the trial in flight, and nothing is left behind.
+//! Ctrl-C, kill -9, and two runs at once: only the running trial is lost, and nothing is left behind.
 
 use std::process::Child;
 use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, is_alive, one_sentence, text, trials_of, wait_until};
 
-/// A trial that takes minutes, so that it is surely in flight.
+/// A trial that takes minutes, so that it is certainly still running.
 const LONG: [&str; 14] = [
     "run",
     "random",
@@ -22,16 +22,16 @@ const LONG: [&str; 14] = [
     "--seeds",
     "1",
 ];
-/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+/// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Starts the long trial and waits until an emulator runs for it.
+/// Starts the long trial and waits until its emulator runs.
 fn in_flight(lab: &Lab) -> (Child, Vec<u32>) {
     let child = lab.start(LONG);
     wait_until("a trial in flight", LIMIT, || {
         !lab.incoming().is_empty() && !trials_of(child.id()).is_empty()
     });
-    // Restored, and some way into the trial.
+    // The snapshot is restored, and the trial has begun.
     std::thread::sleep(Duration::from_millis(500));
     let emulators = trials_of(child.id());
     (child, emulators)
@@ -66,7 +66,7 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     let Some(lab) = Lab::that_runs() else { return };
     let (mut child, emulators) = in_flight(&lab);
 
-    // The same campaign at the same time is refused, another command is not.
+    // The same campaign is refused while it runs, but other commands are not.
     let (_, err) = lab.ends(2, LONG);
     one_sentence(&err, &[&child.id().to_string()]);
     lab.ends(0, ["list", "records"]);
@@ -84,10 +84,11 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     });
     assert_eq!(shared, 0, "no shared memory file");
 
-    // The lock is free: the same campaign can be begun again.
+    // The lock is free: the same campaign can start again.
     let half_made = lab.in_the_making();
     let (child, emulators) = in_flight(&lab);
-    // It swept what was half-made, if the first was killed while it made a snapshot. Other tests may make theirs all the time.
+    // It has removed incomplete snapshots if the first run was killed while making one. Other tests may be making
+    // theirs at any time.
     wait_until("the end of half-made snapshots", LIMIT, || {
         half_made.iter().all(|path| !path.exists())
     });

@@ -1,15 +1,15 @@
-//! Every scenario on the oldest and the newest kernel that Debian has: what each of them lacks is said, and all else is the
-//! same. Sizes are the smallest at which a scenario still provokes what it is for.
+//! Every scenario on Debian's oldest and newest kernel: features that a kernel lacks are reported, and everything else
+//! is the same. Sizes are the smallest at which a scenario still has its intended effect.
 
 use std::collections::BTreeMap;
 
 use crate::common::Lab;
 use crate::common::trial::{Done, run_on};
 
-/// Words by which a trial says that its kernel lacks what it asked for.
+/// Words with which a trial reports that its kernel lacks a requested feature.
 const NOT_HERE: &str = "not on this kernel";
 
-/// Trials without a file system, and the counts that follow from their definitions.
+/// Trials without a file system, with the counts that follow from their definitions.
 const PLAIN: [(&str, &[(&str, u64)]); 6] = [
     (
         "contswap -p mapping=20M -p reclaimers=5 -p hold=10ms",
@@ -28,10 +28,10 @@ const PLAIN: [(&str, &[(&str, u64)]); 6] = [
     ),
 ];
 
-/// Trials with one.
+/// Trials with a file system.
 const WITH_FILES: [(&str, &[(&str, u64)]); 3] = [
     (
-        // As large a file system as the others have, so that one guest serves them.
+        // The file system is as large as for the others, so that one guest serves all.
         "kv -p size=24M -p operations=4000",
         &[("operations", 4000), ("snapshot-pages", 24 * 256)],
     ),
@@ -45,10 +45,10 @@ const WITH_FILES: [(&str, &[(&str, u64)]); 3] = [
     ),
 ];
 
-/// What is left to the ways of asking for a block that need more than every kernel has.
+/// Trials for those ways to request a block that some kernels lack.
 const WAYS: &str = "highalloc -p age=50ms -p rest=10ms -p rate=256M -p share=0.25";
 
-/// Ways to copy that stand on a feature of their own.
+/// Ways to copy that require a special feature.
 const COPIES: &str = "mm-cold-cp,copy-file-range-cp,splice-cp,dontcache-cp,uring-cp";
 
 fn one<'a>(lab: &'a Lab, kernel: &str, arguments: &str) -> Done<'a> {
@@ -58,7 +58,7 @@ fn one<'a>(lab: &'a Lab, kernel: &str, arguments: &str) -> Done<'a> {
     all.remove(0)
 }
 
-/// Metrics without a number, and why.
+/// Metrics without a number, with the reasons.
 fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     let metrics = done.record["results"]["metrics"].as_array().unwrap();
     let reason = |metric: &serde_json::Value| {
@@ -68,7 +68,7 @@ fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     metrics.iter().filter_map(reason).collect()
 }
 
-/// Everything on one kernel; `lacking` are the ways of copying it does not have.
+/// Runs everything on one kernel; `lacking` are the ways to copy that it lacks.
 fn all_scenarios(kernel: &str, lacking: &[&str], has_small_huge_pages: bool) {
     let Some(lab) = Lab::that_runs_on(kernel) else {
         return;

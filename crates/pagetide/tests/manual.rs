@@ -1,4 +1,4 @@
-//! Lists, help, man page and completions, which come from the same definitions; reference strings.
+//! Lists, help, man pages and completions, which come from the same definitions; also reference strings.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn man_pages_and_completions_know_every_command() {
     }
 }
 
-/// What a shell is offered for the last of these words.
+/// Completions that a shell offers for the last of these words.
 fn completed(lab: &Lab, words: &[&str]) -> Vec<String> {
     let output = lab
         .pagetide([&["--", "pagetide"], words].concat())
@@ -120,7 +120,7 @@ fn a_shell_completes_names_of_scenarios_settings_kernels_campaigns_variants_and_
         .collect();
     assert_eq!(ids.len(), 16, "{records:?}");
     assert!(ids.iter().all(|id| list.contains(*id)), "{list}");
-    // A campaign file is a path.
+    // A campaign file is completed as a path.
     fs::create_dir(lab.folder().join("campaigns")).unwrap();
     fs::write(lab.folder().join("campaigns/mine.toml"), "").unwrap();
     let files = completed(&lab, &["run", "campaigns/m"]);

@@ -1,13 +1,13 @@
-//! Observed trials through the whole way: what the trace says agrees with what the kernel itself counts, the parts of time
-//! add up, and observing is exact too.
+//! Complete observed trials: the trace agrees with the kernel's counters, the parts of time add up, and observed trials
+//! are exactly repeatable too.
 
 use crate::common::{KERNEL, Lab, TINY};
 use serde_json::Value;
 
-/// The kernels that are looked at: one of each generation.
+/// One kernel of each generation.
 const KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Runs a scenario once timed and once observed; gives the ids of both records.
+/// Runs a scenario once timed and once observed; returns the identities of both records.
 fn observe(lab: &Lab, kernel: &str, scenario: &[&str]) -> [String; 2] {
     let mut arguments = vec!["run"];
     arguments.extend(scenario);
@@ -40,7 +40,7 @@ fn row<'a>(seen: &'a Value, id: &str) -> &'a Value {
     rows.iter().find(|row| row["id"] == id).unwrap()
 }
 
-/// The row's cross-check is within one percent, or the kernel has no event for it, which the row says.
+/// The row agrees with its counter within one percent, or the row states that the kernel has no event for it.
 fn agrees(seen: &Value, id: &str, kernel: &str) {
     let row = row(seen, id);
     let check = &row["check"];
@@ -52,7 +52,7 @@ fn agrees(seen: &Value, id: &str, kernel: &str) {
         );
         return;
     }
-    // A handful of pages is within what vmstat's counters lag behind.
+    // A difference of a few pages is within the delay of vmstat's counters.
     let gap = check["counter"]
         .as_u64()
         .unwrap()
@@ -61,7 +61,7 @@ fn agrees(seen: &Value, id: &str, kernel: &str) {
     assert!(within, "{kernel}: {id}: {row}");
 }
 
-/// What must hold of every observed trial.
+/// Properties of every observed trial.
 fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
     let seen_of = seen(lab, observed);
     assert_eq!(
@@ -90,7 +90,7 @@ fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
         let parts = task["parts"].as_array().unwrap();
         let parts: Vec<u64> = parts.iter().map(|part| part.as_u64().unwrap()).collect();
         assert_eq!(parts.iter().sum::<u64>(), elapsed, "{kernel}: {task}");
-        // The last one is what nothing explains.
+        // The last part is unexplained time.
         let unexplained = parts[parts.len() - 1];
         assert!(
             unexplained * 50 <= elapsed,
@@ -104,7 +104,7 @@ fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
         "{kernel}: {main} of {elapsed}"
     );
     assert!(seen_of["timed_elapsed"].as_u64().unwrap() > 0);
-    // Both passes found the same memory.
+    // Both passes had the same free memory at the start.
     let free = |id: &String| {
         let free = &record(lab, id)["results"]["facts"]["free-at-start"];
         free.as_str().unwrap().parse::<u64>().unwrap()
@@ -148,7 +148,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
                 .unwrap()
                 > 0
         );
-        // An SSD of 80 microseconds: swap-in waits, and its requests are seen.
+        // An SSD with 80 microseconds: swap-in waits, and its requests are traced.
         let device = &seen["blocks"]["devices"][0];
         assert!(
             device["sums"]["reads"]["requests"].as_u64().unwrap() > 0,
@@ -184,7 +184,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
     }
 }
 
-/// Every wait of the pattern's process has its place, and it is that of waiting for a page.
+/// Every wait of the pattern's process has a known place, which is the wait for a page.
 fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value) {
     let task = &seen["tasks"][0];
     let slept = task["slept"].as_array().unwrap();
@@ -231,7 +231,7 @@ fn where_nothing_waits_nothing_is_named() {
     let small =
         "run linear --memory 24M --swap-size 64M -p pages=4M -p refs=12000 --seeds 1 --observe";
     let small = small.split(' ').chain(["--kernel", KERNEL]);
-    // Nothing is reclaimed, which makes the trial useless for a comparison, and its trace none the less true.
+    // Nothing is reclaimed, so the trial cannot be used for a comparison, but its trace is still correct.
     lab.ends(3, small);
     let (out, _) = lab.ends(0, ["list", "records", "--json"]);
     let records: Vec<Value> = serde_json::from_str(&out).unwrap();
@@ -282,7 +282,8 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
         let scenario: Vec<&str> = scenario.split(' ').collect();
         let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
         agrees(&seen, "all-migrated", kernel);
-        // What 6.1's free scanner takes off the lists in its fast search passes no tracepoint: the row must say so.
+        // Pages that 6.1's free scanner takes off the lists in its fast search pass no tracepoint; the row must state
+        // that.
         let check = &row(&seen, "isolated")["check"];
         let told = check["reason"]
             .as_str()
@@ -322,7 +323,7 @@ fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
             pages >= folios + 511.0 * number("huge-swap-outs"),
             "{kernel}: {pages} pages in {folios} folios"
         );
-        // The ratio is that of vmstat.
+        // The ratio is the one from vmstat.
         let check = |id| row(&seen, id)["check"]["counter"].as_f64().unwrap();
         let by_vmstat = 100.0 * check("all-written") / check("total-scanned");
         let shown = number("written-of-scanned");
@@ -374,7 +375,7 @@ fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
     let (explained, _) = lab.ends(0, ["compare", "--why", "--json"]);
     assert!(explained.contains("was left out"), "{explained}");
     assert!(explained.contains("trace events were lost"), "{explained}");
-    // With all the room there is, the same trials go on from the same guest and lose nothing.
+    // Without the limit, the same trials continue from the same guest and lose nothing.
     let (_, said) = run(&["--fresh"]);
     assert!(!said.contains("booting"), "{said}");
     assert!(!said.contains("lost"), "{said}");
@@ -404,7 +405,7 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
             why.contains("trace events were lost") && why.contains("--trace-ring"),
             "{listed}"
         );
-        // It was the kernel that had no room, and the trace says so itself.
+        // The kernel's ring was full, which the trace itself records.
         let id = listed["id"].as_str().unwrap();
         let losses = &seen(&lab, id)["table"]["losses"];
         assert!(losses["events"].as_u64().unwrap() > 0, "{losses}");
@@ -420,7 +421,7 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
     for words in ["was left out", "trace events were lost", "--trace-ring"] {
         assert!(explained.contains(words), "no `{words}` in:\n{explained}");
     }
-    // The same trials with the ring as it is by default: only the observed ones are run anew, and they lose nothing.
+    // The same trials with the default ring: only the observed ones run again, and they lose nothing.
     let (out, said) = run(&[]);
     assert!(!said.contains("lost"), "{said}{out}");
     assert_eq!(lab.records(), records.len() + 2);

@@ -1,4 +1,4 @@
-//! Programs of this machine, unmodified, in the exact arena.
+//! Unmodified programs of this machine in the exact arena.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// `run` with these options, one seed, and a command.
+/// `run` with these options, one seed, and this command.
 fn program<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1"];
     all.extend(options);
@@ -20,7 +20,7 @@ fn program<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-/// A process for each processor that takes whatever time it gets, as long as this lives.
+/// Busy processes, one for each processor, which live as long as this value.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -77,11 +77,11 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     assert!(output.starts_with("000000000001\n000000000002\n"));
     assert!(output.ends_with("000000200001\n000000200002\n"));
     assert!(output.contains("bytes left out"));
-    // More than there is room for was moved, and its own file was read from the disk.
+    // More was moved than fits in memory, and the input file was read from the disk.
     assert!(metric(&alone, "swapped-out") > 100.0 || metric(&alone, "refaults") > 100.0);
     assert!(metric(&alone, "read") > 2.5e6, "{}", metric(&alone, "read"));
     assert!(metric(&alone, "elapsed") > 1e8);
-    // The record answers for the same program and not for another.
+    // The record is used for the same program, but not for a different one.
     let started = beside["wall"]["started"].clone();
     assert_eq!(run(&[])["wall"]["started"], started, "it is not run again");
     lab.ends(
@@ -94,7 +94,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     assert_ne!(lab.newest(1).remove(0)["wall"]["started"], started);
 }
 
-/// Runs a line of shell in a small machine without swap.
+/// Runs a shell command in a small machine without swap.
 fn shell(lab: &Lab, code: i32, options: &[&str], line: &str) -> serde_json::Value {
     let mut all = vec!["--memory", "24M", "--swap", "none"];
     all.extend(options);
@@ -123,7 +123,7 @@ fn a_program_sees_its_own_files_its_seed_and_nothing_of_this_machine() {
     for word in ["seed 1\n", "/work\n", "A='b c'", "written\n", "random\n"] {
         assert!(out.contains(word), "{word} is not in {out}");
     }
-    // Programs start with every signal as a shell gives it to them.
+    // Programs start with the signal masks that a shell gives them.
     for word in ["SigBlk", "SigIgn"] {
         let line = format!("{word}: 0000000000000000\n");
         assert!(out.contains(&line), "{line:?} is not in {out}");
@@ -213,7 +213,7 @@ fn a_script_alone_brings_its_interpreter_and_what_it_loads() {
     let perl = "use strict; use List::Util qw(sum); use POSIX; print '{\"sum\": ', sum(40, floor(2.5)), \"}\\n\";";
     fs::write(folder.join("job.pl"), perl).unwrap();
     let is_here = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    // Whatever python3 is on this machine: a program, or a wrapper that chooses one.
+    // `python3` may be a program or a wrapper that selects one.
     for (name, command) in [
         ("python3", &["python3", "job.py"][..]),
         ("python3", &["./job.py"]),
@@ -274,7 +274,8 @@ fn what_cannot_be_run_is_refused_before_a_guest_is_booted() {
     one_sentence(&err, &["linear"]);
 }
 
-/// A server on port 7777 that does what its argument says. Perl's core, which every Debian machine has, needs no modules for it.
+/// A server on port 7777; its argument selects its behaviour. Perl's core, which every Debian system has, needs no
+/// modules for it.
 const SERVER: &str = r#"
 $| = 1;
 my ($how, $port) = ($ARGV[0], 7777);
@@ -295,7 +296,7 @@ while (accept(C, S)) {
 }
 "#;
 
-/// Its load: sends lines, and says how many answers came. That its server is gone does not keep it from ending well.
+/// The load for the server: sends lines and prints the number of answers. It succeeds even if the server is gone.
 const LOAD: &str = r#"
 $| = 1;
 $SIG{PIPE} = "IGNORE";
@@ -305,7 +306,7 @@ for (1 .. 200) { print S "line $_\n"; my $answer = <S>; $n++ if $answer eq "echo
 print "answers $n\n";
 "#;
 
-/// Runs the load against a server that does `how`.
+/// Runs the load against a server with the behaviour `how`.
 fn served(lab: &Lab, code: i32, how: &str, ready: &str, more: &[&str]) -> serde_json::Value {
     fs::write(lab.folder().join("server.pl"), SERVER).unwrap();
     fs::write(lab.folder().join("load.pl"), LOAD).unwrap();
@@ -335,7 +336,7 @@ fn a_server_is_ready_by_port_line_or_file_and_the_load_is_the_result_alone_and_b
     drop(load);
     assert_eq!(alone["digest"], beside["digest"]);
     assert_ne!(alone["wall"]["started"], beside["wall"]["started"]);
-    // A server that ends well when its load does has served it.
+    // A server that exits successfully when its load ends has served it.
     let once = served(&lab, 0, "once", "port 7777", &[]);
     assert_eq!(once["results"]["texts"]["stdout"], "answers 200\n");
 
@@ -349,7 +350,7 @@ fn a_server_is_ready_by_port_line_or_file_and_the_load_is_the_result_alone_and_b
             record["results"]["texts"]["stdout"], "answers 200\n",
             "{ready}"
         );
-        // What the server took to start is no part of it.
+        // The start of the server is not part of the elapsed time.
         let (elapsed, whole) = (metric(&record, "elapsed"), &record["results"]["elapsed"]);
         assert!(
             elapsed < 0.9 * whole.as_f64().unwrap(),
@@ -384,6 +385,6 @@ fn a_server_that_does_not_serve_makes_the_trial_invalid_for_one_clear_reason() {
     let soon = ["--time-limit", "3s"];
     fails("sleeps", port, &soon, &["not ready", "3 s", "asleep"]);
     fails("serves", "port 7778", &soon, &["port 7778", "--ready"]);
-    // It is in the group of its load.
+    // The server is in the same memory group as its load.
     fails("grows", port, &["--limit", "10M"], &["out-of-limit"]);
 }

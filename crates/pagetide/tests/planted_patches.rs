@@ -1,9 +1,10 @@
-//! Patches to Debian's 6.12 that plant something known: four faults, two improvements, and three that change nothing. The tool
-//! must say what was planted, which way it goes and why, and claim nothing of the others. Each patch says in its header what
-//! must come of it, from the kernel's own code (`planted-patches/`).
+//! Patches to Debian's 6.12 with known effects: four faults, two improvements, and three without effect. The tool must
+//! find the planted effects with their directions and causes, and claim nothing for the others. The header of each
+//! patch states the expected result, derived from the kernel's code (`planted-patches/`).
 //!
-//! The patched kernels are built where the tests' cache has a built base already, for a fault and a comment; all of them where
-//! `PAGETIDE_TEST_BUILDS` names a folder to build in (some 6 minutes of processor time for the base, once, and 13 for all patches).
+//! The patched kernels for a fault and a comment are built if the tests' cache already has a built base. All are built
+//! if `PAGETIDE_TEST_BUILDS` names a folder to build in (about 6 minutes of processor time for the base, once, and 13
+//! for all patches).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,24 +14,24 @@ use crate::common::Lab;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
-/// A patch that changes what a workload feels.
+/// A patch with an effect on a workload.
 #[derive(Clone, Copy)]
 struct Planted {
     /// Name of its file.
     name: &'static str,
-    /// What runs.
+    /// The scenario with its options.
     run: &'static [&'static str],
-    /// Options beside.
+    /// Additional options.
     more: &'static [&'static str],
-    /// The metric that must move.
+    /// The metric that must change.
     metric: &'static str,
-    /// How the metric must be judged.
+    /// The expected verdict on this metric.
     verdict: &'static str,
-    /// The mechanism that should come first.
+    /// The mechanism that should rank first.
     cause: &'static str,
 }
 
-/// Huge blocks are asked for in memory that was fragmented, while nothing else runs.
+/// Huge pages are allocated in memory that was fragmented before, while nothing else runs.
 const FRAGMENTED: &[&str] = &[
     "highalloc",
     "-p",
@@ -105,9 +106,9 @@ const PLANTED: [Planted; 6] = [
     },
 ];
 
-/// The patch that changes a comment.
+/// The patch that only changes a comment.
 const COMMENT: &str = "nothing-comment";
-/// Patches after which code lies elsewhere and does the same.
+/// Patches that move code but do not change what it does.
 const NOTHING: [&str; 2] = ["nothing-nop", "nothing-function"];
 
 fn folder() -> PathBuf {
@@ -118,12 +119,12 @@ fn file(name: &str) -> String {
     folder().join(format!("{name}.patch")).display().to_string()
 }
 
-/// How far the kernel without patches is in a cache, by what `plan` says of it.
+/// State of the kernel without patches in a cache, according to `plan`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Base {
-    /// Its source is not there.
+    /// The source is not in the cache.
     Nothing,
-    /// Its source is there.
+    /// The source is in the cache.
     Source,
     /// It is built.
     Built,
@@ -205,7 +206,7 @@ fn planted_patches_fit_the_source() {
     }
 }
 
-/// Runs a patch with 8 seeds; gives the comparison.
+/// Runs a patch with 8 seeds and returns the comparison.
 fn run(lab: &Lab, what: &[&str], name: &str, cache: &str) -> Value {
     let path = file(name);
     let rest = [
@@ -238,7 +239,7 @@ fn verdicts(found: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether the sign must be as planted; gives whether the first cause is.
+/// Asserts that the sign is as planted; returns whether the first cause is.
 fn tried(lab: &Lab, planted: Planted, cache: &str) -> bool {
     let Planted {
         name,

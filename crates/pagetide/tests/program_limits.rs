@@ -1,4 +1,4 @@
-//! What holds a program's memory group back, and files that are more than there is room for.
+//! Limits on a program's memory group, and files that do not fit.
 
 use std::fs::File;
 
@@ -11,7 +11,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Runs `dd` with a buffer of 12 MiB, which it fills and reads; gives the record.
+/// Runs `dd` with a buffer of 12 MiB, which it fills and reads; returns the record.
 fn buffer(lab: &Lab, code: i32, options: &[&str]) -> Value {
     let mut words = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "32M"];
     words.extend(options);
@@ -39,7 +39,7 @@ fn a_group_above_its_high_mark_is_reclaimed_and_slower_and_not_killed() {
     assert!(metric(&free, "group-swap-peak") < 1.0);
     let held = buffer(&lab, 0, &["--high", "8M"]);
     assert!(metric(&held, "group-swap-peak") > 3.0 * MIB);
-    // It may go beyond for a moment, by what is charged at once.
+    // The group may exceed the limit for a moment by what is charged at once.
     assert!(metric(&held, "group-peak") < 9.0 * MIB);
     assert!(metric(&held, "psi-memory-some") > 0.0);
     assert!(metric(&held, "elapsed") > 1.2 * metric(&free, "elapsed"));
@@ -92,6 +92,6 @@ fn files_in_memory_that_are_more_than_the_memory_are_refused_before_a_guest_is_b
     one_sentence(&err, &["--fs tmpfs", "24 MiB", "--memory", "another --fs"]);
     assert!(!err.contains("booting"), "{err}");
     assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
-    // On a disk they are read as there is room for them.
+    // On a disk, files are read as far as memory is available.
     lab.ends(0, words("24M", "ext4"));
 }

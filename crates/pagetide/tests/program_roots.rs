@@ -1,4 +1,5 @@
-//! Roots that bring everything: what is in them, what is not, and what is refused before a guest is booted.
+//! Roots that contain everything a program needs: what is in them, what is not, and what is refused before a guest is
+//! booted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use std::process::Command;
 use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
-/// Packs what lies below a folder.
+/// Packs the content of a folder.
 fn tar(folder: &Path, into: &Path) {
     let status = Command::new("tar")
         .args(["--create", "--dereference", "--file"])
@@ -21,7 +22,7 @@ fn tar(folder: &Path, into: &Path) {
     assert!(status.success());
 }
 
-/// A layer of a saved image: files by their path inside.
+/// A layer of a saved image, with files by their path inside.
 fn layer(folder: &Path, files: &[(&str, &[u8])]) {
     let below = folder.with_extension("files");
     for (path, bytes) in files {
@@ -34,7 +35,7 @@ fn layer(folder: &Path, files: &[(&str, &[u8])]) {
     tar(&below, &folder.join("layer.tar"));
 }
 
-/// The shell of this machine with what it needs, by path.
+/// The shell of this machine with its libraries, by path.
 fn shell() -> Vec<(&'static str, Vec<u8>)> {
     [
         ("bin/sh", "/bin/sh"),
@@ -48,7 +49,7 @@ fn shell() -> Vec<(&'static str, Vec<u8>)> {
     .into()
 }
 
-/// A saved image of two layers, the second of which removes a file of the first.
+/// A saved image with two layers; the second removes a file of the first.
 fn image(lab: &Lab) -> PathBuf {
     let folder = lab.folder().join("image");
     let shell = shell();

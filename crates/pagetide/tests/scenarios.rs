@@ -1,5 +1,5 @@
-//! Every scenario in the exact arena, on a real kernel: exact counts that follow from its definition, and the proof that
-//! what it is meant to provoke did happen. Sizes are small; one trial each.
+//! Every scenario in the exact arena on a real kernel: exact counts that follow from its definition, and evidence that
+//! the intended effect happened. Sizes are small, with one trial each.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use crate::common::{KERNEL, Lab};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs scenarios with these arguments; gives the trials in the order of the store.
+/// Runs scenarios with these arguments; returns the trials in the order of the store.
 fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Vec<Done<'a>> {
     run_on(lab, KERNEL, arguments)
 }
@@ -38,7 +38,7 @@ fn near(found: f64, expected: f64, share: f64) {
     );
 }
 
-/// Equal but for the last bits.
+/// Asserts equality up to rounding errors.
 fn same(found: f64, expected: f64) {
     near(found + 1.0, expected + 1.0, 1e-9);
 }
@@ -64,7 +64,7 @@ fn contswap_scatters_what_it_swaps_and_reads_every_page_back() {
     let faults = done.column("usage", "minor-faults");
     assert_eq!(faults.len(), 5);
     for faults in faults {
-        // One fault a page, and some for the process itself.
+        // One fault per page, plus some for the process itself.
         assert!((1024.0..1100.0).contains(&faults), "{faults}");
     }
 
@@ -119,7 +119,8 @@ fn references(lab: &Lab, pattern: &str, pages: &str, refs: &str) -> Vec<u64> {
     out.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The log is the reference string, and the last series of pages says of each how often and when last it was used.
+/// The log must equal the reference string, and the last series of pages must have the number and the time of each
+/// page's references.
 fn check_references(done: &Done<'_>, string: &[u64], last: &str) {
     let name = done.name();
     assert_eq!(done.count("references"), string.len() as u64, "{name}");
@@ -169,7 +170,7 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
     for done in &all {
         let string = references(&lab, done.param("pattern"), "7680", "4000");
         check_references(done, &string, "pages-1");
-        // One fault a page, and hardly one more where a page went while it was being filled.
+        // One fault per page, and rarely another one if a page was evicted during the filling.
         let faults = done.count("fill-faults");
         assert!((7680..7700).contains(&faults), "{faults}");
         assert!(done.count("swapped-out") > 1000, "{}", done.name());
@@ -183,7 +184,7 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
 fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_on_the_way_and_swap()
 {
     let Some(lab) = Lab::that_runs() else { return };
-    // The third test of 2002 in small: twice the memory in page order.
+    // A small version of the third test of 2002: twice the memory in page order.
     let params = "smooth-sin --as-written -p pages=48M -p refs=60000";
     let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
     assert!(
@@ -193,7 +194,7 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
     let halfway = done.series("pages-1");
     let touched = halfway["uses"].iter().filter(|uses| **uses > 0.0).count();
     let present = sum(&halfway["present"]);
-    // Half of the references have touched less than there is memory, and all of it is still there.
+    // Half of the references have touched less than the size of memory, and all touched pages are still present.
     assert!((4000..6000).contains(&touched), "{touched}");
     same(present, touched as f64);
     let end = done.series("pages-2");
@@ -201,10 +202,10 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
     let present = sum(&end["present"]);
     assert!(touched > 12_000, "{touched}");
     assert!(present < 0.6 * touched as f64, "{present} of {touched}");
-    // Whole pages of data were written: they reach the device.
+    // Full pages of data were written, so they reach the device.
     let swapped = done.vmstat("pswpout");
     assert!(swapped > 6000, "{swapped}");
-    // A first read maps the page of zeros still.
+    // A first read still maps the zero page.
     let params = "random --as-written -p access=read -p pages=30M -p refs=9000";
     let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
     assert_eq!(done.count("references"), 9000);
@@ -229,7 +230,7 @@ fn huge_pages_are_had_where_asked_for_and_go_to_swap_whole() {
     assert!(huge.vmstat("thp_fault_alloc") >= 4);
     assert!(huge.vmstat("thp_swpout") > 0);
     assert!(faults(&huge) < faults(&small) * 0.8);
-    // Sizes between are settings, and without advice they must be on for all memory.
+    // Sizes in between are set by settings; without madvise they must be enabled for all memory.
     let middle = "-p page-size=huge --set thp/hugepages-64kB/enabled=madvise --set thp/hugepages-2048kB/enabled=never";
     let default = "-p page-size=default --set thp/hugepages-64kB/enabled=always --set thp/hugepages-2048kB/enabled=never";
     for more in [middle, default] {
@@ -250,17 +251,17 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
     let mut written = BTreeMap::new();
     for done in &all {
         check_references(done, &string, "pages-2");
-        // What is swapped are single pages of the harness, of 7,680 pages of the file none.
+        // Of the harness single pages may be swapped, but none of the 7,680 pages of the file.
         let swapped = done.count("swapped-out");
         assert!(swapped <= 1, "a file goes back to its disk: {swapped}");
-        // A fault reads what lies around it as well.
+        // A fault also reads surrounding pages.
         let major = done.count("major-faults");
         assert!(major > 50, "{}: {major}", done.name());
         let why = done.value("compressed")["absent"].as_str();
         assert!(why.is_some() || swapped > 0, "nothing of a file is in zram");
         written.insert(done.param("access").to_owned(), done.vmstat("nr_dirtied"));
     }
-    // Filling the file dirties every page once; what a reference writes becomes dirty again.
+    // Filling the file dirties every page once; written references dirty pages again.
     assert!(written["mixed"] > written["read"] + 1000, "{written:?}");
     assert!(written["write"] > written["mixed"], "{written:?}");
 }
@@ -384,8 +385,8 @@ fn highalloc_makes_its_attempts_in_every_way_and_the_kernel_compacts() {
 #[ignore = "test-all"]
 fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Blocks and load are together larger than memory, and so small a block is got by reclaim: unlocked, one block of
-    // twenty had left again by the end of its pass.
+    // Blocks and load together exceed memory, and blocks of this size can be reclaimed: without mlock, one block of
+    // twenty was gone by the end of its pass.
     let arguments =
         "highalloc -p block=16K -p share=0.6 -p load=17M -p age=200ms -p rest=100ms -p rate=64M";
     let done = one(&lab, &arguments.split_whitespace().collect::<Vec<_>>());
@@ -397,14 +398,14 @@ fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files()
         done.vmstat("pswpout")
     );
     same(done.metric("held"), 1.0);
-    // Every unit of the load leaves an object of 128 KiB, and most of what it wrote has gone to the disk.
+    // Every step of the load leaves an object of 128 KiB, and most of the written data has reached the disk.
     let (units, written) = (done.count("load-steps"), done.count("load-written"));
     assert!(units > 10, "{units}");
     let objects = written - 3 * MIB;
     assert_eq!(objects, units * (128 << 10));
     let pages = written / 4096;
     assert!(done.vmstat("nr_dirtied") >= pages);
-    // vmstat counts pages that go to swap as written too.
+    // vmstat also counts pages that go to swap as written.
     let files = done.vmstat("nr_written") - done.vmstat("pswpout");
     assert!(files > pages / 2, "{files} of {pages}");
 }
@@ -430,14 +431,14 @@ fn swapbench_writes_and_reads_its_share_and_zeros_as_written_reach_no_device() {
     same(done.metric("major-faults"), sum(&faults["major-faults"]));
     assert!(sum(&faults["minor-faults"]) >= f64::from(6 * 1536));
     assert!(done.count("major-faults") > 1000);
-    // Almost all of it goes to the device; a page that was read back and not written since goes without.
+    // Almost all of it is written to the device, except pages that were read back and not changed since.
     near(done.metric("swapped-out"), done.metric("reclaimed"), 0.02);
     near(done.metric("compressed"), 0.35, 0.1);
 
     let written = one(&lab, &[&params[..], &["--as-written"]].concat());
     assert_eq!(written.count("pages-written"), 6 * 1536);
     assert!(written.count("reclaimed") > 5000);
-    // What is left are pages of the processes themselves.
+    // The remaining pages belong to the processes themselves.
     assert!(written.count("swapped-out") < written.count("reclaimed") / 50);
 }
 
@@ -446,7 +447,7 @@ fn copies_are_byte_identical_hurt_the_victim_and_missing_methods_are_told() {
     let Some(lab) = Lab::that_runs() else { return };
     let params = "filecopy -p methods=all -p size=16M -p victim=9M";
     let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
-    // 6.12 lacks RWF_DONTCACHE, which came with 6.14, and has all others.
+    // 6.12 lacks RWF_DONTCACHE, which was added in 6.14, and has all other methods.
     let absent: Vec<&str> = done.record["results"]["metrics"]
         .as_array()
         .unwrap()

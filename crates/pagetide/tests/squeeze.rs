@@ -1,4 +1,4 @@
-//! How much memory does it need? Where the truth is known, and where there is no answer.
+//! Tests of `pagetide squeeze`: cases with a known answer, and cases without an answer.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// `squeeze` with these options and a command.
+/// `squeeze` with these options and this command.
 fn squeeze<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["squeeze", "--kernel", KERNEL];
     all.extend(options);
@@ -41,12 +41,12 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
     assert_eq!(answer["kind"], "between", "{answer}");
     let (small, enough) = (&answer["too_small"], &answer["enough"]);
     assert!(size(small) < size(enough));
-    // The buffer, and beside it the 2 MiB of the program and its libraries, most of which it reads.
+    // The buffer, plus the 2 MiB of the program and its libraries, most of which it reads.
     assert!((12.5 * MIB..15.0 * MIB).contains(&size(enough)), "{answer}");
     assert!(size(enough) / size(small) < 1.1, "{answer}");
     assert_eq!(enough["is_sure"], true, "{answer}");
     assert!(found["runs"].as_u64().unwrap() <= 15, "{found}");
-    // The first row is the smallest size; plenty has every seed and is no slower than itself.
+    // The first row is the smallest size; plenty has every seed and a slowdown of zero.
     let curve = found["curve"].as_array().unwrap();
     assert_eq!(curve[0]["died"], "was killed at its limit", "{curve:?}");
     let plenty = curve.last().unwrap();
@@ -57,7 +57,7 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
     assert_eq!(plenty["slowdown"], 0.0);
     let waited = plenty["psi_some"].as_f64().unwrap();
     assert!((0.0..0.001).contains(&waited), "{plenty}");
-    // What waiting meant lies between sizes at which it waited less and more.
+    // The reported pressure lies between those of two sizes.
     let meant = &found["pressure"]["some"];
     let most = |name: &str| {
         let of_size = curve.iter().filter_map(|size| size[name].as_f64());
@@ -67,7 +67,7 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
     let slower = meant["slowdown"].as_f64().unwrap();
     assert!(waited < level && level < most("psi_some"), "{meant}");
     assert!(0.0 < slower && slower < most("slowdown"), "{meant}");
-    // The same question is answered from the records, to the letter.
+    // The same question is answered from the records with exactly the same output.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(lab.ends(0, squeeze(&options, &dd)).0, out);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
@@ -96,7 +96,7 @@ fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
     assert!(text.contains("status 3"), "{text}");
 }
 
-/// Twelve digits a line, no two lines alike, in the order of a multiplicative generator.
+/// Lines of twelve digits, all different, in the order of a multiplicative generator.
 fn numbers() -> String {
     let prime = 150_001_u64;
     (1..prime).fold(String::new(), |mut text, number| {
@@ -126,7 +126,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     for one in searches {
         assert!(one["squeeze"]["runs"].as_u64().unwrap() <= 15, "{one}");
     }
-    // Two kinds of pressure, each compared and neither told apart.
+    // Two kinds of pressure; both are compared, and neither differs.
     let differences = found["differences"].as_array().unwrap();
     assert_eq!(differences.len(), 2, "{differences:?}");
     for difference in differences {
@@ -144,7 +144,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     for words in ["slower at PSI memory some of", "\nbase ", "\nagain "] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // The page of either campaign has both.
+    // The pages of both campaigns show both searches.
     for name in ["twice", "twice-2-again"] {
         let page = lab.ends(0, ["report", name, "-o", "-"]).0;
         assert!(page.contains(first.trim()), "{name}");
@@ -155,7 +155,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     }
 }
 
-/// Reads blocks of `data` at random, those at its beginning more often: a page is read again without being mapped.
+/// Reads blocks of `data` at random, those at its beginning more often: pages are read again without being mapped.
 const READS: &str = "srand($ARGV[0]); open(F, '<', 'data') or die; for (1..3000) { sysseek(F, 4096 * int(2048 * rand()**3), 0); \
                      sysread(F, $b, 4096) == 4096 or die; for $i (1..60) { $s += $i } }";
 
@@ -167,8 +167,8 @@ fn where_a_kernel_counts_less_of_the_waiting_pressure_is_said_to_mean_something_
         .map(|place: u32| place.wrapping_mul(2_654_435_761).to_le_bytes()[3])
         .collect();
     fs::write(lab.folder().join("data"), data).unwrap();
-    // The multi-generational LRU counts the return of a page that was read, not mapped, as a stall only where it was read often;
-    // the older lists count it whenever the page was active before.
+    // For pages that are read and not mapped, the multi-generational LRU counts a refault as a stall only if the page
+    // was read often. The older lists count it whenever the page was active before.
     let options = |first: &'static str, second: &'static str| {
         let mut all = vec!["--memory", "32M", "--least", "8M", "--within", "25%"];
         all.extend(["--seeds", "4", "--swap", "none", "--name", "psi"]);
@@ -198,7 +198,7 @@ fn where_a_kernel_counts_less_of_the_waiting_pressure_is_said_to_mean_something_
     };
     let there = ratios(new, old);
     assert!(there.iter().all(|ratio| *ratio < 0.6), "{there:?}");
-    // The other way round it is the same finding, from the same records.
+    // With the sides swapped, the finding is the same, from the same records.
     let back = ratios(old, new);
     for (there, back) in there.iter().zip(&back) {
         assert!((there * back - 1.0).abs() < 1e-9, "{there} {back}");
@@ -207,7 +207,7 @@ fn where_a_kernel_counts_less_of_the_waiting_pressure_is_said_to_mean_something_
     assert!(page.contains("does not mean the same"));
 }
 
-/// A number that stands behind a word in the part of `/proc/zoneinfo` about a zone.
+/// The number after a word in a zone's part of `/proc/zoneinfo`.
 fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
     let (_, part) = text.split_once(&format!("zone {zone:>8}\n")).unwrap();
     let mut words = part.split_whitespace();
@@ -215,7 +215,7 @@ fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
     words.next().unwrap().parse().unwrap()
 }
 
-/// The number that a text begins with.
+/// The number at the beginning of a text.
 fn first_number(text: &str) -> f64 {
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -224,7 +224,7 @@ fn first_number(text: &str) -> f64 {
 #[ignore = "test-all"]
 fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Every page is as likely as any other: the working set is all of the store.
+    // All pages are equally likely, so the working set is the whole store.
     let mut options = vec![
         "kv",
         "-p",
@@ -243,8 +243,8 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     assert_eq!(answer["kind"], "between", "{answer}");
     let (small, enough) = (size(&answer["too_small"]), size(&answer["enough"]));
 
-    // How much is needed by the kernel's own figures: the store and its page tables, the harness, what is kept free where background reclaim
-    // begins, and what of the first zone is kept for others.
+    // The need according to the kernel's figures: the store and its page tables, the harness, the memory kept free
+    // above which background reclaim stops, and the part of the first zone reserved for others.
     let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
     let ids: Vec<&str> = list
         .as_array()
@@ -277,7 +277,7 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let harness = harness["value"]["number"].as_f64().unwrap();
     let store = 16.0 * MIB * (1.0 + 1.0 / 512.0);
     let spare = |free: f64| (free - kept) * 4096.0 - store - harness;
-    // Pages on the lists of a CPU are as good as free, or stay there: how many they are differs by guest and size.
+    // Pages on a CPU's lists count as free, or stay there: their number differs between guests and sizes.
     let on_lists: f64 = zones.split("count:").skip(1).map(first_number).sum();
     let (least, most) = (spare(free), spare(free + on_lists));
     assert!(

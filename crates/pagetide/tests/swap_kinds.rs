@@ -1,4 +1,5 @@
-//! What compresses swap, and where it lies: every kind is what it says, to the bit, and what a kernel lacks is said.
+//! Compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel lacks are
+//! refused.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,19 +8,19 @@ use std::fs;
 use crate::common::{KERNEL, Lab, metric, one_sentence};
 use serde_json::Value;
 
-/// A kernel of Debian's that has zswap.
+/// A Debian kernel with zswap.
 const WITH_ZSWAP: &str = "debian:sid";
 
-/// What is read of a trial.
+/// Values from a trial.
 struct Tried {
     digest: String,
-    /// Virtual seconds.
+    /// Elapsed time in virtual seconds.
     elapsed: f64,
     results: Value,
 }
 
 impl Tried {
-    /// What a counter reads before and after.
+    /// Values of a counter before and after.
     fn counter(&self, source: &str, name: &str) -> [u64; 2] {
         let values = &self.results["counters"][source]["values"][name];
         [0, 1].map(|place| {
@@ -35,8 +36,8 @@ impl Tried {
     }
 }
 
-/// Sorts text in too little memory once more with this swap; gives what became of it. Text, because what scenarios fill their pages
-/// with compresses equally by all compressors.
+/// Sorts text with too little memory and with this swap, and returns the results. Text is used because the pages filled
+/// by scenarios have the same size with every compressor.
 fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
     let prime = 200_003_u64;
     let mut text = String::new();
@@ -103,11 +104,11 @@ fn every_compressor_of_zram_runs_to_the_bit_and_does_its_own_work() {
         assert!(once.grew("pswpout") > 500, "{name}");
         most.insert(name, once.counter("zram", "mem_used_max")[1]);
     }
-    // A program that ignored the word would give them all the same memory.
+    // If the compressor's name were ignored, the memory would be the same for all.
     assert!(most["zram:zstd"] * 10 < most["zram:lz4"] * 8, "{most:?}");
     assert!(most["zram:deflate"] * 10 < most["zram:lz4"] * 8, "{most:?}");
     assert_ne!(most["zram:lz4hc"], most["zram:lz4"], "{most:?}");
-    // The usual one, whether it is named or not.
+    // The default compressor, named explicitly or not.
     assert!(
         most["zram"].abs_diff(most["zram:lz4"]) * 4 < most["zram"],
         "{most:?}"
@@ -129,7 +130,7 @@ fn zswap_holds_pages_before_a_disk_to_the_bit() {
         assert_eq!(once.results["settings"]["zswap/enabled"], "Y");
         once.elapsed
     });
-    // zstd takes longer for a page; were the word ignored, the times would be equal.
+    // zstd takes longer for a page; if the name were ignored, the times would be equal.
     assert!((elapsed[1] / elapsed[0] - 1.0).abs() > 0.05, "{elapsed:?}");
     let without = tried(&lab, WITH_ZSWAP, "8M", "ssd:80us");
     assert_eq!(without.grew("zswpout"), 0);

@@ -1,4 +1,4 @@
-//! What reaches the terminal: nothing that steers it, and no panic where it cannot be written to.
+//! Output to the terminal: nothing controls it, and there is no panic if it cannot be written to.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -6,10 +6,10 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::common::{Lab, text};
 
-/// A name that would clear a screen and set a window's title.
+/// A name that would clear the screen and set the window's title.
 const NASTY: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m";
 
-/// Runs a shell line with `$P` as the program, in the laboratory's folder.
+/// Runs a shell command in the laboratory's folder; `$P` is the program.
 fn shell(lab: &Lab, line: &str) -> (ExitStatus, String, String) {
     let output = Command::new("bash")
         .args(["-c", line])
@@ -23,7 +23,7 @@ fn shell(lab: &Lab, line: &str) -> (ExitStatus, String, String) {
     (output.status, text(&output.stdout), text(&output.stderr))
 }
 
-/// Fails where a character would do something on a terminal.
+/// Fails if a character would have an effect on a terminal.
 fn is_harmless(what: &str, said: &str) {
     let bad: Vec<char> = said
         .chars()
@@ -67,7 +67,7 @@ fn progress_that_cannot_be_written_does_not_end_a_command() {
         "http_proxy=http://127.0.0.1:1 $P kernel add debian:bookworm 2>/dev/full",
     );
     assert_eq!(status.code(), Some(2));
-    // Each of these says what it does on standard error before it ends.
+    // Each of these prints progress on standard error before it ends.
     for (line, code) in [
         ("$P kernel add ./tree", 2),
         ("$P plan linear --kernel image:/nonexistent", 2),
@@ -207,7 +207,7 @@ fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
     }
 }
 
-/// A text as it stands within quotes in TOML.
+/// A text escaped for quotes in TOML.
 fn toml(text: &str) -> String {
     text.chars()
         .map(|c| {

@@ -1,4 +1,4 @@
-//! What is asked for wrongly is refused in one clear sentence, with exit code 4, or 2 where the machine cannot.
+//! Wrong usage is refused in one clear sentence with exit code 4; failures of the machine have exit code 2.
 
 use std::fs;
 
@@ -62,7 +62,7 @@ fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
         let (_, err) = lab.ends(4, &arguments);
         one_sentence(&err, &["did you mean", near]);
     }
-    // What is like no name gets the nearest ones, not all, and where all are.
+    // A name without similar names gives the most similar ones, not all, and says how to list all.
     let (_, err) = lab.ends(4, ["run", "copy"]);
     one_sentence(&err, &["filecopy", "pagetide list scenarios"]);
     assert!(err.matches(", ").count() <= 2, "{err}");
@@ -186,7 +186,7 @@ fn files_that_are_no_kernels_are_refused_by_name() {
     }
 }
 
-/// Builds a package with this control file and some content; `None` where the packages' own tool is missing.
+/// Builds a package with this control file and some content; `None` if the package tool is not installed.
 fn package(lab: &Lab, name: &str, control: &str) -> Option<Vec<u8>> {
     let folder = lab.folder().join(name);
     fs::create_dir_all(folder.join("DEBIAN")).unwrap();
@@ -270,7 +270,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     fs::write(lab.folder().join("file"), "in the way").unwrap();
     let (_, err) = lab.ends(2, ["kernel", "add", "--cache", "file"]);
     one_sentence(&err, &["file"]);
-    // Read-only and full folders: mounted in a namespace of their own, gone with the process.
+    // Read-only and full folders, mounted in a separate namespace that disappears with the process.
     for (options, word) in [("ro", "Read-only"), ("size=40k", "No space")] {
         let script = format!(
             "mkdir -p m && mount -t tmpfs -o {options} none m && exec {} kernel add ./big.deb --cache m",
@@ -365,7 +365,7 @@ fn write_backs_are_counted_where_writes_are_known_and_refused_where_not() {
         .iter()
         .zip(written["lines"].as_array().unwrap())
     {
-        // Filling writes all 1,024 pages; what only reads costs no other write-back.
+        // Filling writes all 1,024 pages; reading causes no further write-backs.
         let (few, many) = (
             read["write_backs"].as_u64(),
             written["write_backs"].as_u64(),
@@ -381,7 +381,7 @@ fn write_backs_are_counted_where_writes_are_known_and_refused_where_not() {
     }
     let shown = text(&with(&["--write-cost", "2"]).stdout);
     assert!(shown.contains("write-backs") && shown.contains("No policy costs less than"));
-    // Without the question nothing is said of writes.
+    // Without the option, write-backs are not mentioned.
     assert!(!text(&with(&["--json"]).stdout).contains("write_backs"));
 
     let trace = folder.path().join("trace.txt");
@@ -434,7 +434,7 @@ fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_senten
             .output()
             .unwrap()
     };
-    // 144 MB with few pages, 24 bytes an entry; then more pages than 100 MB can number.
+    // 144 MB with few pages, at 24 bytes per entry; then more pages than 100 MB can number.
     let few = under_limit(&mut (0..6_000_000_u64).map(|time| time * time % 20_011));
     assert!(few.status.success(), "{}", text(&few.stderr));
     assert!(text(&few.stdout).contains("6,000,000 references"));

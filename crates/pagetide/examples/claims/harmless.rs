@@ -1,8 +1,8 @@
-//! Campaigns of variants that differ in nothing that matters.
+//! Campaigns of variants without any relevant difference.
 
 use crate::tool::{Row, Tool, causes, rows};
 
-/// What differs: an argument that nobody reads, or another setting's own default.
+/// The differences: an argument that nothing reads, or a setting with its default value.
 const HARMLESS: [&str; 4] = [
     "boot=pagetide.unread=1",
     "kernel.pid_max=32768",
@@ -72,20 +72,20 @@ const CELLS: [&[&str]; 6] = [
     ],
 ];
 
-/// Seeds of each campaign.
+/// Number of seeds of each campaign.
 const SEEDS: u32 = 8;
 
-/// Bounds, as shares of all campaigns: any false claim among primary metrics (5 % and 3 points for chance), any false
-/// improvement or regression in any row.
+/// Limits as shares of all campaigns: for any false claim about primary metrics (5 % plus 3 points for chance), and for
+/// any false improvement or regression in any row.
 const PRIMARY: f64 = 0.08;
 const ANY: f64 = 0.10;
 
-/// Runs them; true where the error rates hold.
+/// Runs the campaigns; returns true if the error rates are within the limits.
 pub fn run(tool: &Tool, campaigns: u32) -> bool {
     let [mut ran, mut primary, mut any, mut reasons] = [0_u32; 4];
     for number in 0..campaigns {
         let cell = CELLS[number as usize % CELLS.len()];
-        // Each cell meets each of them in turn.
+        // Each cell is combined with each of these differences in turn.
         let other = HARMLESS[(number as usize / CELLS.len() + number as usize) % HARMLESS.len()];
         let first = (1 + number * SEEDS).to_string();
         let seeds = SEEDS.to_string();
@@ -94,7 +94,7 @@ pub fn run(tool: &Tool, campaigns: u32) -> bool {
         words.extend(["--memory", "16M", "--swap-size", "64M", "--vs", &vs]);
         words.extend(["--first-seed", &first, "--seeds", &seeds]);
         let name = format!("harmless-{number}");
-        // Only what surely differs is explained: the others need no observed passes.
+        // Only sure differences are explained, so the others need no observed passes.
         let timed = [&words[..], &["--observe=none"]].concat();
         let Some(comparison) = tool.run(&name, &timed) else {
             continue;

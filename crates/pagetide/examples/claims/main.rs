@@ -1,14 +1,16 @@
-//! Can verdicts and reasons be trusted? Campaigns of known truth, run with the real program on a real kernel.
+//! Tests whether verdicts and reasons can be trusted, with campaigns of known truth, run with the real program on a
+//! real kernel.
 //!
-//! `harmless`: campaigns of two variants that differ in nothing that matters, each with seeds of its own, over six cells.
-//! Whatever they claim is false. `planted`: differences of known sense, whose sign and first cause are checked;
-//! with a name, those that have it in theirs; `from SEED` takes seeds from there on instead of from 1.
+//! `harmless`: campaigns of two variants without any relevant difference, with different seeds each, over six cells.
+//! All claims are false. `planted`: differences with a known direction, whose sign and first cause are checked. A name
+//! selects those that contain it; `from SEED` starts with this seed instead of 1.
 //!
-//! `cargo run --release -p pagetide --example claims -- [harmless N] [planted [NAME]] [from SEED]`, with both parts where none is
-//! named and 42 campaigns where no number is. The program is the one built beside this example, or `$PAGETIDE`. Records go to
-//! `$PAGETIDE_STORE`, else to a folder in the target folder; what has a record is not run again.
+//! `cargo run --release -p pagetide --example claims -- [harmless N] [planted [NAME]] [from SEED]`. Without names, both
+//! parts run; the default number of campaigns is 42. The program is the one built together with this example, or
+//! `$PAGETIDE`. Records go to `$PAGETIDE_STORE`, otherwise to a folder in the target folder; trials with a record are
+//! not run again.
 
-// An example ends where it cannot go on.
+// An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod harmless;
@@ -17,7 +19,7 @@ mod tool;
 
 use std::process::ExitCode;
 
-/// Campaigns of harmless variants.
+/// Number of campaigns with variants without effect.
 const CAMPAIGNS: u32 = 42;
 
 fn main() -> ExitCode {

@@ -1,26 +1,27 @@
-//! Differences of known sense.
+//! Differences with a known direction.
 
 use serde_json::Value;
 
 use crate::tool::{Tool, causes, pairs, rows};
 
-/// Which way the planted difference moves the metric.
+/// Direction in which the planted difference moves the metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sense {
     Improved,
     Regressed,
-    /// It cannot matter: the metric must not be called either, and nothing may be explained.
+    /// No effect: the metric must be neither improved nor regressed, and nothing may be explained.
     Nothing,
-    /// As the kernel's own counts have it: where this metric, a count, is higher with the change for all seeds, regressed; where
-    /// it is lower for all, improved; else not known beforehand, and any verdict but the reverse of most seeds is right.
+    /// According to the kernel's counters. If this metric, a count, is higher with the change for all seeds, the
+    /// verdict must be regressed; if it is lower for all, improved. Otherwise the direction is unknown, and any verdict
+    /// is right except the opposite of most seeds.
     Follows(&'static str),
 }
 
-/// What is changed.
+/// The difference between the sides.
 enum Change {
     /// A setting of the second variant.
     Setting(&'static str, &'static str),
-    /// Options of the second side, which make another cell.
+    /// Options of each side, which make two cells.
     Cell(&'static [&'static str], &'static [&'static str]),
 }
 
@@ -31,12 +32,12 @@ struct Planted {
     change: Change,
     metric: &'static str,
     sense: Sense,
-    /// Mechanisms of which one must be named first.
+    /// One of these mechanisms must be named first.
     causes: &'static [&'static str],
 }
 
 const RANDOM: &str = "random -p pages=28M -p refs=8000";
-/// Each page that is needed again comes alone, so that time follows the number of such pages.
+/// Pages that are needed again are read individually, so time is proportional to their number.
 const SINGLY: &str = "random -p pages=28M -p refs=8000 --swap ssd:400us --set vm.page-cluster=0";
 const LINEAR: &str = "linear -p pages=40M -p refs=12000 --swap ssd:80us";
 const FILES: &str = "filecopy -p methods=rw-cp -p verify=false -p size=32M -p victim=8M -p victim-mapping=anon --swap ssd:400us";
@@ -90,7 +91,8 @@ const PLANTED: [Planted; 16] = [
         sense: Sense::Nothing,
         causes: &[],
     },
-    // What must stay free is not there for the workload: which way time goes is a matter of what else reclaim saves, and told by the counts.
+    // Memory below the watermark is not available to the workload. The direction of the time depends on what reclaim
+    // saves elsewhere, so the counters decide.
     Planted {
         name: "watermark-scale-factor",
         workload: SINGLY,
@@ -150,7 +152,7 @@ const PLANTED: [Planted; 16] = [
         sense: Sense::Follows("major-faults"),
         causes: &["eviction-choice"],
     },
-    // Without it nothing is reclaimed or compacted for a fault (Documentation/admin-guide/mm/transhuge.rst).
+    // Without it, nothing is reclaimed or compacted for a fault (Documentation/admin-guide/mm/transhuge.rst).
     Planted {
         name: "no-huge-pages-made-where-they-are-advised",
         workload: SCATTERED,
@@ -185,9 +187,9 @@ const PLANTED: [Planted; 16] = [
     },
 ];
 
-/// Runs them; true where every sense is right and at most one first cause is wrong.
+/// Runs the differences; returns true if every direction is right and at most one first cause is wrong.
 ///
-/// With `only`, those whose name contains it. Seeds are counted from `first`.
+/// `only` selects differences whose name contains it. Seeds start at `first`.
 pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
     let [mut senses, mut firsts, mut all] = [0_usize; 3];
     for planted in PLANTED
@@ -214,7 +216,7 @@ pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
         };
         let first = match causes.first() {
             Some((first, _)) => planted.causes.contains(&first.as_str()),
-            // Where nothing is sure, nothing is to be explained.
+            // If nothing is sure, nothing may be explained.
             None => planted.causes.is_empty() || matches!(known, Known::NotSurely(_)),
         };
         senses += usize::from(sense);
@@ -245,17 +247,17 @@ pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
     senses == all && firsts + 1 >= all
 }
 
-/// What is known of a planted difference, from its design or from the kernel's counts.
+/// Known direction of a planted difference, from its design or from the kernel's counters.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Improves,
     Regresses,
     MattersNot,
-    /// Counts go both ways; this verdict would go against most of them.
+    /// Counters go in both directions; this verdict would contradict most of them.
     NotSurely(&'static str),
 }
 
-/// A count that changes by less than this share may change time by less than the margin of 1 %, within which it is equivalent.
+/// If a count changes by less than this share, time may change by less than the margin of 1 % and be equivalent.
 const ENOUGH: f64 = 0.02;
 
 fn known(sense: Sense, comparison: &Value) -> Known {
@@ -282,7 +284,7 @@ fn known(sense: Sense, comparison: &Value) -> Known {
     }
 }
 
-/// Seeds of a campaign: of blocks, of which a trial tries a few dozen, twice as many.
+/// Number of seeds of a campaign: twice as many for shares of blocks, because a trial attempts only a few dozen.
 fn seeds(planted: &Planted) -> &'static str {
     if planted.metric == "success" {
         "16"
@@ -291,7 +293,7 @@ fn seeds(planted: &Planted) -> &'static str {
     }
 }
 
-/// The comparison of a planted difference, and what explains it.
+/// The comparison of a planted difference, and its explanations.
 fn of(tool: &Tool, planted: &Planted, first: &str) -> Option<(Value, Vec<Value>)> {
     let seeds = seeds(planted);
     let mut sampling = vec!["--swap-size", "96M", "--seeds", seeds, "--observe=6"];

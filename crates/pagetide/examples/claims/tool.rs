@@ -1,4 +1,4 @@
-//! The program, as a user calls it.
+//! Calls the program as a user does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The kernel of every trial.
+/// The kernel of all trials.
 pub const KERNEL: &str = "debian:bookworm/6.12";
 
-/// The program and the store it works on.
+/// The program and its store.
 pub struct Tool {
     program: PathBuf,
     store: PathBuf,
 }
 
 impl Tool {
-    /// `$PAGETIDE`, or the program that was built beside this one.
+    /// `$PAGETIDE`, or the program built together with this example.
     pub fn find() -> Self {
         let built = || {
             let own = std::env::current_exe().expect("this program lies somewhere");
@@ -31,7 +31,7 @@ impl Tool {
         Self { program, store }
     }
 
-    /// Its output; `None`, with its words printed, where it failed.
+    /// Output of the program; `None` if it failed, with its messages printed.
     fn call(&self, words: &[&str]) -> Option<String> {
         let output = Command::new(&self.program)
             .args(words)
@@ -49,12 +49,12 @@ impl Tool {
         None
     }
 
-    /// Runs a campaign with `words`, and gives its comparison.
+    /// Runs a campaign with `words` and returns its comparison.
     pub fn run(&self, name: &str, words: &[&str]) -> Option<Value> {
         serde_json::from_str(&self.run_alone(name, words)?).ok()
     }
 
-    /// Runs a campaign of a single variant, with which there is nothing to compare yet.
+    /// Runs a campaign with a single variant, for which there is no comparison yet.
     pub fn run_alone(&self, name: &str, words: &[&str]) -> Option<String> {
         let common = [
             "--kernel",
@@ -68,13 +68,13 @@ impl Tool {
         self.call(&[&["run"], words, &common, &["--as", "json"]].concat())
     }
 
-    /// The comparison of two sides that differ in their cells.
+    /// The comparison of two sides with different cells.
     pub fn compare(&self, a: &str, b: &str) -> Option<Value> {
         let out = self.call(&["compare", a, b, "--anyway", "--exit-zero", "--as", "json"])?;
         serde_json::from_str(&out).ok()
     }
 
-    /// Why they differ, cell by cell. `sides` are a campaign, or two sides.
+    /// The explanations by cell. `sides` are a campaign or two sides.
     pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
         let out = self.call(&[&["compare", "--why", "--json"], sides].concat());
         out.and_then(|out| serde_json::from_str(&out).ok())
@@ -82,7 +82,7 @@ impl Tool {
     }
 }
 
-/// The rows of the first cell: name, whether it decides, verdict and estimate of the last column.
+/// The rows of the first cell: name, whether primary, verdict and estimate of the last column.
 pub fn rows(comparison: &Value) -> Vec<Row> {
     let rows = comparison["cells"][0]["metrics"].as_array();
     rows.into_iter()
@@ -99,7 +99,7 @@ pub fn rows(comparison: &Value) -> Vec<Row> {
         .collect()
 }
 
-/// Values of a metric of the first cell, seed by seed, in the first and the last column.
+/// Values of a metric in the first cell by seed, in the first and the last column.
 pub fn pairs(comparison: &Value, name: &str) -> Vec<[f64; 2]> {
     let rows = comparison["cells"][0]["metrics"].as_array();
     let row = rows.into_iter().flatten().find(|row| row["name"] == name);
@@ -120,7 +120,7 @@ pub fn pairs(comparison: &Value, name: &str) -> Vec<[f64; 2]> {
     both.collect()
 }
 
-/// One judged metric.
+/// A judged metric.
 pub struct Row {
     pub name: String,
     pub primary: bool,
@@ -129,14 +129,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether it says that one side is better.
+    /// True if it claims that one side is better.
     pub fn claims(&self) -> bool {
         ["improved", "regressed"].contains(&self.verdict.as_str())
     }
 }
 
-/// The causes of an explanation, largest first: mechanism and effect in nanoseconds, which is not known of what explains a count.
-/// Of an explanation that found none for the time, only those of counts.
+/// The causes in an explanation, largest first: mechanism and effect in nanoseconds. The effect is unknown for the
+/// cause of a count. If there is no cause for the time, only causes of counts are returned.
 pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
     explained
         .iter()
