@@ -12,8 +12,7 @@ use crate::exit::Usage;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
-    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed. For a script, its
-    /// interpreter and the files that it loads by name are included (Python, Perl, Node, Ruby, Java)
+    /// Your own program, unmodified, instead of scenarios; a script brings its interpreter; `{seed}` in it is the trial's seed
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
     /// Server to start first, quoted as for a shell; COMMAND is then its load, on loopback, and the result is that of

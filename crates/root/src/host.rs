@@ -1,6 +1,6 @@
 //! What is taken from this machine: programs, files and folders, at the path where they lie here or at another.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -30,6 +30,8 @@ pub struct Host {
     pub(crate) folder: String,
     /// Lines of shells that run inside, which may name programs that are not there.
     pub(crate) lines: Vec<ShellLine>,
+    /// Where the scripts are here that lie elsewhere inside, by their paths inside.
+    pub(crate) placed: BTreeMap<String, PathBuf>,
     /// How many wrappers the one is within that is looked at.
     pub(crate) wrapped: usize,
     /// Folders of programs, as PATH names them.
@@ -101,6 +103,7 @@ impl Host {
             here,
             folder: WORK.to_owned(),
             lines: Vec::new(),
+            placed: BTreeMap::new(),
             wrapped: 0,
             path: folders("PATH"),
             libraries: all,

@@ -129,6 +129,7 @@ impl Host {
                 return Err(RootError::NotAProgram { path: real });
             };
             let name = inside.map_or(text(&at)?.to_owned(), |place| place.to_string());
+            self.placed.insert(name.clone(), at.clone());
             words.insert(0, name);
             let (next, options, is_found) = self.interpreter(tree, &line, &real)?;
             words.splice(0..0, options);

@@ -61,7 +61,8 @@ impl Host {
     /// Adds a script, unless it is there; `None` where there is none of this name, here or inside.
     fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
         let inside = RootPath::new(word, &self.folder)?;
-        let here = self.here.join(word);
+        let placed = self.placed.get(word).cloned();
+        let here = placed.unwrap_or_else(|| self.here.join(word));
         let there = |tree: &Tree| {
             tree.follow(&inside)
                 .is_some_and(|at| tree.get(&at).is_some())
