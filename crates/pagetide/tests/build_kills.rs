@@ -121,7 +121,9 @@ impl Trouble<'_> {
             round += 1;
             let store = format!("store-{whole}");
             let mut child = self.lab.start(self.command(&store, cache));
-            let latest = u64::try_from(self.latest.as_millis()).unwrap();
+            // Now and then there is time to come through, so that later interruptions find something to interrupt again.
+            let patience = if round % 6 == 0 { 6 } else { 1 };
+            let latest = patience * u64::try_from(self.latest.as_millis()).unwrap();
             let moment = Duration::from_millis(random.below(latest));
             let began = Instant::now();
             while began.elapsed() < moment && child.try_wait().unwrap().is_none() {
