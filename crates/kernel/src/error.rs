@@ -166,6 +166,12 @@ pub enum KernelError {
     /// The kernel lacks options that are needed.
     #[error(transparent)]
     Missing(#[from] MissingOptions),
+    /// The cache has a name that cannot be handed on.
+    #[error("the cache {} has a name that is no UTF-8: name another folder with --cache or PAGETIDE_CACHE", path.display())]
+    NoText {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The cache could not be used.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {

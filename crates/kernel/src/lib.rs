@@ -54,7 +54,7 @@ mod stop;
 mod tree;
 mod version;
 
-pub use cache::{Cache, cache_root};
+pub use cache::{Cache, cache_root, named_root};
 pub use config::{Config, Setting};
 pub use digest::Digest;
 pub use error::KernelError;

@@ -41,8 +41,8 @@ impl From<Refusal> for io::Error {
 
 /// A limit in the largest unit that divides it.
 fn size(bytes: u64) -> String {
-    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let found = units.iter().find(|(unit, _)| bytes % unit == 0);
+    let units: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let found = units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
     found.map_or_else(
         || format!("{bytes} bytes"),
         |(unit, name)| format!("{} {name}", bytes / unit),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use pagetide_arena::Options;
-use pagetide_kernel::{Cache, cache_root};
+use pagetide_kernel::{Cache, named_root};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_store::Store;
 

@@ -138,8 +138,5 @@ impl<'a> Session<'a> {
 /// The command line as typed.
 pub fn typed() -> Vec<OsString> {
     let words = std::env::args_os().skip(1);
-    [OsString::from("pagetide")]
-        .into_iter()
-        .chain(words)
-        .collect()
+    std::iter::once("pagetide".into()).chain(words).collect()
 }
