@@ -662,9 +662,10 @@ fn a_file_of_ten_megabytes_and_a_list_of_thousands_are_refused_with_their_limit(
     let said = parse("x", &text, &vocabulary()).unwrap_err().to_string();
     assert!(said.contains("more than 1000 values of `memory`"), "{said}");
 
-    let variants: String = (0..=1_000)
-        .map(|number| format!("[[variant]]\nname = \"v{number}\"\n"))
-        .collect();
+    let mut variants = String::new();
+    for number in 0..=1_000 {
+        writeln!(variants, "[[variant]]\nname = \"v{number}\"").unwrap();
+    }
     let text = format!("name = \"x\"\n{variants}{scenario}");
     let said = parse("x", &text, &vocabulary()).unwrap_err().to_string();
     assert!(said.contains("more than 1000 variants"), "{said}");
