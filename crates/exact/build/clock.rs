@@ -1,4 +1,4 @@
-//! Compiles the emulator's clock into a shared object of its own, which the arena carries and preloads.
+//! Compiles the emulator's clock into a separate shared object, which the arena embeds and preloads.
 
 use std::env;
 use std::error::Error;
@@ -10,11 +10,11 @@ use crate::variable;
 const FOLDER: &str = "preload";
 const SOURCE: &str = "preload/clock.rs";
 
-/// Compiles it to this file.
+/// Compiles the clock to the file `out`.
 pub fn build(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     let mut rustc = Command::new(variable("RUSTC")?);
-    // Not the flags of the workspace: the rest is linked statically, this must not be.
+    // Not the flags of the workspace: they link statically, and this object must be dynamic.
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
     rustc.arg(variable("TARGET")?);
     for option in [

@@ -1,8 +1,8 @@
-//! Builds the guest's program so that its bytes depend on its own sources, the toolchain and the C library alone.
+//! Builds the guest's program so that its bytes depend only on its own sources, the toolchain and the C library.
 //!
-//! Records and snapshots are valid for one guest, which its digest names. Therefore nothing gets into the program that
-//! differs between two builds of the same sources: not the folders they lie in, nor the environment, nor the profile that
-//! the tool itself is built with. A test builds it in another folder with another home and compares.
+//! Records and snapshots are valid for one guest only, identified by its digest. Therefore nothing may get into the
+//! program that differs between two builds of the same sources: neither folder names, nor the environment, nor the
+//! profile with which the tool itself is built. A test builds it in another folder with another home and compares.
 
 use std::env;
 use std::error::Error;
@@ -11,13 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The package, and the program it makes.
+/// Name of the package and of its program.
 const PACKAGE: &str = "pagetide-guest";
-/// Whatever the machine: the guest is an x86-64 machine.
+/// The guest is an x86-64 machine on every host.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The profile of the workspace's manifest that says how it is compiled.
+/// The profile in the workspace's manifest with which it is compiled.
 const PROFILE: &str = "guest";
-/// All that a build sees of the environment beside what [`Recipe`] names.
+/// Variables that a build inherits from the environment, in addition to those that [`Recipe`] sets.
 const ENVIRONMENT: [&str; 9] = [
     "PATH",
     "TMPDIR",
@@ -31,20 +31,20 @@ const ENVIRONMENT: [&str; 9] = [
     "SSL_CERT_FILE",
 ];
 
-/// Where things lie for a build. None of it changes the program's bytes.
+/// Paths used by a build. None of them changes the program's bytes.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     /// The workspace.
     pub workspace: PathBuf,
-    /// Folder of what is built.
+    /// Target folder of the build.
     pub folder: PathBuf,
-    /// Program that builds packages.
+    /// Path of cargo.
     pub cargo: PathBuf,
     /// The compiler.
     pub rustc: PathBuf,
     /// The user's home.
     pub home: PathBuf,
-    /// Where cargo keeps other people's packages.
+    /// Cargo's home: its registry and downloaded packages.
     pub cargo_home: PathBuf,
 }
 
@@ -53,7 +53,7 @@ pub fn home() -> Result<PathBuf, Box<dyn Error>> {
     Ok(env::home_dir().ok_or("the user has no home: set HOME")?)
 }
 
-/// Where cargo keeps other people's packages.
+/// Cargo's home: its registry and downloaded packages.
 pub fn cargo_home() -> Result<PathBuf, Box<dyn Error>> {
     match env::var_os("CARGO_HOME") {
         Some(folder) => Ok(folder.into()),
@@ -62,7 +62,7 @@ pub fn cargo_home() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 impl Recipe {
-    /// Builds the program and returns where it lies.
+    /// Builds the program and returns its path.
     pub fn build(&self) -> Result<PathBuf, Box<dyn Error>> {
         let mut cargo = Command::new(&self.cargo);
         cargo
@@ -80,8 +80,8 @@ impl Recipe {
             .env("HOME", &self.home)
             .env("CARGO_HOME", &self.cargo_home)
             .env("RUSTC", &self.rustc)
-            // C libraries that others of its libraries bring along: none of them gets into the program, as a test sees.
-            // Optimising them would take most of the build.
+            // Flags for C code of dependencies. None of that code gets into the program, which a test checks, and
+            // optimising it would take most of the build time.
             .env("CFLAGS", "-O0")
             .env("CARGO_ENCODED_RUSTFLAGS", self.flags()?);
         let status = cargo
@@ -97,7 +97,7 @@ impl Recipe {
         self.folder.join(TARGET).join(PROFILE).join(PACKAGE)
     }
 
-    /// The compiler's flags, as cargo wants them: separated by a control character.
+    /// The compiler's flags in cargo's encoding: separated by U+001F.
     fn flags(&self) -> Result<OsString, Box<dyn Error>> {
         let mut flags: Vec<OsString> = [
             "-Ctarget-feature=+crt-static",
@@ -106,7 +106,7 @@ impl Recipe {
         ]
         .map(OsString::from)
         .into();
-        // Of several that fit, the last is taken.
+        // If several prefixes match, the compiler uses the last one.
         let mut remap = |from: &Path, to: &str| {
             let mut flag = OsString::from("--remap-path-prefix=");
             flag.push(from);
@@ -116,13 +116,13 @@ impl Recipe {
         };
         remap(&self.workspace, "/pagetide");
         remap(&self.cargo_home, "/cargo");
-        // The folder below is named by the registry or its mirror.
+        // This folder is named after the registry or its mirror.
         let registries = fs::read_dir(self.cargo_home.join("registry/src"));
         for registry in registries.into_iter().flatten().flatten() {
             remap(&registry.path(), "/registry");
         }
         remap(&self.folder, "/target");
-        // Where the standard library's sources are installed, the compiler names them by their folder.
+        // If the standard library's sources are installed, the compiler records their installed path.
         let version = self.ask(&["-vV"])?;
         let commit = version
             .lines()
@@ -134,7 +134,7 @@ impl Recipe {
         Ok(flags.join("\u{1f}".as_ref()))
     }
 
-    /// What the compiler says of itself.
+    /// Runs the compiler with these arguments and returns its output.
     fn ask(&self, question: &[&str]) -> Result<String, Box<dyn Error>> {
         let output = Command::new(&self.rustc)
             .args(question)
@@ -144,7 +144,7 @@ impl Recipe {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
-    /// All files that the program was made from: when one changes, it must be built again.
+    /// All source files of the program. A change in one of them requires a new build.
     pub fn sources(&self) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let list = self.program().with_extension("d");
         let text = fs::read_to_string(&list)
@@ -152,7 +152,7 @@ impl Recipe {
         let (_, files) = text
             .split_once(": ")
             .ok_or("a list of sources without a colon")?;
-        // A space within a name is written with a backslash before it.
+        // A space within a file name is escaped with a backslash.
         let files = files.trim_end().replace("\\ ", "\0");
         let mut sources: Vec<PathBuf> = files
             .split(' ')

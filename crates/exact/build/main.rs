@@ -1,4 +1,4 @@
-//! Builds what the exact arena carries beside its own code: the emulator's clock, and the guest's program.
+//! Builds what the exact arena embeds besides its own code: the emulator's clock and the guest's program.
 
 mod clock;
 mod guest;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The folder that builds of every profile share, so that all embed the same program and it is built once.
+/// The folder shared by builds of all profiles, so that the guest's program is built once and all embed the same one.
 fn common_folder(out: &Path) -> &Path {
     out.ancestors()
         .find(|folder| folder.join("CACHEDIR.TAG").exists())

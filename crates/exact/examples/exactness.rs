@@ -1,9 +1,9 @@
-//! Proves exactness by numbers, and measures what a trial costs around its scenario.
+//! Checks that trials repeat exactly, and measures the time that a trial takes before and after its scenario.
 //!
-//! `cargo run --release -p pagetide-exact --example exactness -- [REPEATS] [SIDE_BY_SIDE] [KERNEL…]` repeats one trial of
-//! random references that swaps on each kernel and each kind of swap, and prints how many different digests came out (one,
-//! if all is well), and the median time from starting the emulator to the scenario's first instruction and from the
-//! scenario's end to the stored record. Ends with status 1 where digests differ.
+//! `cargo run --release -p pagetide-exact --example exactness -- [REPEATS] [SIDE_BY_SIDE] [KERNEL…]` repeats one
+//! swapping trial of random references on each kernel and each kind of swap. It prints the number of different digests
+//! (one, if all is well). It also prints the median time from starting the emulator to the scenario's first
+//! instruction, and from the scenario's end to the stored record. Exits with status 1 if digests differ.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,7 +18,7 @@ use pagetide_record::{Maker, MemorySpec, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-/// What came out of the trials of one kernel and swap.
+/// Results of the trials of one kernel and swap.
 #[derive(Default)]
 struct Tally {
     digests: BTreeMap<String, usize>,

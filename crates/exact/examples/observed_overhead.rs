@@ -1,8 +1,8 @@
-//! What observing costs in virtual time, exactly: the same trials timed and observed.
+//! Overhead of observed passes in virtual time: runs the same trials timed and observed.
 //!
-//! `cargo run --release -p pagetide-exact --example observed_overhead -- [SEEDS] [KERNEL]`. Virtual time has no noise, but a
-//! chaotic trajectory: an observer that takes the CPU for a moment can make another page the victim, so that a single trial
-//! may become faster as well as slower. The median over seeds is the cost.
+//! `cargo run --release -p pagetide-exact --example observed_overhead -- [SEEDS] [KERNEL]`. Virtual time has no noise,
+//! but trajectories are chaotic: an observer that uses the CPU for a moment can make the kernel choose another victim
+//! page. So a single trial may become faster as well as slower, and the overhead is the median over seeds.
 
 use std::error::Error;
 

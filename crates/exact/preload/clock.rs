@@ -1,10 +1,11 @@
-//! The wall clock that an emulator of the exact arena sees. Built as a shared object and preloaded into it.
+//! The wall clock seen by an emulator of the exact arena. Built as a shared object and preloaded into the emulator.
 //!
-//! QEMU's emulated TLB grows and shrinks by how full it was within the last 100 ms of *wall* time (`accel/tcg/cputlb.c`,
-//! `tlb_mmu_resize_locked`, which asks `gettimeofday` at every flush). Its size decides which translations survive, and
-//! so which page table entries get their accessed bit set again after the kernel cleared it: Linux clears it without a
-//! flush on x86 (`ptep_clear_flush_young`). Reclaim looks at that bit. So this clock goes by flushes instead: in the main
-//! thread it stands still, everywhere else a call takes a millisecond.
+//! QEMU's emulated TLB grows and shrinks with its occupancy within the last 100 ms of *wall* time
+//! (`accel/tcg/cputlb.c`, `tlb_mmu_resize_locked`, which calls `gettimeofday` at every flush). The TLB's size decides
+//! which translations survive. So it decides which page table entries get their accessed bit set again after the kernel
+//! cleared it, because Linux clears the bit without a flush on x86 (`ptep_clear_flush_young`). Reclaim reads that bit.
+//! Therefore this clock counts flushes instead of time: it stands still in the main thread, and advances by a
+//! millisecond at each call from another thread.
 
 #![no_std]
 
@@ -13,7 +14,7 @@ mod stop;
 use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::{AtomicI64, Ordering};
 
-/// How far one call moves it, in microseconds.
+/// Microseconds by which one call advances the clock.
 const STEP: c_long = 1000;
 /// Source: Linux `arch/x86/entry/syscalls/syscall_64.tbl`.
 const GETTID: c_long = 186;
@@ -38,14 +39,14 @@ fn thread() -> c_long {
     unsafe { syscall(GETTID) }
 }
 
-/// Whether the main thread asks.
+/// True if the calling thread is the main thread.
 fn is_main() -> bool {
     // SAFETY: this reads and writes no memory of this process.
     thread() == c_long::from(unsafe { getpid() })
 }
 
-/// Microseconds since 1970, where the clock starts. The main thread does not move it: how often that asks depends on the
-/// host.
+/// Current time in microseconds since 1970, where the clock starts. Calls from the main thread do not advance it,
+/// because their number depends on the host.
 fn now() -> c_long {
     if is_main() {
         0
@@ -54,7 +55,7 @@ fn now() -> c_long {
     }
 }
 
-/// Takes the place of the C library's function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// `time` is null or valid for writing, as for the function it replaces.
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_
     0
 }
 
-/// Takes the place of GLib's function, by which the monitor's events are dated: they tell that the clock is this one.
+/// Replaces GLib's function, which dates the monitor's events. The dates prove that this clock is in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_get_real_time() -> c_long {
     stop::reported();

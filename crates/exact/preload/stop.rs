@@ -1,12 +1,14 @@
-//! The order in which the emulator's threads take note that a guest has stopped itself.
+//! Enforces the order in which the emulator's threads process a stop that the guest requested.
 //!
-//! A guest at its ready point stops from inside: the CPU's thread reports the event, asks the main thread for the stop, and goes
-//! out of its loop. If it is out before the main thread has seen the request, the main thread finds a CPU that is idle in a machine
-//! that runs, and moves the guest's clock to the next timer (QEMU `softmmu/icount.c`, `icount_start_warp_timer`, before
-//! `main_loop_should_exit`). Which of the two comes first is chance, and each gives another snapshot. So here the CPU's thread waits
-//! after it reported an event, before it takes the big lock again, until the main thread waits for *it* (`pause_all_vcpus`).
+//! At its ready point a guest stops itself: the CPU thread reports the event, asks the main thread for the stop, and
+//! leaves its loop. If the CPU thread has left its loop before the main thread has seen the request, the main thread
+//! finds an idle CPU in a running machine and advances the guest's clock to the next timer (QEMU `softmmu/icount.c`,
+//! `icount_start_warp_timer`, before `main_loop_should_exit`). Which thread is first is a race, and the two outcomes
+//! give different snapshots. So after reporting an event, the CPU thread waits here, before it takes the big lock
+//! again, until the main thread waits for the CPU thread (`pause_all_vcpus`).
 //!
-//! The big lock is what the main thread takes first after each poll (QEMU `util/main-loop.c`, `os_host_main_loop_wait`).
+//! The big lock is recognized as the first lock that the main thread takes after each poll (QEMU `util/main-loop.c`,
+//! `os_host_main_loop_wait`).
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::transmute;
@@ -19,8 +21,8 @@ use crate::{is_main, syscall, thread};
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
 /// Source: Linux `arch/x86/entry/syscalls/syscall_64.tbl`.
 const NANOSLEEP: c_long = 35;
-/// How long the CPU's thread sleeps between two looks, and how often it looks: 10 s in all. After that the emulator does as it
-/// always did; whether the clock was moved is checked in what it saved.
+/// Nanoseconds that the CPU thread sleeps between two checks, and number of checks: 10 s in all. After that the
+/// emulator continues without the enforced order. Whether its clock was moved is then checked in the saved state.
 const LOOK_NANOS: c_long = 50_000;
 const LOOKS: u32 = 200_000;
 
@@ -29,14 +31,15 @@ unsafe extern "C" {
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
-/// No thread but the main one has reported an event yet.
+/// Value of [`REPORTER`] until a thread other than the main one has reported an event.
 const NOBODY: c_long = 0;
-/// The main thread has taken note; from then on nothing waits.
+/// Value of [`REPORTER`] once the main thread has seen the stop; from then on no thread waits.
 const NOTED: c_long = -1;
 
-/// The thread that reported the first event, which is the guest's stop: the CPU's. Threads that save the guest report later.
+/// Id of the thread that reported the first event, which is the guest's stop: the CPU thread. Threads that save the
+/// guest report later.
 static REPORTER: AtomicI64 = AtomicI64::new(NOBODY);
-/// The main thread came back from a poll and has taken no lock since.
+/// True if the main thread has returned from a poll and has taken no lock since.
 static POLLED: AtomicBool = AtomicBool::new(false);
 /// The big lock.
 static BIG: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -45,11 +48,11 @@ type Lock = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Wait = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 type Poll = unsafe extern "C" fn(*mut c_void, c_long, *const c_void, *const c_void) -> c_int;
 
-/// The C library's own function, looked up once.
+/// Address of the C library's own function, looked up once.
 fn next(known: &AtomicPtr<c_void>, name: &CStr, version: Option<&CStr>) -> *mut c_void {
     let mut found = known.load(Ordering::Relaxed);
     if found.is_null() {
-        // SAFETY: both names are C strings; a null result is looked at below.
+        // SAFETY: both names are C strings; a null result is handled below.
         found = unsafe {
             match version {
                 Some(version) => dlvsym(RTLD_NEXT, name.as_ptr(), version.as_ptr()),
@@ -65,27 +68,27 @@ fn next(known: &AtomicPtr<c_void>, name: &CStr, version: Option<&CStr>) -> *mut 
     found
 }
 
-/// Notes that the calling thread reports an event.
+/// Records that the calling thread reports an event.
 pub fn reported() {
     if !is_main() {
         let _ = REPORTER.compare_exchange(NOBODY, thread(), Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
-/// Waits until the main thread has taken note of the stop.
+/// Waits until the main thread has seen the stop, for at most 10 s.
 fn wait() {
     let pause: [c_long; 2] = [0, LOOK_NANOS];
     for _ in 0..LOOKS {
         if REPORTER.load(Ordering::SeqCst) == NOTED {
             return;
         }
-        // SAFETY: the time lives through the call; no remainder is asked for.
+        // SAFETY: the timespec outlives the call; no remainder is asked for.
         unsafe { syscall(NANOSLEEP, pause.as_ptr(), null_mut::<c_long>()) };
     }
     REPORTER.store(NOTED, Ordering::SeqCst);
 }
 
-/// Takes the place of the C library's function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// As for the function it replaces.
@@ -102,11 +105,11 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
         }
     }
     let real = next(&REAL, c"pthread_mutex_lock", None);
-    // SAFETY: what was found under this name has this type; the caller vouches for the mutex.
+    // SAFETY: the symbol of this name has this type; the caller vouches for the mutex.
     unsafe { transmute::<*mut c_void, Lock>(real)(mutex) }
 }
 
-/// Takes the place of the C library's function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// As for the function it replaces.
@@ -116,13 +119,13 @@ pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c
     if REPORTER.load(Ordering::Relaxed) > NOBODY && is_main() {
         REPORTER.store(NOTED, Ordering::SeqCst);
     }
-    // The version before this one has another layout.
+    // The symbol version before this one uses another layout of the condition.
     let real = next(&REAL, c"pthread_cond_wait", Some(c"GLIBC_2.3.2"));
-    // SAFETY: what was found under this name has this type; the caller vouches for both.
+    // SAFETY: the symbol of this name has this type; the caller vouches for both pointers.
     unsafe { transmute::<*mut c_void, Wait>(real)(condition, mutex) }
 }
 
-/// Takes the place of the C library's function.
+/// Replaces the C library's function.
 ///
 /// # Safety
 /// As for the function it replaces.
@@ -135,7 +138,7 @@ pub unsafe extern "C" fn ppoll(
 ) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let real = next(&REAL, c"ppoll", None);
-    // SAFETY: what was found under this name has this type; the caller vouches for the rest.
+    // SAFETY: the symbol of this name has this type; the caller vouches for the pointers.
     let ready = unsafe { transmute::<*mut c_void, Poll>(real)(files, count, timeout, mask) };
     if is_main() {
         POLLED.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Boots a guest to its ready point and saves it: how a snapshot is made.
+//! Makes a snapshot: boots a guest to its ready point and saves it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,14 +23,14 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::snapshot::{Contents, Recipe};
 
-/// Lines of a console's end that an error quotes.
+/// Number of lines at the end of the console that an error quotes.
 const QUOTED_LINES: usize = 3;
-/// How long an emulator that closed its monitor has to end.
+/// How long an emulator may take to end after it closed its monitor.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// A guest to be booted.
 pub struct Boot<'a> {
-    /// All the snapshot depends on.
+    /// Everything the snapshot depends on.
     pub recipe: &'a Recipe,
     /// The kernel.
     pub kernel: &'a Kernel,
@@ -38,25 +38,26 @@ pub struct Boot<'a> {
     pub machine: &'a MachineSpec,
     /// The emulator.
     pub emulator: &'a Emulator,
-    /// Where it may run.
+    /// Limits how many emulators run at once.
     pub places: &'a Places,
-    /// A guest that does not move for this long is given up.
+    /// How long a guest may show no activity before the boot is given up.
     pub patience: Duration,
-    /// Who may end it.
+    /// Can request a stop of the boot.
     pub progress: &'a dyn Progress,
 }
 
 impl Boot<'_> {
     /// Boots the guest to its ready point and saves it into `folder`.
     pub fn save(&self, folder: &Path, contents: &Contents) -> Result<(), ExactError> {
-        // What boots now is in every trial from here on.
+        // Checked now because this image is part of every trial from the snapshot.
         self.kernel.verify()?;
         let (recipe, machine) = (self.recipe, self.machine);
         let initrd = folder.join("initrd");
         write_initrd(&initrd, &recipe.boot, contents)
             .map_err(io("writing", initrd.display().to_string()))?;
         let ram = folder.join("ram");
-        // On no disk while it boots: there each page that is touched first would have to find its block.
+        // In memory, not on a disk, during the boot: a disk would have to allocate a block at each first touch of a
+        // page.
         let memory_file = memory::anonymous("memory")?;
         memory_file
             .set_len(machine.memory.0)
@@ -71,7 +72,7 @@ impl Boot<'_> {
                 .map_err(io("handing over", "the program's files"))?;
         }
         let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
-        // The item must be there for the guest to find; its content comes with the restore.
+        // The item must exist so that the guest finds it; its content is supplied at restore.
         let trial = memory::holding("trial", b"{}")?;
         let wiring = Wiring::new(
             (Path::new(&memory_path), true),
@@ -83,7 +84,7 @@ impl Boot<'_> {
         );
         let (mut monitor, theirs) = Monitor::pair()?;
         let mut arguments = recipe.arguments.clone();
-        // The emulator goes by the last value of this option that it is given.
+        // If this option is given twice, the emulator uses the last value.
         arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
         arguments.extend(wiring.arguments);
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
@@ -131,7 +132,7 @@ impl Boot<'_> {
             },
             _ => io("writing", ram.display().to_string())(why),
         })?;
-        // Nothing reads it any more.
+        // No longer needed after the boot.
         fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
     }
 
@@ -143,7 +144,7 @@ impl Boot<'_> {
         }
     }
 
-    /// Why the guest did not get ready.
+    /// Error for a guest that did not reach its ready point.
     fn fault(
         &self,
         guard: &Guard<'_>,
@@ -174,7 +175,7 @@ impl Boot<'_> {
     }
 }
 
-/// Waits for the ready point.
+/// Waits for the ready point; returns whether it was reached.
 fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bool {
     let (ignore, what) = Monitor::ignore_shared();
     let mut still = || guard.still();
@@ -183,11 +184,11 @@ fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bo
         .and_then(|_| monitor.command(ignore, &what, &mut still))
         .is_ok()
         && monitor.event(&["GUEST_PANICKED"], &mut still).is_some()
-        // A kernel with a driver for that device says so as well when it does panic.
+        // A kernel with a driver for that device reports the same event when it panics.
         && output.region().phase() >= Phase::Ready
 }
 
-/// What is known of a guest that did not get ready.
+/// What was observed of a guest that did not reach its ready point.
 struct SilentGuest<'a> {
     console: &'a str,
     errors: &'a str,
@@ -196,13 +197,13 @@ struct SilentGuest<'a> {
 }
 
 impl SilentGuest<'_> {
-    /// What happened, what was heard last, and the likely cause.
+    /// What happened, the last output, and the likely cause.
     fn why(&self) -> String {
         let lines: Vec<String> = self
             .console
             .lines()
             .map(legible)
-            // Not what only moves the cursor.
+            // Skips lines that only move the cursor.
             .filter(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 3)
             .collect();
         let own = lines
@@ -241,7 +242,7 @@ impl SilentGuest<'_> {
         }
     }
 
-    /// The likely cause, and what to do.
+    /// The likely cause, with a remedy.
     fn cause(&self) -> String {
         let cut = self
             .cmdline
@@ -265,7 +266,7 @@ impl SilentGuest<'_> {
     }
 }
 
-/// A line without what would move a terminal's cursor.
+/// Returns a line without the escape sequences of a terminal.
 fn legible(line: &str) -> String {
     line.chars()
         .filter(|c| !c.is_control())
@@ -274,7 +275,7 @@ fn legible(line: &str) -> String {
         .to_owned()
 }
 
-/// Arguments that name kernel and initial file system.
+/// Arguments of the emulator that name kernel and initial file system.
 pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     let text = |path: &Path| path.display().to_string();
     let mut arguments = vec!["-kernel".to_owned(), text(image)];
@@ -284,10 +285,11 @@ pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     arguments
 }
 
-/// Writes the start of a kernel image, all of its setup code. A restored guest has its kernel in memory; the emulator only
-/// wants to see one to make the same devices, and reading 20 MB for that would take a tenth of the way to the guest.
+/// Writes the start of a kernel image, including all of its setup code. A restored guest has its kernel in memory, and
+/// the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of the time from
+/// start to the guest's first instruction.
 fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
-    /// Up to 64 sectors of setup code, the boot sector, and something of what follows.
+    /// Up to 64 sectors of setup code, the boot sector, and a margin.
     /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
     const HEAD_BYTES: u64 = 64 << 10;
     io::copy(

@@ -1,8 +1,9 @@
-//! The emulator's wall clock, taken away from it, and what the same preloaded object does beside.
+//! Replaces the emulator's wall clock, and checks the clock in a saved guest.
 //!
-//! Nothing in the guest reads the host's clock, yet it gets in: QEMU resizes its emulated TLB by wall time, the TLB's size
-//! decides which accessed bits the guest's reclaim finds set, and reclaim acts on them. So the emulator is started with a
-//! clock of ours preloaded (`preload/clock.rs`), and every start is proven to use it.
+//! Nothing in the guest reads the host's clock, yet the clock has an effect: QEMU resizes its emulated TLB by wall
+//! time, the TLB's size decides which accessed bits the guest's reclaim finds set, and reclaim acts on them. So the
+//! emulator is started with a preloaded clock (`preload/clock.rs`), and each start is checked to use it. The same
+//! preloaded object also orders the emulator's threads at a stop (`preload/stop.rs`).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,17 +16,17 @@ use crate::memory;
 
 /// The shared object. Source: `build.rs`.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
-/// A clock that starts in 1970 and moves a millisecond a call does not leave that year within a trial.
+/// A clock that starts in 1970 and advances by a millisecond per call stays within that year for the length of a trial.
 const YEAR_SECONDS: i64 = 365 * 24 * 3600;
 
-/// The clock, in a file that vanishes with its last user.
+/// The shared object in an anonymous file, which disappears with its last user.
 #[derive(Debug)]
 pub struct Clock {
     file: File,
 }
 
 impl Clock {
-    /// Writes it to anonymous memory.
+    /// Writes the shared object to anonymous memory.
     pub fn new() -> Result<Self, ExactError> {
         memory::holding("pagetide-clock", OBJECT).map(|file| Self { file })
     }
@@ -35,7 +36,7 @@ impl Clock {
         self.file.as_raw_fd()
     }
 
-    /// The variable of the emulator's environment that preloads it. Source: ld.so(8).
+    /// Environment variable, with its value, that makes the emulator preload the clock. Source: ld.so(8).
     pub fn variable(&self) -> (&'static str, OsString) {
         let mut value = OsString::from(memory::path(self.fd()));
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -46,25 +47,26 @@ impl Clock {
     }
 }
 
-/// Whether an event of the monitor was dated by this clock.
+/// True if an event of the monitor was dated by this clock.
 /// Format: QEMU `docs/interop/qmp-spec.rst`, asynchronous events.
 pub fn dated(event: &Value) -> bool {
     let seconds = event.pointer("/timestamp/seconds").and_then(Value::as_i64);
     seconds.is_some_and(|seconds| (0..YEAR_SECONDS).contains(&seconds))
 }
 
-/// The guest's clock in a saved state: nanoseconds since its start are the bias, and its instructions times what each takes.
-/// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions; big-endian).
+/// The guest's clock in a saved state: nanoseconds since its start = bias + instructions × time per instruction.
+/// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions;
+/// big-endian).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedClock {
-    /// Where the bias lies in the state.
+    /// Offset of the bias in the state.
     at: usize,
     bias: i64,
     instructions: i64,
 }
 
 impl SavedClock {
-    /// Finds it; `None` where the state is of no emulator that counts instructions.
+    /// Finds the clock in a state; `None` if the emulator that saved it did not count instructions.
     pub fn of(state: &[u8]) -> Option<Self> {
         const NAME: &[u8] = b"timer/icount";
         const VERSION: [u8; 4] = [0, 0, 0, 1];
@@ -81,18 +83,18 @@ impl SavedClock {
         })
     }
 
-    /// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.
+    /// True if, before this state was saved, the emulator moved the guest's clock other than by counting instructions.
     ///
-    /// A guest at its ready point is stopped, and until the emulator's main loop has taken note of that, it may find the CPU idle
-    /// and move time on to the next timer, and every trial from that snapshot would differ from those of another one. The
-    /// preloaded object makes the threads take note in order (`preload/stop.rs`); this looks whether they did. While a kernel
-    /// boots without ever halting nothing else moves time, so there is none but by instructions.
+    /// A guest at its ready point is stopped. Until the emulator's main loop has processed that stop, it may find the
+    /// CPU idle and advance time to the next timer; trials from that snapshot would then differ from those of another
+    /// one. The preloaded object makes the threads process the stop in order (`preload/stop.rs`), and this function
+    /// checks the result. A kernel that never halts during its boot has its time advanced by instructions only.
     pub const fn is_moved(self) -> bool {
         self.bias != 0
     }
 
-    /// Makes the state that of a guest whose instructions took a nanosecond each from the start, at the same time on its clock:
-    /// so it goes on from there with an emulator that counts them so. `shift` is what they took, as a power of two.
+    /// Converts the state to one nanosecond per instruction without changing the current time on the guest's clock.
+    /// `shift` is the time per instruction so far, as a power of two in nanoseconds.
     pub fn scale_clock(self, state: &mut [u8], shift: u32) {
         let ahead = (self.instructions << shift) - self.instructions;
         if let Some(bias) = state.get_mut(self.at..self.at + 8) {
@@ -113,12 +115,12 @@ mod tests {
         assert!(dated(&event(0)));
         assert!(dated(&event(50)));
         assert!(!dated(&event(1_767_225_600)));
-        // What QEMU says where it has no clock.
+        // QEMU's values if it has no clock.
         assert!(!dated(&event(-1)));
         assert!(!dated(&json!({ "event": "STOP" })));
     }
 
-    /// A state with this version of its clock, bias and count of instructions.
+    /// Builds a state with this version, bias and count of instructions.
     fn state(version: u8, bias: i64, instructions: i64) -> Vec<u8> {
         let mut state = b"\x05\x0ctimer/icount\0\0\0".to_vec();
         state.push(version);

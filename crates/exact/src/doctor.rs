@@ -1,6 +1,6 @@
-//! What this machine can do in the exact arena: each piece that is there, and each missing one with its remedy.
+//! What this machine can do in the exact arena: each piece that is present, and each missing one with its remedy.
 //!
-//! Nothing is believed that can be tried: the emulator is asked for its version, KVM must run a guest.
+//! Everything is tried rather than assumed: the emulator is asked for its version, and KVM must run a guest.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::emulator::Emulator;
 use crate::error::ExactError;
 use crate::memory;
 
-/// A guest that has not come up after this long does not come up.
+/// How long a guest may take to come up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks at the machine. `cache` and `store` are the folders that would be used.
+/// Examines the machine. `cache` and `store` are the folders that would be used.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
@@ -92,11 +92,12 @@ fn firmware() -> Vec<u8> {
     image
 }
 
-/// What the emulator exits with when the firmware has run: twice the value written, plus one.
+/// The emulator's exit code after the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Says whether KVM works. A host that is itself a guest may run three instructions and break on a kernel, so a kernel of
-/// the cache is booted where there is one: without a file system it panics, and the machine ends.
+/// Returns a sentence that says whether KVM works. A host that is itself a guest may run three instructions but fail on
+/// a kernel. So a kernel from the cache is booted, if there is one: without a file system it panics, and the emulator
+/// exits.
 pub fn kvm(cache: &Path) -> String {
     let Ok(emulator) = Emulator::find() else {
         return "KVM was not tried for want of an emulator".to_owned();
@@ -121,7 +122,7 @@ pub fn kvm(cache: &Path) -> String {
     }
 }
 
-/// Boots a kernel under this accelerator until it finds no file system.
+/// Boots a kernel under this accelerator until it panics for lack of a file system.
 fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
     let cpu = if accelerator == "kvm" { "host" } else { "max" };
     let image = image.display().to_string();
@@ -147,7 +148,7 @@ fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
     )
 }
 
-/// Runs a guest and expects the emulator to end with this code.
+/// Runs a guest and expects the emulator to exit with this code.
 fn ends_with(
     emulator: &Emulator,
     accelerator: &str,
@@ -185,7 +186,7 @@ fn ends_with(
                 .trim()
                 .to_owned());
         }
-        // The emulator stays, paused, when KVM gives up on an instruction.
+        // If KVM fails on an instruction, the emulator does not exit but pauses.
         let said = memory::text(&errors);
         if let Some(line) = said.lines().find(|line| line.contains("internal error")) {
             return Err(line.trim().to_owned());

@@ -15,10 +15,10 @@ use crate::error::{ExactError, io};
 use crate::memory;
 use crate::processor::Processor;
 
-/// The emulator's program.
+/// Name of the emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
-/// Major and minor number of the oldest version that counts instructions as trials need it.
+/// Major and minor number of the oldest version whose instruction counting is exact enough for trials.
 const OLDEST: (u32, u32) = (7, 2);
 
 /// Major and minor number in a text such as `QEMU 7.2.22 (Debian …)`.
@@ -30,7 +30,7 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The first line of what a program printed that is not empty.
+/// The first non-empty line of a program's output.
 fn first_line(printed: &[u8]) -> String {
     let text = String::from_utf8_lossy(printed);
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
@@ -42,13 +42,13 @@ fn first_line(printed: &[u8]) -> String {
 pub struct Emulator {
     /// Path or name of the program.
     pub program: String,
-    /// Its version line, as promised exactness holds for one build.
+    /// Its version line. Exactness is promised for one build of the emulator only.
     pub version: String,
 }
 
 impl Emulator {
-    /// Asks the installed emulator for its version, and refuses one that is older than [`OLDEST`]. `PAGETIDE_QEMU` names another
-    /// program.
+    /// Returns the installed emulator with its version. Fails if there is none or if it is older than [`OLDEST`].
+    /// `PAGETIDE_QEMU` names another program.
     pub fn find() -> Result<Self, ExactError> {
         let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
         Self::ask(program, &Limits::QUICK)
@@ -84,7 +84,7 @@ impl Emulator {
         }
     }
 
-    /// Whether the emulator that sent this event goes by the clock it was given.
+    /// Checks that the emulator that sent this event uses the preloaded clock.
     pub fn proven(&self, event: &Value) -> Result<(), ExactError> {
         if clock::dated(event) {
             Ok(())
@@ -95,8 +95,8 @@ impl Emulator {
         }
     }
 
-    /// Starts the emulator with these arguments and a [clock of ours](Clock). `inherited` stay open in the child under the
-    /// same numbers. Standard error goes to `errors`.
+    /// Starts the emulator with these arguments and the preloaded [`Clock`]. Descriptors in `inherited` stay open in
+    /// the child under the same numbers. Standard error goes to `errors`.
     pub fn start(
         &self,
         arguments: &[String],
@@ -118,7 +118,7 @@ impl Emulator {
         // and nothing is allocated.
         unsafe {
             command.pre_exec(move || {
-                // A trial is short: huge pages cost more to clear than they save.
+                // A trial is short: clearing huge pages costs more than they save.
                 libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
                 for fd in &fds {
                     libc::fcntl(*fd, libc::F_SETFD, 0);
@@ -152,17 +152,17 @@ impl Emulator {
 #[derive(Debug)]
 pub struct Running {
     child: child::Running,
-    /// Left when the child is reaped: it is dropped after.
+    /// Released when the child is reaped, because it is dropped later.
     _processor: Option<Processor>,
 }
 
 impl Running {
-    /// Its process.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it ended, and how.
+    /// Exit status of the emulator; `None` if it still runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }
@@ -172,9 +172,9 @@ impl Running {
         self.child.kill();
     }
 
-    /// Kills it, and lets its memory be taken down while the caller goes on.
+    /// Kills the emulator and frees its memory in the background.
     pub fn end_beside(self) {
-        // Where no thread can be had, it is waited for here: the value is dropped either way.
+        // If no thread can be started, the value is dropped here, which waits for the end.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
@@ -184,18 +184,18 @@ impl Running {
     }
 }
 
-/// The descriptors and arguments by which an emulator gets its shared files.
+/// Descriptors and arguments that give an emulator its shared files.
 #[derive(Debug)]
 pub struct Wiring {
-    /// Arguments.
+    /// Arguments of the emulator.
     pub arguments: Vec<String>,
     /// Descriptors to inherit.
     pub inherited: Vec<RawFd>,
 }
 
 impl Wiring {
-    /// Main memory from `ram` (private when a snapshot is restored), the output region from `region`, the debug console
-    /// to `console`, the trial's specification from `trial`.
+    /// Wires main memory to `ram` (mapped privately if a snapshot is restored), the output region to `region`, the
+    /// debug console to `console`, and the trial's specification to `trial`.
     pub fn new(
         ram: (&Path, bool),
         memory: u64,
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(numbers("QEMU"), None);
     }
 
-    /// What comes of asking a script for its version.
+    /// Result of asking this script for its version.
     fn asked(script: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qemu");

@@ -1,29 +1,29 @@
-//! What can go wrong around a trial.
+//! Errors of the exact arena.
 
 use std::io;
 use std::path::PathBuf;
 
 use pagetide_quantity::Bytes;
 
-/// Why the exact arena could not do its work.
+/// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ExactError {
-    /// There is no emulator.
+    /// No emulator is installed.
     #[error(
         "running a guest needs {program}, which is not installed: apt-get install qemu-system-x86"
     )]
     NoEmulator {
-        /// The program that was looked for.
+        /// The program that was searched for.
         program: String,
     },
-    /// The emulator does not answer when it is asked for its version.
+    /// The emulator did not answer `--version`.
     #[error(
         "{program} --version {why}: try it by hand (does `ulimit -a` leave it too little?), or name another emulator with PAGETIDE_QEMU"
     )]
     EmulatorSilent {
         /// The program.
         program: String,
-        /// What became of it.
+        /// What happened to it.
         why: String,
     },
     /// The emulator is too old.
@@ -36,17 +36,17 @@ pub enum ExactError {
         /// Its version.
         version: String,
     },
-    /// The emulator is none, or a build that does not say its version.
+    /// The program is not QEMU, or is a build that does not state its version.
     #[error(
         "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
     )]
     EmulatorVersion {
         /// The program.
         program: String,
-        /// What it said.
+        /// Its output.
         said: String,
     },
-    /// The emulator goes by the machine's clock, which would get into the guest.
+    /// The emulator uses the machine's clock, which would affect the guest.
     #[error(
         "{program} does not take the clock it was given (a wrapper that clears LD_PRELOAD, or a static build?), and with the machine's own clock trials would not be exact: use the distribution's QEMU"
     )]
@@ -54,7 +54,7 @@ pub enum ExactError {
         /// The program.
         program: String,
     },
-    /// What the emulator saved has no count of instructions in it, or one of a format that is not known here.
+    /// The state saved by the emulator has no instruction counter, or one in an unknown format.
     #[error(
         "{emulator} saved a guest without a clock that counts instructions, and its trials would not be exact: use a QEMU of the distribution, 7.2 to 10"
     )]
@@ -62,14 +62,14 @@ pub enum ExactError {
         /// The emulator's version.
         emulator: String,
     },
-    /// A file or system call refused.
+    /// A file or system call failed.
     #[error("{what} {on}: {source}")]
     Io {
         /// What was attempted.
         what: &'static str,
         /// On what.
         on: String,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel did not get to the ready point.
@@ -82,35 +82,35 @@ pub enum ExactError {
         /// The guest's or emulator's last words, and the remedy.
         why: String,
     },
-    /// The machine is too small for a guest.
+    /// The machine has too little memory for a guest.
     #[error(
         "a guest of {wanted} does not fit: this machine has {free} free and {kept} of that are left alone; lower --memory or the swap size"
     )]
     HostMemory {
-        /// What the guest may use.
+        /// Memory that the guest may use.
         wanted: Bytes,
-        /// What is available.
+        /// Memory available on the machine.
         free: Bytes,
-        /// What is left alone.
+        /// Memory that must stay free.
         kept: Bytes,
     },
-    /// A root that lies in memory is more than the memory.
+    /// A program's root on tmpfs is larger than the guest's memory.
     #[error(
         "the program's files take {files}, and with --fs tmpfs they lie in the guest's memory, of which {memory} was asked for: raise \
          --memory, leave out what it does not read, or take another --fs"
     )]
     RootInMemory {
-        /// What the files take.
+        /// Size of the files.
         files: Bytes,
-        /// What was asked for.
+        /// Memory asked for.
         memory: Bytes,
     },
-    /// The memory asked for is below what a guest can boot with.
+    /// The memory asked for is too little to boot a guest.
     #[error("--memory {asked} is less than a guest can work in: use at least {least}")]
     TooLittleMemory {
-        /// What was asked for.
+        /// Memory asked for.
         asked: Bytes,
-        /// The least that works.
+        /// The least memory that works.
         least: Bytes,
     },
     /// An unknown setting.
@@ -118,19 +118,19 @@ pub enum ExactError {
         "setting `{name}` is of no known form{suggestion}: use vm.NAME, lru_gen/NAME, thp/NAME, zswap/NAME or a path below /sys or /proc/sys"
     )]
     UnknownSetting {
-        /// What was asked for.
+        /// The setting asked for.
         name: String,
-        /// ", did you mean …?" or nothing.
+        /// Either ", did you mean …?" or empty.
         suggestion: String,
     },
-    /// A guest was not restored from a snapshot whose files are as they were written.
+    /// A guest was not restored, although the snapshot's files are unchanged.
     #[error(
         "the emulator did not restore the guest from {path} ({why}): run again, and look into the emulator if it stays so"
     )]
     Restore {
         /// The snapshot's folder.
         path: PathBuf,
-        /// What was seen of the emulator.
+        /// What the emulator was observed to do.
         why: String,
     },
     /// The disk of the cache is full.
@@ -141,7 +141,7 @@ pub enum ExactError {
         /// The snapshot's folder.
         path: PathBuf,
     },
-    /// A snapshot is removed again and again.
+    /// A snapshot disappears each time it is made.
     #[error(
         "the snapshot {path} is gone as soon as it is made: is something else removing files there?"
     )]
@@ -149,7 +149,7 @@ pub enum ExactError {
         /// The snapshot's folder.
         path: PathBuf,
     },
-    /// It was told to stop.
+    /// The user asked to stop.
     #[error("stopped before the guest was ready: run again to go on from here")]
     Stopped,
     /// The file system for a scenario could not be made.
@@ -158,7 +158,7 @@ pub enum ExactError {
         /// The program's reason.
         why: String,
     },
-    /// The program that makes a file system cannot be had.
+    /// The program that makes a file system is not available.
     #[error("making files on {system} needs {program} of Debian's package {package}: {why}")]
     NoMaker {
         /// The file system.
@@ -167,19 +167,19 @@ pub enum ExactError {
         program: &'static str,
         /// Its package.
         package: &'static str,
-        /// Why it is not there.
+        /// Why it is not available.
         why: String,
     },
-    /// The trace of an observed trial could not be put together.
+    /// The trace of an observed trial could not be assembled.
     #[error("putting the trace of an observed trial together: {why}; please report it")]
     Trace {
         /// What is wrong with it.
         why: String,
     },
-    /// The files of a program cannot be had.
+    /// The files of a program are not available.
     #[error(transparent)]
     Root(#[from] pagetide_root::RootError),
-    /// The kernel cannot be had or lacks something.
+    /// The kernel is not available or lacks something.
     #[error(transparent)]
     Kernel(#[from] pagetide_kernel::KernelError),
 }

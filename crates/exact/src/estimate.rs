@@ -1,7 +1,7 @@
-//! How long a trial takes here: its work, reckoned from its own sizes, at the speed of this machine.
+//! Estimates how long a trial takes on this machine: its work, computed from its sizes, times the machine's speed.
 //!
-//! The work ([`work`]) is in laps of a small piece of work that is like an emulator's ([`lap`]). A lap is timed on this machine, as
-//! busy as it is. Records of the same scenario, where there are any, correct what is left of the error.
+//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small piece of work similar to an emulator's, and is timed
+//! on this machine under its current load. If there are records of the same scenario, they correct the remaining error.
 
 mod faults;
 mod work;
@@ -15,25 +15,26 @@ use std::time::{Duration, Instant};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::Subject;
 
-/// Wall-clock time of a trial with this subject.
+/// Wall-clock time of a trial with this subject; `None` if its work is not known.
 pub fn of(subject: &Subject) -> Option<Nanos> {
     time_of(work::laps(subject)?)
 }
 
-/// Wall-clock time until a guest is booted and saved that is handed files of this size.
+/// Wall-clock time to boot and save a guest, including handing over files of this size.
 pub fn of_boot(files: Bytes) -> Option<Nanos> {
     time_of(boot_laps(files))
 }
 
-/// Wall-clock time here of what takes so long on the machine that [`Arena::here`](pagetide_arena::Arena::here) names.
+/// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to one on this
+/// machine.
 pub fn here(there: Nanos) -> Option<Nanos> {
     time_of(there.secs() / LAP_THERE)
 }
 
-/// Seconds of a lap there, with one on each of its two processors.
+/// Seconds per lap on the reference machine, with a lap on each of its two processors.
 const LAP_THERE: f64 = 0.0150;
 
-/// Wall-clock time of so many laps on this machine.
+/// Wall-clock time of this number of laps on this machine.
 fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();
     let seconds = laps * *LAP.get_or_init(time_of_lap);
@@ -43,14 +44,15 @@ fn time_of(laps: f64) -> Option<Nanos> {
         .map(Nanos)
 }
 
-/// Size of the table that a lap walks through: more than a core's own cache, as the translated code of a kernel is.
+/// Size of the table that a lap walks: larger than a core's private cache, as a kernel's translated code is.
 const TABLE_ENTRIES: usize = 1 << 18;
 /// Steps of a lap.
 const STEPS: u32 = 1_000_000;
-/// How long laps are timed on each CPU: some slices of time, so that whatever else runs here has its turns. Every run begins with it.
+/// How long laps are timed on each CPU: several time slices, so that other processes run as well. Every run starts with
+/// this measurement.
 const TIMED: Duration = Duration::from_millis(20);
 
-/// Dependent loads and jumps that no predictor knows, which is what an emulator spends its time on.
+/// Dependent loads and unpredictable jumps, on which an emulator spends most of its time.
 fn lap(table: &[u32]) -> u32 {
     let mask = TABLE_ENTRIES - 1;
     let (mut at, mut sum) = (1_u32, 0_u32);
@@ -66,7 +68,7 @@ fn lap(table: &[u32]) -> u32 {
     sum
 }
 
-/// Seconds of a lap on this machine, as busy as it is, with laps on every CPU: trials run side by side too.
+/// Seconds per lap on this machine under its current load, with laps on every CPU, because trials run in parallel too.
 fn time_of_lap() -> f64 {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let table = &table();
@@ -82,7 +84,7 @@ fn time_of_lap() -> f64 {
     times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
-/// Seconds of a lap on one CPU.
+/// Seconds per lap on one CPU.
 fn time_of_laps(table: &[u32]) -> f64 {
     black_box(lap(table));
     let (began, mut laps) = (Instant::now(), 0_u32);
@@ -106,11 +108,11 @@ fn table() -> Vec<u32> {
         .collect()
 }
 
-/// A boot: 0.7 to 1.8 billion instructions, most of them translated for the first time, and the saving of the guest.
+/// Laps of a boot: 0.7 to 1.8 billion instructions, most of them translated for the first time, and saving the guest.
 const BOOT_LAPS: f64 = 500.0;
 
-/// A mebibyte that is handed over: read and proven here, written to its disk by the guest, saved with it. Where a boot without files
-/// took 9 s, 256 and 512 MiB of them added 22 and 33 s.
+/// Laps per MiB handed over: read and verified by the host, written to its disk by the guest, saved with the guest. A
+/// boot took 9 s without files, and 22 and 33 s more with 256 and 512 MiB.
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
 fn boot_laps(files: Bytes) -> f64 {
@@ -125,7 +127,7 @@ mod tests {
     fn a_boot_takes_longer_by_the_files_that_are_handed_over() {
         let [none, some, much] = [0, 64, 640].map(|mib| boot_laps(Bytes::from_mib(mib)));
         assert!(none < some && some < much);
-        // By their size alone.
+        // The added time is proportional to the size.
         let ratio = (much - none) / (some - none);
         assert!((ratio - 10.0).abs() < 1e-6, "{ratio}");
     }

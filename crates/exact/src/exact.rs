@@ -1,7 +1,7 @@
 //! How a trial is prepared and run.
 //!
-//! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
-//! snapshot of its guest at the ready point.
+//! A trial is prepared once: the kernel is found, parameters are resolved, and everything that cannot run is refused.
+//! Then it runs from a snapshot of its guest at the ready point.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,10 +36,10 @@ use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
 use crate::trial;
 
-/// A trial that makes no progress for this much virtual time is ended.
+/// Virtual time without progress after which a trial is ended.
 const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 
-/// Files of the guest, by path and content.
+/// Files of the guest: path and content.
 type Files = Vec<(String, Vec<u8>)>;
 
 /// The exact arena on this machine.
@@ -50,15 +50,16 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
-    /// What kernels were found to have, by digest: their configuration is read once for all trials with the same needs.
+    /// Kernels that were found to meet these needs, by digest. So a kernel's configuration is read once for all trials
+    /// with the same needs.
     able: Mutex<HashSet<(Digest, Vec<Need>, SwapSpec)>>,
-    /// Names of snapshots by what decides them: modules are read once for all trials of a machine.
+    /// Names of snapshots by the inputs that determine them. So modules are read once for all trials of a machine.
     named: Mutex<BTreeMap<String, String>>,
     machine: Machine,
     say: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// What is worked out for a trial when it is prepared.
+/// Intermediate results for a trial, computed when it is prepared.
 struct Preparation {
     kernel: Arc<Kernel>,
     needs: Needs,
@@ -66,13 +67,13 @@ struct Preparation {
     maker: Option<Maker>,
 }
 
-/// Size of the swap device where none is given: enough for scenarios of up to three times the memory.
+/// Size of the swap device if none is given: enough for scenarios of up to three times the memory.
 pub fn default_swap_size(memory: Bytes) -> Bytes {
     Bytes((memory.0 * 3).next_multiple_of(1 << 20))
 }
 
 impl Exact {
-    /// Opens the arena. `say` is told of long steps, such as fetching a kernel or booting one.
+    /// Opens the arena. `say` receives a message for each long step, such as fetching or booting a kernel.
     pub fn open(
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
@@ -100,9 +101,9 @@ impl Exact {
         &self.emulator
     }
 
-    /// The kernel a user named.
+    /// Returns the kernel of this name, fetching it if needed.
     pub fn kernel(&self, name: &str) -> Result<Arc<Kernel>, ExactError> {
-        // Held while a kernel is fetched, so that side by side nobody fetches it twice.
+        // Locked while a kernel is fetched, so that no other thread fetches it too.
         let mut kernels = locked(&self.kernels);
         if let Some(kernel) = kernels.get(name) {
             return Ok(Arc::clone(kernel));
@@ -118,7 +119,7 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// Refuses a kernel without what is wanted of it, or that cannot compress as asked.
+    /// Fails if the kernel lacks one of these features or the compressor asked for.
     fn require(
         &self,
         kernel: &Kernel,
@@ -140,10 +141,10 @@ impl Exact {
         Ok(())
     }
 
-    /// Name of the snapshot that a trial starts from.
+    /// Name of the snapshot from which a trial starts.
     fn snapshot_of(&self, prepared: &PreparedTrial) -> Option<String> {
         let (subject, ready) = (prepared.subject(), prepared.own::<Preparation>().ok()?);
-        // Its modules follow from the rest, and from whether there are packet sockets.
+        // The modules follow from the other inputs and from whether the kernel has packet sockets.
         let rest = self.recipe_with(subject, ready, Vec::new());
         let what = serde_json::to_string(&(rest, ready.needs.packet)).ok()?;
         if let Some(name) = locked(&self.named).get(&what) {
@@ -158,14 +159,14 @@ impl Exact {
         (self.say)(text);
     }
 
-    /// Which modules a machine needs, in loading order, and their files.
+    /// The modules that a machine needs, in loading order, and their files.
     fn modules(
         kernel: &Kernel,
         subject: &Subject,
         needs: &Needs,
     ) -> Result<(Vec<ModuleSpec>, Files), ExactError> {
         let mut modules = Vec::new();
-        // A kernel without packet sockets is no reason to refuse: the scenario says so.
+        // A kernel without packet sockets is not refused here: the scenario reports it.
         if needs.packet && kernel.require(Need::Packet).is_ok() {
             modules.extend(kernel.modules_for(&["af_packet"])?);
         }
@@ -185,13 +186,14 @@ impl Exact {
             && let Some(module) = need_of(subject.files_on.system).module()
         {
             modules.extend(kernel.modules_for(&[module])?);
-            // What sums it up: Debian's plain kernels have it as a module, which no file system names among those it depends on.
+            // Btrfs needs this for its checksums. Debian's plain kernels have it as a module that no file system lists
+            // as a dependency.
             modules.extend(kernel.modules_for(&["crc32c_generic"]).unwrap_or_default());
         }
         let turning = turning_disks(subject);
         if turning > 0 {
             modules.extend(kernel.modules_for(&["nbd"])?);
-            // One that has none keeps its own default.
+            // A kernel without this scheduler keeps its own default.
             modules.extend(kernel.modules_for(&["mq_deadline"]).unwrap_or_default());
         }
         let mut specs: Vec<ModuleSpec> = Vec::new();
@@ -217,7 +219,7 @@ impl Exact {
         Ok((specs, files))
     }
 
-    /// The kernel of a variant, whose settings must be known.
+    /// The kernel of a variant. Fails if one of the variant's settings is unknown.
     fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
@@ -229,7 +231,7 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// The image of the root that a program needs, proven, and the file that tells the guest of it.
+    /// The verified image of the root that a program needs, and the file that describes it to the guest.
     fn handover(
         &self,
         digest: &str,
@@ -264,7 +266,7 @@ impl Exact {
         size.unwrap_or_default()
     }
 
-    /// What the guest finds when it boots, beside the program: `files`, and what its file system is made of.
+    /// The guest's initial files besides its program: `files`, and the image or maker of its file system.
     fn contents(
         &self,
         subject: &Subject,
@@ -295,7 +297,7 @@ impl Exact {
         })
     }
 
-    /// What a snapshot for this subject is made of, without its files, and the files of its modules.
+    /// The inputs of a snapshot for this subject, and the files of its modules.
     fn recipe(
         &self,
         subject: &Subject,
@@ -305,7 +307,7 @@ impl Exact {
         Ok((self.recipe_with(subject, ready, modules), files))
     }
 
-    /// The same, with these modules.
+    /// The inputs of a snapshot for this subject with these modules.
     fn recipe_with(
         &self,
         subject: &Subject,
@@ -348,7 +350,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Refuses a root in memory that is more than the memory: what the program has would then be what the kernel swaps of its root.
+/// Fails if a root on tmpfs is larger than the memory. The kernel would then swap the root's files, and the program
+/// would measure that.
 fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
     if subject.files_on.system != FileSystem::Tmpfs {
         return Ok(());
@@ -360,7 +363,7 @@ fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
     Ok(())
 }
 
-/// A kernel as records name it.
+/// The kernel's identity for records.
 fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     KernelId {
         source: source.to_owned(),
@@ -371,7 +374,7 @@ fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     }
 }
 
-/// All that a kernel must have for a trial, so that what is missing is named at once.
+/// Everything that a kernel must have for a trial, so that all missing features are reported at once.
 fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     let mut wanted = vec![
         Need::Initramfs,
@@ -423,7 +426,7 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     wanted
 }
 
-/// What a kernel must have for a file system.
+/// The feature that a kernel needs for a file system.
 fn need_of(system: FileSystem) -> Need {
     match system {
         FileSystem::Ext4 => Need::Ext4,
@@ -433,7 +436,7 @@ fn need_of(system: FileSystem) -> Need {
     }
 }
 
-/// An error of the arena; being told to stop is one of its own.
+/// Converts an error to one of the arena; a stop by the user keeps its own variant.
 fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
     move |why| match why {
         ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,
@@ -448,12 +451,12 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     )
 }
 
-/// How many disks with an arm a trial has.
+/// Number of rotating disks of a trial.
 fn turning_disks(subject: &Subject) -> usize {
     usize::from(subject.swap.is_rotational()) + usize::from(subject.files_on.disk().is_some())
 }
 
-/// The simulated solid-state disks of a trial; `None` where it has none.
+/// The simulated solid-state disks of a trial; `None` if there are none.
 fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     let is_simulated =
         subject.files_on.system != FileSystem::Tmpfs && subject.files_on.disk().is_none();
@@ -483,8 +486,8 @@ fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     }
 }
 
-/// Boot arguments of a trial. A driver of simulated disks that is built in takes its parameters from the command line; loaded
-/// as a module it is given them then.
+/// Boot arguments of a trial. If the driver of simulated disks is built in, it takes its parameters from the command
+/// line; a module gets them when it is loaded.
 fn boot_arguments(
     kernel: &Kernel,
     subject: &Subject,
@@ -513,12 +516,12 @@ fn ssd_params(disk: &SsdSpec) -> String {
     )
 }
 
-/// Refuses a setting whose name leads nowhere, with a suggestion.
+/// Fails if a setting's name is of no known form; the error suggests a similar name.
 fn check_setting(name: &str) -> Result<(), ExactError> {
     if settings::path(name).is_some() {
         return Ok(());
     }
-    // The last part alone is what people remember.
+    // Users often remember only the last part of a name.
     let known = settings::KNOWN.iter().copied();
     let near = nearest(name, known.clone()).or_else(|| {
         let part = nearest(last_part(name), known.clone().map(last_part))?;
@@ -585,11 +588,11 @@ impl Arena for Exact {
         let system = subject.files_on.system;
         let (mut maker, mut on_disk) = (None, Bytes(0));
         match &mut needs.filesystem {
-            // A trial without files is the same whatever they would lie on.
+            // A trial without files does not depend on the disk for files.
             None => subject.files_on = FilesSpec::default(),
             Some(size) if system == FileSystem::Tmpfs => {
                 subject.files_on.on = FilesOn::Ssd;
-                // A program's root is there before its memory is counted; what is written later is the workload's.
+                // A program's root exists before its memory is counted; files written later count as the workload's.
                 on_disk = needs.root.as_ref().map_or(Bytes(0), |_| *size);
             }
             Some(size) => {

@@ -1,8 +1,8 @@
-//! The list of a kernel's functions, kept beside the snapshot of a guest: it names those in stacks.
+//! The list of a kernel's functions, cached with the snapshot of a guest. It gives names to addresses in stacks.
 //!
-//! It is the same after every observed trial of a guest, and the emulated kernel takes a second to make it. So the first
-//! such trial of a snapshot leaves it here, and later ones end without it. It holds nothing that the guest would not say
-//! again: one that cannot be read is made again by the next trial.
+//! The list is the same after every observed trial of a guest, and the emulated kernel takes a second to produce it. So
+//! the first such trial of a snapshot stores it, and later trials end without it. It can always be recreated: if the
+//! file cannot be read, the next trial writes it again.
 
 use std::fs::Permissions;
 use std::io::{self, BufReader, Read};
@@ -11,29 +11,29 @@ use std::path::Path;
 
 use pagetide_outside::{Place, open};
 
-/// Its file in a snapshot's folder: one zstd frame with checksum.
+/// Name of the file in a snapshot's folder: one zstd frame with checksum.
 pub const FILE: &str = "functions";
-/// Most bytes of the list; that of Debian's 6.12 has 6 MB.
+/// Most bytes of the list; Debian's 6.12 has 6 MB.
 const MOST_BYTES: u64 = 256 << 20;
-/// Compression: lines are alike, so that the fastest level takes most of it.
+/// Compression level: lines are similar, so the fastest level achieves most of the reduction.
 const LEVEL: i32 = 1;
 
-/// What is kept of it in a snapshot's folder; `None` where there is none or it is damaged.
+/// Reads the list from a snapshot's folder; `None` if it is missing or damaged.
 pub fn kept(folder: &Path) -> Option<Vec<u8>> {
     let file = open(&folder.join(FILE), Place::Own).ok()?;
     let mut list = Vec::new();
     let mut decoder = zstd::Decoder::with_buffer(BufReader::new(file))
         .ok()?
         .single_frame();
-    // One byte more than there may be tells that there is more.
+    // One byte more than the limit, to detect a list that is too long.
     let limit = MOST_BYTES.saturating_add(1);
     decoder.by_ref().take(limit).read_to_end(&mut list).ok()?;
     (list.len() as u64 <= MOST_BYTES).then_some(list)
 }
 
-/// Keeps it. Whoever reads it meanwhile finds it whole or not at all.
+/// Stores the list. Concurrent readers see the whole file or none.
 pub fn keep(folder: &Path, list: &[u8]) -> io::Result<()> {
-    // As readable as the snapshot's other files.
+    // With the same permissions as the snapshot's other files.
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(folder)?;

@@ -1,8 +1,8 @@
-//! Ends the wait for a guest that will never come: told to stop, panicked, or moving no more.
+//! Ends the wait for a guest that will not come up: because the user stopped it, it panicked, or it makes no progress.
 //!
-//! While a guest boots, its clock cannot be read without disturbing it. But a guest that gets on touches memory it had not
-//! touched before, which the size of its memory file on disk shows, or its program renews the clock in the output region.
-//! On a busy machine an emulator may wait longer for a processor than a guest has time to move: that wait does not count.
+//! While a guest boots, its clock cannot be read without disturbing it. But a guest that makes progress touches new
+//! memory, which increases the size of its memory file, or its program updates the clock in the output region. On a
+//! busy machine an emulator may wait for a processor longer than the guest's time limit; that wait does not count.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -13,45 +13,45 @@ use pagetide_arena::Progress;
 
 use crate::memory::{self, Output};
 
-/// How long a kernel that panics has for its last words.
+/// How long a panicking kernel may go on printing.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// How often is noted how long the emulator has waited for a processor.
+/// Interval at which the emulator's time of waiting for a processor is read.
 const NOTED: Duration = Duration::from_secs(1);
 
-/// Why a wait was ended.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The user asked for it.
     Stopped,
-    /// The kernel said that it is dead.
+    /// The kernel printed that it has panicked or halted.
     Panicked,
     /// Nothing moved for this long.
     Hung(Duration),
 }
 
-/// What of a guest moves.
+/// What is read to detect a guest's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
-    /// Size of its memory on disk.
+    /// Allocated bytes of its memory file.
     touched: u64,
     clock: u64,
     done: u64,
     phase: u32,
 }
 
-/// Watches a guest while something is waited for.
+/// Watches a guest during a wait.
 pub struct Guard<'a> {
     progress: &'a dyn Progress,
     console: &'a File,
     output: &'a Output,
-    /// The file of its memory, where a boot fills it.
+    /// The file of its memory, if this is a boot.
     ram: Option<&'a File>,
     emulator: u32,
     patience: Duration,
     moves: Moves,
     moved: Instant,
-    /// How long the emulator had waited for a processor, and when that was read.
+    /// How long the emulator had waited for a processor, and when this was read.
     waited: (Duration, Instant),
     heard: u64,
     panicked: Option<Instant>,
@@ -59,8 +59,8 @@ pub struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    /// Watches from now on; a guest that does not move for as long as `patience` is given up. `emulator` is the process that
-    /// runs it.
+    /// Starts watching. A guest without progress for `patience` is given up. `emulator` is the process id of its
+    /// emulator.
     pub fn new(
         progress: &'a dyn Progress,
         patience: Duration,
@@ -85,7 +85,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Whether to go on waiting. Cheap; to be asked several times a second.
+    /// True if the wait should go on. Cheap enough to be called several times a second.
     pub fn still(&mut self) -> bool {
         if self.end.is_none() {
             self.end = self.look();
@@ -93,7 +93,7 @@ impl<'a> Guard<'a> {
         self.end.is_none()
     }
 
-    /// Why it says that the wait is over.
+    /// Why the wait ended; `None` while it goes on.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -137,7 +137,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// How long the threads of a process have waited for a processor, the longest of them; zero where the kernel does not tell.
+/// The longest time that a thread of a process has waited for a processor; zero if the kernel does not report it.
 /// Source: kernel `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`.
 fn waited(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
@@ -152,9 +152,9 @@ fn waited(process: u32) -> Duration {
     Duration::from_nanos(waits.max().unwrap_or(0))
 }
 
-/// Whether a console's text says that its kernel will do nothing more.
+/// True if a console's text shows that its kernel has panicked or halted.
 pub fn is_dead(console: &str) -> bool {
-    // The second is what the part of the image that unpacks the kernel says (arch/x86/boot/compressed/misc.c, `error`).
+    // The second message is printed by the code that unpacks the kernel (arch/x86/boot/compressed/misc.c, `error`).
     console.contains("Kernel panic - not syncing") || console.contains("-- System halted")
 }
 
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Asks until the wait is over; how long that took, and why.
+    /// Polls until the wait ends; returns how long that took, and why it ended.
     fn over(guard: &mut Guard<'_>) -> (Duration, End) {
         let began = Instant::now();
         while guard.still() {
@@ -245,7 +245,7 @@ mod tests {
         let patience = Duration::from_millis(400);
         let mut guard = Guard::new(&flag, patience, &console, &output, Some(&ram), 0);
         let began = Instant::now();
-        // Longer than its patience, now by one, now by the other.
+        // Progress over longer than the patience, alternately by memory and clock.
         for step in 0..12_u64 {
             if step % 2 == 0 {
                 ram.write_all_at(&[1; 4096], step << 20).unwrap();

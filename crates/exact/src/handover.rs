@@ -1,5 +1,5 @@
-//! How the image of a program's root gets into a guest: through the memory that takes the trace of observed trials, which a boot
-//! does not use otherwise. It takes none of the guest's own memory.
+//! Hands the image of a program's root to a guest through the memory that holds the trace in observed trials and is
+//! unused during a boot. It takes none of the guest's own memory.
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,11 @@ use pagetide_guest::files::{Entry, Kind};
 use pagetide_quantity::Bytes;
 use pagetide_root::{ImageEntry, ImageKind};
 
-/// Size of what is read at once.
+/// Bytes read at once.
 const CHUNK_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// An image on its way into a guest.
+/// An image to be handed to a guest.
 #[derive(Debug)]
 pub struct Handover {
     image: File,
@@ -32,7 +32,7 @@ impl Handover {
             if n == 0 {
                 return Ok(Self { image, pieces });
             }
-            // A read that ended early ends within a page.
+            // A short read ends within a page.
             let whole = n.next_multiple_of(PAGE_BYTES);
             buffer[n..whole].fill(0);
             for (page, from) in buffer[..whole]
@@ -53,7 +53,8 @@ impl Handover {
         }
     }
 
-    /// What an image holds, for a guest that makes the files itself: their bytes, in the order of the list, which is returned.
+    /// The content of an image for a guest that creates the files itself: the files' bytes, in the order of the
+    /// returned list.
     pub fn of_files(image: File, entries: Vec<ImageEntry>) -> (Self, Vec<Entry>) {
         let mut pieces = Vec::new();
         let mut list = Vec::new();
@@ -82,13 +83,13 @@ impl Handover {
         Bytes(self.pieces.iter().map(|(_, length)| length).sum())
     }
 
-    /// The table of pieces as the guest wants it.
+    /// The table of pieces in the guest's format.
     pub fn table(&self) -> Vec<u8> {
         let numbers = self.pieces.iter().flat_map(|(at, length)| [*at, *length]);
         numbers.flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Writes the pieces, one after the other, into a file from an offset on.
+    /// Writes the pieces one after the other into a file, from offset `to` on.
     pub fn write(&self, file: &File, mut to: u64) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         for (from, length) in &self.pieces {

@@ -1,4 +1,4 @@
-//! How far a trial was from the best possible: faults of an ideal policy with its references and its memory.
+//! Headroom: a trial's faults / the faults of an ideal policy with the same references and memory.
 
 mod best;
 mod room;
@@ -8,9 +8,9 @@ use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
-/// Longer strings are left to `pagetide ideal`, which can be asked for any record.
+/// Longer strings are left to `pagetide ideal`, which computes the same for any record.
 const MOST_REFERENCES: u64 = 200_000_000;
-/// Parts of the string for which losses are told apart.
+/// Number of windows into which the string is divided for the series of faults.
 const WINDOWS: u32 = 64;
 
 const FAULTS: MetricDef = MetricDef::count(
@@ -51,11 +51,12 @@ const MODEL: MetricDef = MetricDef::count(
     "faults that a model of the kernel's own policy predicts with `room`",
 );
 
-/// Faults that a trial's processes had and that are set against an ideal policy's; none where they cannot be.
+/// Faults of a trial's processes that can be compared with an ideal policy's; `None` if they cannot.
 ///
-/// A reference that did not find its page is a fault, major or minor: read-ahead turns waits into minor faults, but an ideal
-/// policy has no read-ahead, and a kernel must not seem better than the best possible for having it. One fault on a file maps
-/// what lies around it as well, so that its faults cannot be set against single pages: mapped files get no headroom.
+/// A reference that did not find its page is a fault, major or minor. Read-ahead turns major faults into minor ones,
+/// but the ideal policy has no read-ahead, and a kernel must not appear better than the optimum because of it. One
+/// fault on a mapped file also maps the pages around it, so its faults cannot be compared with single pages: trials
+/// with mapped files get no headroom.
 fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     let count = |name: &str| {
         let metric = results.metrics.iter().find(|metric| metric.name == name)?;
@@ -68,9 +69,9 @@ fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     Some(count("major-faults")? + count("minor-faults")?)
 }
 
-/// Adds the oracle's metrics where the references of a trial are known and its faults were counted.
+/// Adds the oracle's metrics if the references of a trial are known and its faults were counted.
 ///
-/// `log` reads the trial's log of accesses. Returns where along the string faults lie.
+/// `log` reads the trial's log of accesses. Returns the series of faults along the string.
 pub fn add(
     results: &mut Results,
     subject: &Subject,
@@ -134,7 +135,7 @@ fn metrics(
     Some((metrics, series))
 }
 
-/// The model of the policy that the kernel says it has.
+/// Name of the model for the policy that the kernel reports.
 fn model(results: &Results) -> Option<&'static str> {
     let enabled = results.settings.get("lru_gen/enabled")?;
     let digits = enabled.trim().trim_start_matches("0x");
@@ -193,7 +194,8 @@ mod tests {
             let metric = found.metrics.iter().find(|metric| metric.name == name);
             metric.and_then(|metric| metric.value.number()).unwrap()
         };
-        // It starts somewhere in the loop, and finds its pages from there to the end as the filling left them; then none.
+        // The first round starts at a random position. Up to the loop's end it finds pages that the filling left in
+        // memory; then none.
         let pattern: pagetide_reference::Pattern = "loop".parse().unwrap();
         let first = pattern.references(100, 1000, 1).unwrap().next().unwrap();
         assert!(first >= 20, "the last 80 pages are there after the filling");
@@ -206,7 +208,7 @@ mod tests {
             value("opt-faults")
         );
         assert!((value("headroom") - 1000.0 / value("opt-faults")).abs() < 1e-9);
-        // Nothing says what was free: there is no model.
+        // The record does not state the free memory, so there is no model.
         assert!(
             !found
                 .metrics

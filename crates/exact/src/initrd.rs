@@ -1,10 +1,10 @@
-//! The guest's initial file system: a cpio archive with the tool itself as `/init`.
+//! The guest's initial file system: a cpio archive with the guest's program as `/init`.
 //! Format: `newc`, kernel `Documentation/driver-api/early-userspace/buffer-format.rst`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// A cpio archive in the making.
+/// Writer of a cpio archive.
 pub struct Archive<W> {
     out: W,
     inode: u32,
@@ -31,7 +31,7 @@ impl<W: Write> Archive<W> {
         self.entry(name, 0o040_755, &[])
     }
 
-    /// Ends the archive.
+    /// Writes the end of the archive.
     pub fn finish(mut self) -> io::Result<()> {
         self.entry("TRAILER!!!", 0, &[])?;
         self.out.flush()

@@ -1,11 +1,11 @@
 //! The exact arena: a whole kernel in an emulator that counts instructions instead of time.
 //!
-//! The same subject gives the same results, bit for bit, on any machine and under any load, because nothing in the guest
-//! depends on the host: see [`machine`] for the choices, and `pagetide_guest::idle` and [`clock`] for the two that mattered
-//! most.
+//! The same subject gives the same results, bit for bit, on any machine and under any load, because nothing in the
+//! guest depends on the host. [`machine`] lists the choices; `pagetide_guest::idle` and [`clock`] have the two that
+//! mattered most.
 //!
-//! This crate knows nothing of campaigns, statistics or reports. Begin reading in [`exact`] (how a trial is prepared and
-//! run), then [`machine`] (what the emulated machine is) and [`snapshot`] (how a booted guest is kept).
+//! This crate does not depend on campaigns, statistics or reports. Start reading in [`exact`] (preparing and running a
+//! trial), then [`machine`] (the emulated machine) and [`snapshot`] (storing a booted guest).
 
 pub mod boot;
 pub mod clock;

@@ -1,15 +1,16 @@
-//! The emulated machine: what it is made of, and how the emulator is told.
+//! The emulated machine: its devices, and the emulator's arguments for them.
 //!
-//! Each choice keeps something exact or cheap:
-//! - `-icount shift=0,sleep=off`: virtual time is counted in instructions, one a nanosecond, and waits take none of ours.
+//! Each choice makes trials exact or cheap:
+//! - `-icount shift=0,sleep=off`: virtual time is counted in instructions, one per nanosecond, and a guest that waits
+//!   takes no wall-clock time.
 //! - one CPU of a fixed model without byte-wise string instructions, which emulation would count byte by byte.
 //! - the machine type is pinned, so that an upgrade of the emulator changes no device.
 //! - `nokaslr norandmaps`, a fixed seed and clock: nothing random at boot.
 //! - `tsc=reliable clocksource=tsc tsc_early_khz=1000000`: the guest's clock is the instruction counter itself.
-//! - `rootfstype=ramfs`: the initial file system, the program in it, stays in memory. On the tmpfs that the kernel takes else,
-//!   what is not locked of the program is swapped out, 12 MiB of somebody else's pages among the workload's.
-//! - `swiotlb=noforce`: no bounce buffers for devices that are not there.
-//! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there only when it dies, synchronously.
+//! - `rootfstype=ramfs`: the initial file system, which contains the guest's program, stays in memory. On tmpfs, the
+//!   kernel's default, unlocked parts of the program would be swapped out: 12 MiB of pages that are not the workload's.
+//! - `swiotlb=noforce`: no bounce buffers, because no device needs them.
+//! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there, synchronously, only when it dies.
 
 use pagetide_guest::tracearea::LIST_BYTES;
 use pagetide_guest::{port, spec};
@@ -18,30 +19,30 @@ use pagetide_record::{MemorySpec, SwapSpec};
 
 /// Machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
-/// CPU model: all the emulator offers, but no ERMS and FSRM.
+/// CPU model: all features of the emulator except ERMS and FSRM.
 pub const CPU: &str = "max,-erms,-fsrm";
-/// How long an instruction takes while a guest boots, as a power of two in nanoseconds; in a trial it takes one. A booting kernel
-/// waits by the clock without halting, 100 ms for the calibration of its timer alone, and a `PAUSE` costs the emulator as much as
-/// hundreds of instructions. With an eighth of the instructions in a span of virtual time, a boot takes half the processor time;
-/// fewer yet gain little, and leave less room to the guest's proof that its disks take their time and no more.
+/// Time per instruction while a guest boots, as a power of two in nanoseconds; in a trial it is one nanosecond. A
+/// booting kernel busy-waits by the clock, 100 ms to calibrate its timer alone, and a `PAUSE` costs the emulator as
+/// much as hundreds of instructions. With an eighth of the instructions per virtual second, a boot takes half the
+/// processor time. Still fewer instructions gain little, and make the guest's check of its disks' latency less precise.
 pub const BOOT_SHIFT: u32 = 3;
-/// Size of the output region. Sparse: only what a trial writes exists.
+/// Size of the output region. The file is sparse: it takes only the memory that a trial writes.
 pub const REGION: Bytes = Bytes::from_mib(64);
-/// Size of the memory behind it that takes the trace of an observed trial, some 20 million events, and the list of the kernel's functions;
-/// sparse too.
+/// Size of the memory behind the output region that holds the trace of an observed trial (about 20 million events) and
+/// the list of the kernel's functions. Also sparse.
 pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
-/// What the observer of an observed trial takes: its ring buffer, its process, the kernel's own structures. Locked away from
-/// every trial alike, so that timed and observed ones find the same.
+/// Memory reserved for observing: the ring buffer, the observer's process, the kernel's own structures. It is locked in
+/// every trial, so that timed and observed passes find the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
 /// The least memory a workload can be given.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
-/// What the kernel itself, its page tables, the guest program and the initial file system need, measured on 7.2 (the
-/// largest of the kernels tried) and rounded up; what is left over becomes ballast.
+/// Memory for the kernel, its page tables, the guest's program and the initial file system: measured on 7.2, the
+/// largest kernel tried, and rounded up. The unused rest becomes ballast.
 const OVERHEAD: Bytes = Bytes::from_mib(128);
 
-/// Boot arguments of every guest. The kernel's tests of its own ciphers and compressors would run on beside a trial, for up to
-/// 200 ms.
+/// Boot arguments of every guest. Without `cryptomgr.notests`, the kernel's self-tests of ciphers and compressors would
+/// run during a trial, for up to 200 ms.
 const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
      tsc_early_khz=1000000 rootfstype=ramfs swiotlb=noforce random.trust_cpu=on cryptomgr.notests earlyprintk=serial,0x4e0,115200,keep";
 
@@ -56,7 +57,7 @@ pub struct MachineSpec {
     pub cmdline: String,
 }
 
-/// What a simulated disk of this size takes: its pages, and the tree that holds them.
+/// Bytes that a simulated disk of this size takes: its pages, and the tree that indexes them.
 fn disk(size: Bytes) -> u64 {
     size.0 + size.0 / 50
 }
@@ -79,7 +80,7 @@ impl MachineSpec {
             MemorySpec::Free(free) => free.0 + OVERHEAD.0 + SPARE.0 + disks,
             MemorySpec::Total(total) => total.0 + SPARE.0 + disks,
         };
-        // One struct page of 64 bytes a page; whole MiB, as the emulator wants it.
+        // One struct page of 64 bytes per page, rounded up to a whole MiB for the emulator.
         let memory = (bare + bare / 60).next_multiple_of(1 << 20);
         let mut cmdline = CMDLINE.to_owned();
         for argument in boot {
@@ -93,7 +94,7 @@ impl MachineSpec {
         }
     }
 
-    /// Arguments of the emulator that determine the machine; the same when a snapshot is made and restored.
+    /// Arguments of the emulator that determine the machine; the same for making a snapshot and restoring it.
     pub fn arguments(&self) -> Vec<String> {
         let text = |words: &[&str]| {
             words
@@ -150,7 +151,7 @@ impl MachineSpec {
         all
     }
 
-    /// Where the trial's specification is handed over.
+    /// Arguments that pass the trial's specification to the guest.
     pub fn trial_item(path: &str) -> [String; 2] {
         [
             "-fw_cfg".to_owned(),
@@ -159,7 +160,7 @@ impl MachineSpec {
     }
 }
 
-/// Where the emulator puts memory that is plugged in: above everything else, on a GiB boundary.
+/// Physical address at which the emulator puts plugged-in memory: above all other memory, on a GiB boundary.
 /// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
 fn region_at(memory: u64) -> u64 {
     const FOUR_GIB: u64 = 4 << 30;
@@ -198,6 +199,6 @@ mod tests {
         );
         assert!(ssd.memory.0 - zram.memory.0 >= size.0);
         let zswap = MachineSpec::new(free, SwapSpec::ZSWAP, size, None, &[]);
-        assert_eq!(zswap, ssd, "it lies before that disk");
+        assert_eq!(zswap, ssd, "zswap sits in front of that disk");
     }
 }

@@ -1,4 +1,4 @@
-//! Which program makes a file system that does not come as an image, of which package, and how it is told.
+//! Programs that make file systems within the guest: their packages and arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::error::ExactError;
 /// A program that makes a file system.
 #[derive(Clone, Debug)]
 pub struct Maker {
-    /// What the guest is told.
+    /// Specification of the program for the guest.
     pub spec: MakerSpec,
     /// The packages, as tar archives in the cache.
     archives: Vec<PathBuf>,
 }
 
-/// Package and program for a file system; nothing for one that needs none.
+/// Package and program for a file system; `None` if it needs none.
 fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     match system {
         FileSystem::Xfs => Some(("xfsprogs", "mkfs.xfs")),
@@ -29,7 +29,7 @@ fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Name and options: fixed identities, no discarding.
+/// Program name and options: fixed identifiers, no discard.
 fn words(system: FileSystem, size: Bytes) -> Vec<String> {
     const UUID: &str = "70616765-7469-6465-2d65-786163740000";
     let bytes = size.0;
@@ -46,8 +46,8 @@ fn words(system: FileSystem, size: Bytes) -> Vec<String> {
 }
 
 impl Maker {
-    /// The program for a file system of this size, of Debian 12, so that it is the same on every machine; its package is fetched if
-    /// it is not in the cache. Nothing for a file system that needs none.
+    /// Returns the program for a file system of this size. The program is Debian 12's, so that it is the same on every
+    /// machine; its package is fetched if it is not in the cache. `None` for a file system that needs no program.
     pub fn of(
         system: FileSystem,
         size: Bytes,
@@ -84,7 +84,7 @@ impl Maker {
         }))
     }
 
-    /// The files that the guest needs to run it.
+    /// The files that the guest needs to run the program.
     pub fn files(&self, roots: &Roots) -> Result<Vec<(String, Vec<u8>)>, ExactError> {
         let name = self.spec.words.first().map_or("", String::as_str);
         let spool = roots.spool()?;

@@ -1,5 +1,5 @@
-//! What a trial of a user's own program measured beside what its process could see: numbers that the kernel counted, and numbers
-//! that the program wrote.
+//! Metrics of a user's own program that the program's process cannot see: numbers counted by the kernel, and numbers in
+//! the program's output.
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Unit, Value};
 use pagetide_record::Subject;
@@ -8,10 +8,10 @@ use pagetide_record::record::Results;
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Most memory of a compiled expression, in bytes.
+/// Memory limit of a compiled expression, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The numbers that a trial reads from its program's output; none for other scenarios.
+/// The numbers to be read from the program's output; empty for other scenarios.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     Measure::read_all(text)?.into_iter().map(compiled).collect()
 }
 
-/// Refuses expressions that cannot be read.
+/// Fails if an expression cannot be parsed.
 pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     match measures(subject) {
         Ok(_) => Ok(()),
@@ -51,22 +51,22 @@ pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     }
 }
 
-/// Adds what the kernel counted and what the program wrote.
+/// Adds the numbers counted by the kernel and those in the program's output.
 pub fn add(results: &mut Results, subject: &Subject) {
-    // Numbers of what did not end as it should would only mislead.
+    // Numbers of a program that did not end properly would mislead.
     if results.metrics.is_empty() {
         return;
     }
     counted(results);
     for (measure, regex) in measures(subject).unwrap_or_default() {
-        // Where the program's own number is asked for, it decides.
+        // If a number of the program itself is asked for, it becomes the primary metric.
         for metric in &mut results.metrics {
             metric.primary &= metric.name != "elapsed";
         }
         let names = ["stdout", "stderr", "server-stdout", "server-stderr"];
         let output = names.map(|name| results.texts.get(name));
         let value = output.into_iter().flatten().find_map(|text| {
-            // The last one: programs report as they go on.
+            // The last match, because programs repeat their reports.
             let last = regex.captures_iter(text).last()?;
             number(last.get(1)?.as_str())
         });
@@ -89,17 +89,17 @@ pub fn add(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// A number as programs write it: digits may be parted by commas.
+/// Parses a number; digits may be grouped by commas.
 fn number(text: &str) -> Option<f64> {
     let plain: String = text.trim().chars().filter(|c| *c != ',').collect();
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Numbers of the kernel.
+/// Metrics from the kernel's counters.
 fn counted(results: &mut Results) {
     let vmstat = results.counters.get("vmstat");
     let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
-    // The kernel counts these two in KiB.
+    // The kernel counts both in KiB.
     let moved = |name: &str| count(&[name]).map(|kib| kib << 10);
     let pressure = results.counters.get("pressure");
     let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));

@@ -1,4 +1,4 @@
-//! Memory shared with an emulator: anonymous files that vanish with their last user, however it ends.
+//! Memory shared with an emulator: anonymous files, which disappear with their last user, however that user ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,14 +15,14 @@ use rustix::fs::MemfdFlags;
 
 use crate::error::{ExactError, io};
 
-/// Makes an anonymous file.
+/// Creates an anonymous file.
 pub fn anonymous(name: &str) -> Result<File, ExactError> {
     rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)
         .map(File::from)
         .map_err(|errno| io("making shared memory for", name)(errno.into()))
 }
 
-/// Makes an anonymous file with this content.
+/// Creates an anonymous file with this content.
 pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     let mut file = anonymous(name)?;
     file.write_all(content)
@@ -30,13 +30,13 @@ pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     Ok(file)
 }
 
-/// Writes a guest's memory to a file; pages of zeros, most of a fresh guest's memory, are holes there.
+/// Writes a guest's memory to a file. Pages of zeros, most of a fresh guest's memory, become holes.
 pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(memory.metadata()?.len())?;
     let mut at = 0;
     loop {
-        // What was never touched has no data.
+        // Untouched pages have no data.
         let start = match rustix::fs::seek(memory, rustix::fs::SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return Ok(()),
@@ -47,7 +47,7 @@ pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes what is not zero between these offsets.
+/// Writes the non-zero pages between these offsets.
 fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
     const CHUNK_BYTES: usize = 1 << 20;
     const ZEROS: [u8; 4096] = [0; 4096];
@@ -70,7 +70,7 @@ fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Path by which a child that inherits the descriptor opens the file.
+/// Path by which a child that inherits the descriptor can open the file.
 pub fn path(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }
@@ -84,26 +84,27 @@ pub fn text(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An output region: an anonymous file that the emulator maps, and our own mapping of it.
+/// An output region: an anonymous file that the emulator maps, and this process's mapping of it.
 ///
-/// Another process writes it, whenever it likes. So the mapping serves the head's atomics alone, and everything else is
-/// copied out through the file: there is no reference to bytes that may change.
+/// Another process may write it at any time. So the mapping is used for the head's atomics only, and everything else is
+/// copied through the file: no reference to bytes that may change exists.
 pub struct Output {
     file: File,
     base: NonNull<u8>,
-    /// Of the region, and of its mapping.
+    /// Bytes of the region and of its mapping.
     size: usize,
-    /// Of the region and the trace area behind it.
+    /// Bytes of the region together with the trace area behind it.
     whole: u64,
 }
 
-// SAFETY: the mapping belongs to this value alone, is tied to no thread, and is reached through atomics only (`region`).
+// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is accessed through atomics only
+// (`region`).
 unsafe impl Send for Output {}
 // SAFETY: as for `Send`: a shared reference gives access to atomics and to the file, which threads may share.
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// Makes an empty region of `size` bytes with a trace area of `trace` bytes behind it; only what is written takes
+    /// Creates an empty region of `size` bytes with a trace area of `trace` bytes behind it. Only written pages take
     /// memory.
     pub fn new(size: Bytes, trace: Bytes) -> Result<Self, ExactError> {
         let file = anonymous("pagetide-region")?;
@@ -140,12 +141,12 @@ impl Output {
             size: length,
             whole,
         };
-        // SAFETY: nobody else has the file yet, so no frame was handed out.
+        // SAFETY: no other process has the file yet, so no frame is in use.
         unsafe { output.region().format() };
         Ok(output)
     }
 
-    /// The region. Its bytes are reached through its head's atomics only; frames are read with [`Output::frames`].
+    /// The region. It gives access to the head's atomics; frames are read with [`Output::frames`].
     pub fn region(&self) -> Region<'_> {
         // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`, and `drop` unmaps them, which
         // the borrow keeps from happening. The file can only be reached through this value and by the emulator, whose
@@ -153,17 +154,17 @@ impl Output {
         unsafe { Region::new(self.base.as_ptr(), self.size) }
     }
 
-    /// Its size and that of the trace area, together.
+    /// Bytes of the region and the trace area together.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// The file behind it.
+    /// The file behind the region.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Puts bulk input at the region's end, out of the way of frames. Returns its offset and length.
+    /// Writes bulk input to the region's end, clear of the frames. Returns its offset and length.
     pub fn put(&self, data: &[u8]) -> Result<(u64, u64), ExactError> {
         let length = data.len() as u64;
         let offset = (self.size as u64)
@@ -180,7 +181,7 @@ impl Output {
         Ok((offset, length))
     }
 
-    /// The complete frames.
+    /// Positions of the complete frames.
     pub fn frames(&self) -> Result<Vec<Place>, ExactError> {
         wire::places(self.size as u64, |at, buffer| {
             self.file.read_exact_at(buffer, at)
@@ -212,7 +213,7 @@ impl Output {
         .map_err(io("reading", "the trace area"))
     }
 
-    /// A reader of these pieces of the trace, one after the other.
+    /// A reader of these pieces of the trace, concatenated.
     pub fn trace(&self, pieces: Vec<Piece>) -> impl Read {
         let start = self.size as u64;
         let parts = pieces
@@ -225,7 +226,8 @@ impl Output {
         }
     }
 
-    /// The list of the kernel's functions, once the guest says that it is there; `None` where it claims more than fits.
+    /// The list of the kernel's functions, once the guest has written it; `None` if its stated size is larger than the
+    /// area.
     pub fn functions(&self) -> Result<Option<Vec<u8>>, ExactError> {
         let fault = || io("reading", "the list of functions");
         let room = tracearea::room(self.whole - self.size as u64);
@@ -278,7 +280,7 @@ impl Read for Part<'_> {
     }
 }
 
-/// Parts of a file, given by offset and length, one after the other.
+/// Parts of a file, given by offset and length, read as one.
 struct Parts<'a, I> {
     file: &'a File,
     left: I,
@@ -313,7 +315,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ram");
         let memory = anonymous("memory").unwrap();
-        // Untouched at its end, zeros and content elsewhere, over the borders of pages and of what is read at once.
+        // Content in the middle, across the borders of pages and of read chunks; zeros before it; an untouched end.
         memory.set_len(9 << 20).unwrap();
         memory.write_all_at(&vec![0; 2 << 20], 0).unwrap();
         for (at, bytes) in [
@@ -354,7 +356,7 @@ mod tests {
         let mut text = String::new();
         output.trace(pieces).read_to_string(&mut text).unwrap();
         assert_eq!(text, "abcd");
-        // The list lies behind the room for pieces; one that claims more than fits is none.
+        // The list is stored behind the area for pieces; one that states too large a size is ignored.
         let at = (1 << 16) + (1 << 16);
         output.file().write_all_at(b"a list", at + 8).unwrap();
         for (length, found) in [

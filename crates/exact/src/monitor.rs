@@ -1,4 +1,4 @@
-//! The emulator's monitor, used only while a snapshot is made or restored.
+//! The emulator's monitor, used only to make or restore a snapshot.
 //! Protocol: QEMU `docs/interop/qmp-spec.rst`.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -10,28 +10,29 @@ use serde_json::{Value, json};
 
 use crate::error::{ExactError, io};
 
-/// How often is asked whether to go on waiting.
+/// Interval at which the caller is asked whether to go on waiting.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Most bytes of a message; an emulator that says more is given up.
+/// Most bytes of a message; an emulator that sends more is given up.
 const MOST_MESSAGE_BYTES: u64 = 16 << 20;
-/// Most events that wait for somebody to ask for them, likewise.
+/// Most queued events; an emulator that sends more is given up.
 const MOST_EVENTS: usize = 100_000;
 
-/// Whether to go on waiting for the emulator; asked several times a second.
+/// Returns whether to go on waiting for the emulator. Called several times a second.
 pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
 
 /// One end of a monitor connection.
 pub struct Monitor {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
-    /// What came of the message that is being read.
+    /// The part of the current message received so far.
     line: Vec<u8>,
     events: Vec<Value>,
 }
 
 impl Monitor {
-    /// Makes a connection; the second value is the emulator's end, to be inherited by it and closed here after its start.
+    /// Creates a connection. The second value is the emulator's end: the emulator inherits it, and this process closes
+    /// it after the start.
     pub fn pair() -> Result<(Self, UnixStream), ExactError> {
         let (ours, theirs) = UnixStream::pair().map_err(io("making", "a monitor connection"))?;
         let writer = ours
@@ -50,7 +51,7 @@ impl Monitor {
         ))
     }
 
-    /// Arguments that give the emulator its end.
+    /// Arguments that pass the emulator its end.
     pub fn arguments(fd: RawFd) -> Vec<String> {
         vec![
             "-chardev".to_owned(),
@@ -65,10 +66,10 @@ impl Monitor {
         theirs.as_raw_fd()
     }
 
-    /// Reads the next message; `None` at the connection's end or when it is waited for no longer.
+    /// Reads the next message; `None` if the connection ended or the caller stopped waiting.
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
-            // What came before a pause stays in `line`.
+            // Bytes received before a timeout stay in `line`.
             let room = MOST_MESSAGE_BYTES.saturating_sub(self.line.len() as u64);
             let mut reader = self.reader.by_ref().take(room);
             match reader.read_until(b'\n', &mut self.line) {
@@ -87,7 +88,7 @@ impl Monitor {
         }
     }
 
-    /// Gives a command and waits for its answer.
+    /// Sends a command and waits for its answer.
     pub fn command(
         &mut self,
         name: &str,
@@ -119,8 +120,8 @@ impl Monitor {
         }
     }
 
-    /// The command by which a migration stream carries nothing of the guest's memory (it is in a file already) and its
-    /// end is announced.
+    /// The command that excludes the guest's memory, which is already in a file, from a migration stream and requests
+    /// an event at the stream's end.
     pub fn ignore_shared() -> (&'static str, Value) {
         let on = |name: &str| json!({ "capability": name, "state": true });
         (
@@ -129,7 +130,7 @@ impl Monitor {
         )
     }
 
-    /// Waits until a migration ended; the event that says it was completed, `None` if it was not.
+    /// Waits until a migration ends. Returns the event that reports its completion; `None` if it did not complete.
     pub fn migrated(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             let event = self.event(&["MIGRATION"], still)?;
@@ -141,7 +142,7 @@ impl Monitor {
         }
     }
 
-    /// Gives commands without waiting for their answers.
+    /// Sends commands without waiting for their answers.
     pub fn send(&mut self, commands: &[(&str, Value)]) -> std::io::Result<()> {
         let mut lines = String::new();
         for (name, arguments) in commands {
@@ -152,7 +153,7 @@ impl Monitor {
         self.writer.write_all(lines.as_bytes())
     }
 
-    /// Waits for an event of one of these names; `None` when it is waited for no longer or the emulator ended.
+    /// Waits for an event with one of these names; `None` if the caller stopped waiting or the emulator ended.
     pub fn event(&mut self, names: &[&str], still: &mut KeepWaiting<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn an_emulator_that_floods_is_given_up_in_bounded_memory() {
         let (mut monitor, mut theirs) = Monitor::pair().unwrap();
-        // It ends when nobody reads any more.
+        // The thread ends when the socket is closed.
         let flood = std::thread::spawn(move || {
             let piece = vec![b'x'; 1 << 20];
             while theirs.write_all(&piece).is_ok() {}

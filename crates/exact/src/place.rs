@@ -1,8 +1,8 @@
-//! Places for emulators: those of one cache, whatever process starts them, are no more at a time than there are processors.
+//! Limits the number of emulators that run at once on one cache to the number of processors, across all processes.
 //!
-//! Six side by side on two processors take up to twice the processor time of two: each has its translated code, its emulated
-//! TLB and its guest's memory, and they drive each other's out of the processors' caches. So a second run beside a first takes
-//! turns with it, and both end sooner.
+//! Six emulators at once on two processors take up to twice the processor time of two: each has its own translated
+//! code, emulated TLB and guest memory, and they evict each other from the processors' caches. So two runs at once take
+//! turns, and both end sooner.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use rustix::fs::FlockOperation;
 use crate::error::ExactError;
 use crate::snapshot::try_lock;
 
-/// How often somebody who waits looks again.
+/// Interval at which a waiting thread tries again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Whoever holds a place may be stopped, or be in a trial of an hour: after this much time one goes on without.
+/// The holder of a place may be stopped, or in a trial of an hour. After this time, a waiting thread goes on without a
+/// place.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The places of a cache.
@@ -27,23 +28,23 @@ pub struct Places {
     patience: Duration,
 }
 
-/// A place, free again when dropped; the kernel frees it however its holder ends.
+/// A place, released when dropped. The kernel releases it however its holder ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Place {
-    /// Locked. `None` where there was nothing to lock, or nobody left his place in time.
+    /// The locked file. `None` if there was nothing to lock, or no place became free in time.
     lock: Option<File>,
 }
 
 impl Place {
-    /// Whether nobody else has it: not where one went on without.
+    /// True if this value holds a lock; false if the wait timed out.
     pub fn is_taken(&self) -> bool {
         self.lock.is_some()
     }
 }
 
 impl Places {
-    /// So many places, below this cache folder.
+    /// Creates this many places below this cache folder.
     pub fn of(cache: &Path, count: usize) -> Self {
         Self {
             folder: cache.join("places"),
@@ -55,10 +56,10 @@ impl Places {
     /// Waits for a place.
     ///
     /// # Errors
-    /// [`ExactError::Stopped`] when the wait is ended from outside. A cache that cannot be written has no places, and nobody
-    /// waits.
+    /// [`ExactError::Stopped`] if the user stops the wait. If the cache cannot be written, there are no places and no
+    /// wait.
     pub fn take(&self, progress: &dyn Progress) -> Result<Place, ExactError> {
-        // Where it cannot be made, locking says so.
+        // If this fails, locking reports the error.
         let _ = std::fs::create_dir_all(&self.folder);
         let began = Instant::now();
         loop {
@@ -75,7 +76,7 @@ impl Places {
         }
     }
 
-    /// A place, if one can be had now.
+    /// Takes a place without waiting; `None` if all are taken.
     fn free(&self) -> Option<Place> {
         (0..self.count).find_map(|number| {
             let path = self.folder.join(number.to_string());
@@ -114,11 +115,11 @@ mod tests {
     #[test]
     fn no_more_have_a_place_at_a_time_than_there_are() {
         let folder = tempfile::tempdir().unwrap();
-        // How many have one now, and how many had at most.
+        // How many threads hold a place now, and the maximum so far.
         let seen = Mutex::new((0, 0));
         std::thread::scope(|scope| {
             for _ in 0..7 {
-                // Of each its own, as in processes of their own.
+                // A separate value per thread, as in separate processes.
                 let places = Places::of(folder.path(), 2);
                 let seen = &seen;
                 scope.spawn(move || {
@@ -135,7 +136,7 @@ mod tests {
             }
         });
         assert_eq!(*seen.lock().unwrap(), (0, 2));
-        // All are free again.
+        // All places are free again.
         let places = Places::of(folder.path(), 2);
         let both = [places.free().unwrap(), places.free().unwrap()];
         assert!(both.iter().all(islocked) && places.free().is_none());

@@ -1,11 +1,12 @@
-//! Processors for emulators: each stays on one of its own.
+//! Pins each emulator to a processor that no other emulator uses.
 //!
-//! An emulator has two threads that take turns: the one that runs the guest, and the one that does its input and output.
-//! Woken on another processor, each finds what the other just wrote in the wrong cache, and the sleeping processor has to be
-//! woken first. On one processor, two trials side by side take a seventh less time. What a guest does is the same anywhere.
+//! An emulator has two threads that take turns: one runs the guest, the other does its input and output. If they are
+//! woken on different processors, each finds the other's data in the wrong cache, and the sleeping processor must be
+//! woken first. With both threads on one processor, two trials in parallel take a seventh less time. The guest's
+//! results do not depend on this.
 //!
-//! Which processors are taken is known on the whole machine, whoever takes them: the kernel's own file of a processor is
-//! locked. Where all are taken, or the files cannot be locked, an emulator runs where the scheduler likes.
+//! Processors are reserved for the whole machine, across processes, by locking the kernel's own file of a processor. If
+//! all are reserved, or the files cannot be locked, the scheduler places the emulator.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A processor that is ours until dropped; the kernel frees it however its holder ends.
+/// A reserved processor, released when dropped. The kernel releases it however its holder ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Processor {
@@ -23,7 +24,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// One that this process may run on and nobody has, the fastest first; of the threads of one core, one before all others.
+    /// Reserves an unreserved processor that this process may run on: the fastest first, and one thread of each core
+    /// before the others. `None` if there is none.
     pub fn take() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
         let mut all: Vec<usize> = (0..CpuSet::MAX_CPU)
@@ -33,7 +35,7 @@ impl Processor {
         all.into_iter().find_map(Self::lock)
     }
 
-    /// This one, if nobody has it.
+    /// Reserves this processor; `None` if it is already reserved.
     fn lock(number: usize) -> Option<Self> {
         let lock = File::open(folder(number).join("uevent")).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -43,12 +45,12 @@ impl Processor {
         })
     }
 
-    /// Does `what` on this processor alone: children started there inherit it.
+    /// Runs `what` on this processor only; children started there inherit the affinity.
     pub fn on<T>(&self, what: impl FnOnce() -> T) -> T {
         let before = sched_getaffinity(None);
         let mut only = CpuSet::new();
         only.set(self.number);
-        // Where it is refused, the scheduler chooses.
+        // If this fails, the scheduler chooses.
         let moved = sched_setaffinity(None, &only);
         let done = what();
         if let (Ok(before), Ok(())) = (before, moved) {
@@ -62,10 +64,10 @@ fn folder(number: usize) -> PathBuf {
     Path::new("/sys/devices/system/cpu").join(format!("cpu{number}"))
 }
 
-/// Sorts first what is to be taken first. What the kernel does not say counts as equal.
+/// Sort key of preference, best first. Unknown values count as equal.
 fn rank(number: usize) -> (bool, Reverse<u64>) {
     let read = |name: &str| fs::read_to_string(folder(number).join(name)).ok();
-    // "0,4" or "0-1".
+    // Such as "0,4" or "0-1".
     let first = read("topology/thread_siblings_list")
         .and_then(|list| list.split([',', '-']).next()?.trim().parse().ok())
         .unwrap_or(number);
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn nobody_has_a_processor_that_another_has() {
         let allowed = may_run_on();
-        // Trials of other processes may have some just now.
+        // Other processes may hold some now.
         let mine: Vec<Processor> = std::iter::from_fn(Processor::take).collect();
         for (place, processor) in mine.iter().enumerate() {
             assert!(allowed.is_set(processor.number));
@@ -101,7 +103,7 @@ mod tests {
         let number = (0..CpuSet::MAX_CPU)
             .rfind(|&number| before.is_set(number))
             .unwrap();
-        // Not locked: what is seen is what `on` does.
+        // Not locked, because only `on` is tested.
         let processor = Processor {
             number,
             _lock: File::open("/dev/null").unwrap(),

@@ -1,9 +1,9 @@
-//! The guest's program, built before this crate and carried in it (see `build/guest.rs`).
+//! The guest's program, built before this crate and embedded in it (see `build/guest.rs`).
 
 use pagetide_record::subject::hex;
 use sha2::{Digest, Sha256};
 
-/// What runs as `/init` of every guest.
+/// The program that runs as `/init` in every guest.
 pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// SHA-256 of [`PROGRAM`] in hex: part of every record, and of every snapshot's name.

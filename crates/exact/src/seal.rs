@@ -1,9 +1,9 @@
-//! The seal of a snapshot: what its files must be, written when it was made and checked before it is used.
+//! The seal of a snapshot: sizes and hashes of its files, written when it is made and checked before it is used.
 //!
-//! A flipped bit in a guest's memory gives a valid trial with other results, so nothing is taken from a snapshot unproven.
-//! Each file is hashed in pieces on all processors, and the hash of a file is that of its pieces' hashes; a piece that is a
-//! hole is not read. What was proven once in a process stays proven while the system says that it is the same file,
-//! unchanged ([`Identity`]).
+//! A flipped bit in a guest's memory gives a valid trial with other results, so no snapshot is used unverified. Each
+//! file is hashed in pieces on all processors, and the hash of a file is that of its pieces' hashes. Holes are not
+//! read. A file verified in this process is not verified again while the system reports the same, unchanged file
+//! ([`Identity`]).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -16,20 +16,20 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// What is hashed at a time, in bytes.
+/// Bytes hashed at once.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Most bytes of a seal.
 const MOST_SEAL_BYTES: u64 = 1 << 20;
 
-/// What a file must be.
+/// Size and hash of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum {
     bytes: u64,
     hash: String,
 }
 
-/// What the files of a snapshot must be.
+/// Sizes and hashes of the files of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// The snapshot's name.
@@ -38,7 +38,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The seal of these files of a folder as they are now.
+    /// Computes the seal of these files in a folder.
     pub fn of(key: &str, folder: &Path, names: &[&str]) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         for name in names {
@@ -53,12 +53,12 @@ impl Seal {
         })
     }
 
-    /// Writes it.
+    /// Writes the seal.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
 
-    /// Reads the seal at `path` and compares these files of its folder with it; an error says which file is not what it was,
+    /// Reads the seal at `path` and checks these files in its folder against it. The error names the file that differs,
     /// and how.
     pub fn check(path: &Path, key: &str, names: &[&str]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -68,7 +68,7 @@ impl Seal {
             .filter(|seal| seal.key == key)
             .ok_or("its seal cannot be read")?;
         let mut opened = Vec::new();
-        // Sizes first: they are known at once.
+        // Sizes first, because checking them is fast.
         for name in names {
             let sum = seal.files.get(*name).ok_or("its seal is not whole")?;
             let file = open(&folder.join(name), Place::Own);
@@ -89,12 +89,12 @@ impl Seal {
     }
 }
 
-/// By what the system tells whether a file is the same and unchanged.
+/// Attributes by which the system shows that a file is the same and unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([i64; 7]);
 
 impl Identity {
-    /// That of the file at `path`.
+    /// Attributes of the file at `path`.
     pub fn of(path: &Path) -> io::Result<Self> {
         let data: Metadata = fs::metadata(path)?;
         Ok(Self([
@@ -113,7 +113,7 @@ impl Identity {
 fn hash(file: &File, bytes: u64) -> io::Result<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let pieces = bytes.div_ceil(PIECE_BYTES);
-    // Each thread takes every so manieth piece, as data lies in runs.
+    // Each thread takes every n-th piece, because data is not evenly distributed.
     let share = |first: u64| -> io::Result<Vec<blake3::Hash>> {
         let mut buffer = Vec::new();
         let step = usize::try_from(threads).unwrap_or(1);
@@ -162,11 +162,11 @@ fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Res
     Ok(blake3::hash(buffer))
 }
 
-/// Whether nothing is stored of a file in this range; false where the file system does not say.
+/// True if the file has a hole in this whole range; false if the file system does not report holes.
 fn is_hole(file: &File, from: u64, to: u64) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(from)) {
         Ok(data) => data >= to,
-        // There is no data up to the file's end.
+        // No data up to the end of the file.
         Err(Errno::NXIO) => true,
         Err(_) => false,
     }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(check(&dir), Ok(()));
         for (name, at) in [
             ("ram", 101),
-            // In the midst of a hole, beside data, in the last byte.
+            // In the middle of a hole, next to data, in the last byte.
             ("ram", 2 * PIECE_BYTES + 5),
             ("ram", 4 * PIECE_BYTES),
             ("ram", 5 * PIECE_BYTES + PIECE_BYTES / 2 - 1),
@@ -241,7 +241,7 @@ mod tests {
             let mut text = fs::read(&path).unwrap();
             text[at] ^= 1;
             fs::write(&path, &text).unwrap();
-            // A space that becomes an exclamation mark is no JSON, and a digit that becomes another no sum.
+            // A space that becomes an exclamation mark is invalid JSON, and a changed digit is a wrong hash.
             assert!(check(&dir).is_err(), "{}", String::from_utf8_lossy(&text));
         }
     }

@@ -1,10 +1,10 @@
 //! Snapshots: a guest booted and prepared once, restored for every trial.
 //!
-//! A snapshot is a folder named by the digest of all it depends on, holding the guest's memory (`ram`, mapped privately
-//! when restored, so that trials side by side share what they do not change) and the devices' state (`state`). It is made
-//! under a lock that dies with its maker, in a folder of another name, and renamed when whole; users hold a shared lock
-//! on it, so that eviction never takes one that is in use. Whoever takes one proves it first against its [`Seal`]; one that
-//! fails is thrown away and made again.
+//! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`) and the
+//! devices' state (`state`). `ram` is mapped privately when restored, so that parallel trials share unchanged pages. A
+//! snapshot is made in a folder of another name, under a lock that is released if its maker dies, and renamed when
+//! complete. Users hold a shared lock on it, so that eviction never removes one in use. Every user first checks it
+//! against its [`Seal`]; one that fails is deleted and made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,16 +28,16 @@ use crate::seal::{Identity, Seal};
 
 /// The files of a snapshot.
 const FILES: [&str; 3] = ["ram", "state", "stub"];
-/// The file that says what they must be; written last.
+/// Name of the seal; written last.
 const SEAL: &str = "whole";
-/// How often a guest is booted until its clock was left alone.
+/// How often a guest is booted at most, to get one whose clock was not moved.
 const BOOTS: u32 = 3;
-/// How often a lock that somebody else holds is tried.
+/// Interval at which a lock held by another process is tried.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Snapshots not used for this long are removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
-/// All a snapshot depends on.
+/// Everything a snapshot depends on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recipe {
     /// Digest of the kernel's files.
@@ -48,7 +48,7 @@ pub struct Recipe {
     pub guest: String,
     /// Arguments of the emulator.
     pub arguments: Vec<String>,
-    /// What the guest is told at boot.
+    /// The guest's instructions for its boot.
     pub boot: BootSpec,
 }
 
@@ -59,31 +59,31 @@ impl Recipe {
         hash.update(MACHINE);
         hash.update(CPU);
         hash.update(BOOT_SHIFT.to_le_bytes());
-        // What is preloaded decides in which state the emulator stops.
+        // The preloaded object affects the state in which the emulator stops.
         hash.update(clock::OBJECT);
         hash.update(serde_json::to_vec(self).unwrap_or_default());
         hex(&hash.finalize()[..16])
     }
 }
 
-/// What goes into the guest's initial file system.
+/// Content of the guest's initial file system.
 pub struct Contents {
-    /// What runs as `/init`.
+    /// The program that runs as `/init`.
     pub program: &'static [u8],
     /// Files by name and content.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The image of the program's root, where there is one.
+    /// The image of the program's root, if there is one.
     pub root: Option<Handover>,
 }
 
-/// A snapshot in use; as long as this value lives, it is not evicted.
+/// A snapshot in use; it is not evicted while this value exists.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The guest's memory.
     pub ram: PathBuf,
     /// The devices' state.
     pub state: PathBuf,
-    /// The start of the kernel's image, which the emulator wants to see again.
+    /// The start of the kernel's image, which the emulator requires again.
     pub stub: PathBuf,
     _lock: File,
 }
@@ -95,16 +95,16 @@ impl Snapshot {
     }
 }
 
-/// What there is of a snapshot.
+/// State of a snapshot on disk.
 #[derive(Debug)]
 enum SnapshotState {
     Whole(Snapshot),
     Damaged(String),
-    /// Somebody makes it or takes it away.
+    /// Another process is making or removing it.
     Busy,
 }
 
-/// What each file of a snapshot was when it was proven.
+/// Attributes of each file of a snapshot when it was verified.
 type Proof = [Identity; FILES.len()];
 
 /// The folder of snapshots.
@@ -112,11 +112,11 @@ type Proof = [Identity; FILES.len()];
 pub struct Snapshots {
     root: PathBuf,
     limit: Bytes,
-    /// What this process has proven.
+    /// The snapshots verified by this process.
     proven: Arc<Mutex<BTreeMap<String, Proof>>>,
 }
 
-/// Opens (and makes) a lock file and locks it; `None` where somebody else holds it.
+/// Opens a lock file, creating it if needed, and locks it; `None` if another process holds the lock.
 pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
     let file = pagetide_outside::lock_file(path)
         .map_err(io("opening lock", path.display().to_string()))?;
@@ -131,7 +131,7 @@ pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>,
 }
 
 impl Snapshots {
-    /// The snapshots below a cache folder, at most `limit` of them in bytes.
+    /// Opens the snapshots below a cache folder; their total size is limited to `limit` bytes.
     pub fn open(cache: &Path, limit: Bytes) -> Result<Self, ExactError> {
         let root = cache.join("snapshots");
         fs::create_dir_all(&root)
@@ -149,7 +149,7 @@ impl Snapshots {
         self.root.join(key)
     }
 
-    /// Whether there is a snapshot of this name; whether it is damaged is seen when it is used.
+    /// True if a snapshot of this name exists. Damage is detected only on use.
     pub fn has(&self, key: &str) -> bool {
         self.folder(key).join(SEAL).exists()
     }
@@ -158,7 +158,7 @@ impl Snapshots {
         self.root.join(format!("{key}.lock"))
     }
 
-    /// Removes what killed makers left behind. A folder in the making whose lock is free has no maker any more.
+    /// Removes leftovers of killed makers. An incomplete folder whose lock is free has no maker any more.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return;
@@ -177,8 +177,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns the snapshot of a guest, booting it first if needed; one that is damaged is made again. Long steps go to
-    /// `say`.
+    /// Returns the snapshot of a guest, booting the guest if needed; a damaged one is made again. Messages on long
+    /// steps go to `say`.
     pub fn get(
         &self,
         boot: &Boot<'_>,
@@ -191,7 +191,7 @@ impl Snapshots {
         let mut damaged: Option<(Identity, String)> = None;
         loop {
             let seal = Identity::of(&self.folder(&key).join(SEAL)).ok();
-            // What was found damaged is not read again while it is in the way.
+            // A snapshot that was found damaged is not read again while it still exists.
             if let Some(seal) = seal
                 && damaged.as_ref().is_none_or(|(bad, _)| *bad != seal)
             {
@@ -220,7 +220,7 @@ impl Snapshots {
                 self.make(&key, boot, &contents()?, say)?;
                 continue;
             }
-            // Somebody else makes it, or still runs what was found damaged.
+            // Another process makes it, or still runs the damaged one.
             if boot.progress.is_stopped() {
                 return Err(ExactError::Stopped);
             }
@@ -232,10 +232,10 @@ impl Snapshots {
         try_lock(&self.lock_path(key), how)
     }
 
-    /// Proves that a snapshot's files are what they must be; an error says which is not.
+    /// Verifies a snapshot's files; the error names the one that differs.
     fn prove(&self, key: &str) -> Result<(), String> {
         let folder = self.folder(key);
-        // Held while files are read, so that trials side by side do not all read them.
+        // Locked while files are read, so that parallel trials do not all read them.
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = Vec::new();
         for name in FILES {
@@ -262,7 +262,7 @@ impl Snapshots {
             return Ok(SnapshotState::Damaged(why));
         }
         let folder = self.folder(key);
-        // Eviction goes by the time of last use.
+        // Eviction uses the time of last use.
         let _ = File::options()
             .write(true)
             .open(folder.join(SEAL))
@@ -298,7 +298,7 @@ impl Snapshots {
                 return Ok(true);
             }
             let release = &boot.kernel.release;
-            // The last one is taken as it is: a kernel that waits while it boots has moved its clock rightly.
+            // The last boot is accepted as it is: a kernel that waits while it boots has moved its clock legitimately.
             say(if boots == BOOTS {
                 format!("the clock of {release} was moved in each of {BOOTS} boots: trials repeat exactly, but may differ from those of another snapshot")
             } else {
@@ -318,20 +318,20 @@ impl Snapshots {
         result
     }
 
-    /// Forgets a snapshot that does not do what it should, so that it is made again. Nothing happens where others use it.
+    /// Deletes a snapshot that does not work, so that it is made again. Does nothing if others use it.
     pub fn discard(&self, recipe: &Recipe) {
         self.remove(&recipe.key());
     }
 
-    /// Removes a snapshot's files; its lock is held.
+    /// Deletes a snapshot's files; the caller holds its lock.
     fn throw_away(&self, key: &str) -> bool {
-        // First no longer whole, then gone: a reader never sees half of it.
+        // The seal first, then the rest, so that no reader accepts an incomplete snapshot.
         let removed = fs::remove_file(self.folder(key).join(SEAL)).is_ok();
         let _ = fs::remove_dir_all(self.folder(key));
         removed
     }
 
-    /// Snapshots with their size on disk and time of last use, least recently used first.
+    /// All snapshots with their size on disk and time of last use, least recently used first.
     pub fn list(&self) -> Vec<(String, Bytes, SystemTime)> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
@@ -353,7 +353,7 @@ impl Snapshots {
         all
     }
 
-    /// Removes snapshots that are too old, then those used longest ago until the rest is within the limit.
+    /// Removes snapshots that are too old, then the least recently used ones until the rest is within the limit.
     pub fn evict(&self) {
         let all = self.list();
         let mut total: u64 = all.iter().map(|(_, size, _)| size.0).sum();
@@ -365,7 +365,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes a snapshot that nobody uses; says whether it did.
+    /// Removes a snapshot if nobody uses it; returns whether it was removed.
     fn remove(&self, key: &str) -> bool {
         let lock_path = self.lock_path(key);
         let Ok(Some(_lock)) = try_lock(&lock_path, FlockOperation::NonBlockingLockExclusive) else {
@@ -375,7 +375,7 @@ impl Snapshots {
     }
 }
 
-/// Lets what was saved go on at the pace of trials; says whether the emulator had moved its clock.
+/// Changes a saved state to the pace of trials; returns whether the emulator had moved its clock.
 fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;
@@ -405,7 +405,7 @@ mod tests {
 
     const LIMIT: Bytes = Bytes(8 << 30);
 
-    /// A folder with one snapshot that is whole, and its key.
+    /// Creates a folder with one complete snapshot.
     fn one() -> (tempfile::TempDir, Snapshots) {
         let dir = tempfile::tempdir().unwrap();
         let snapshots = Snapshots::open(dir.path(), LIMIT).unwrap();

@@ -1,4 +1,4 @@
-//! One trial: a snapshot restored, watched, and its results taken out.
+//! One trial: restores a snapshot, watches the guest, and collects its results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,41 +42,42 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::snapshot::{Recipe, Snapshot};
 
-/// How often the guest is looked at while nothing is expected.
+/// Interval at which the guest is checked while nothing is expected.
 const LOOK: Duration = Duration::from_millis(2);
-/// How often progress is passed on.
+/// Interval of progress reports.
 const REPORT: Duration = Duration::from_millis(100);
 /// How long restoring a snapshot may take.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
-/// How much of the kernel's last words a record keeps, in bytes.
+/// Most bytes of the kernel's last output that a record keeps.
 const LAST_WORDS_BYTES: usize = 16 << 10;
 
 /// Name of the log of accesses.
 const ACCESSES: &str = "access-log";
-/// Longest log that is read at once.
+/// Largest log that is read into memory.
 const MOST_LOG: Bytes = Bytes(256 << 20);
 
 /// What a trial needs to run.
 pub struct Run<'a> {
     /// The emulator.
     pub emulator: &'a Emulator,
-    /// Where it may run.
+    /// Limits how many emulators run at once.
     pub places: &'a Places,
     /// The kernel.
     pub kernel: &'a Kernel,
     /// The machine.
     pub machine: &'a MachineSpec,
-    /// What the snapshot was made of.
+    /// Inputs of the snapshot.
     pub recipe: &'a Recipe,
     /// The snapshot.
     pub snapshot: &'a Snapshot,
-    /// End the trial when it does not move for this long.
+    /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
-    /// Most that the record keeps of its trace. The guest knows nothing of it: its trajectory is the same for any.
+    /// Most bytes of trace that the record keeps. The limit is not passed to the guest, so it does not change the
+    /// guest's trajectory.
     pub trace_limit: Bytes,
 }
 
-/// What was seen of a trial from outside.
+/// Observations of a trial from outside the guest.
 struct RunWatch {
     status: Option<ExitStatus>,
     hung: Option<Duration>,
@@ -120,7 +121,7 @@ impl Run<'_> {
             ))
         })();
         let (console, errors, trial) = files.map_err(ArenaError::broken)?;
-        // The monitor is not spoken to again: a word from outside would bring host timing in.
+        // The monitor is not used again: any later command would introduce host timing.
         let (mut running, _monitor) = self
             .start(&output, &console, &errors, &trial, progress)
             .map_err(ended)?;
@@ -136,7 +137,8 @@ impl Run<'_> {
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
-        // Its memory is a file that is mapped: where there is no room for a page of it, the emulator gets this signal.
+        // The guest's memory is a mapped file. If there is no space for one of its pages, the emulator gets this
+        // signal.
         if seen.status.and_then(|status| status.signal()) == Some(libc::SIGBUS) {
             let path = self.snapshot.folder();
             return Err(ArenaError::broken(ExactError::NoRoom { path }));
@@ -180,7 +182,7 @@ impl Run<'_> {
         };
         Ok(Finding {
             results: results.unwrap_or_default(),
-            // A kernel whose configuration cannot be read any more still ran.
+            // The kernel ran even if its configuration can no longer be read.
             kernel_config: self
                 .kernel
                 .config()
@@ -221,7 +223,7 @@ impl Run<'_> {
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
         let running = self.emulator.start(&arguments, &inherited, errors)?;
-        // Only the emulator holds its end now, so that its death is noticed.
+        // Only the emulator keeps its end open now, so that its death is noticed.
         drop(theirs);
         let patience = RESTORE_LIMIT.min(self.hang_wall);
         let mut guard = Guard::new(progress, patience, console, output, None, running.id());
@@ -248,18 +250,18 @@ impl Run<'_> {
             None => fault("it gave up"),
         })?;
         self.emulator.proven(&restored)?;
-        // The guest was paused at its ready point and is so still: this is the last word from outside.
+        // The guest was paused at its ready point and still is. This is the last command from outside.
         monitor
             .send(&[("cont", json!({}))])
             .map_err(|_| fault("the emulator closed its monitor"))?;
         Ok((running, monitor))
     }
 
-    /// The kernel's functions as the guest listed them; kept for the trials to come.
+    /// The kernel's functions as listed by the guest; stored for later trials.
     fn listed(&self, output: &Output) -> Result<Option<Vec<u8>>, ExactError> {
         let list = output.functions()?;
         if let Some(list) = &list {
-            // Where it cannot be kept, the next trial waits for it too.
+            // If this fails, the next trial must list them again.
             let _ = functions::keep(&self.snapshot.folder(), list);
         }
         Ok(list)
@@ -301,7 +303,7 @@ impl Run<'_> {
                 seen.ended_at = Some(now);
             }
             if phase >= last {
-                // All is written; what the emulator does until its own end tells nothing more.
+                // All results are written; the emulator's own end adds nothing.
                 return seen;
             }
             if let Some(status) = running.ended() {
@@ -330,8 +332,8 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the frames out of the region: bulk into the sink, results, worked out here, to the caller. `list` names the kernel's
-    /// functions.
+    /// Reads the frames from the region: bulk data go into the sink, results are evaluated and returned. `list` has the
+    /// kernel's functions.
     fn take(
         &self,
         output: &Output,
@@ -365,7 +367,7 @@ impl Run<'_> {
         let mut results =
             report.map(|report| report.finish(outcome.as_deref(), &log, needs_pressure));
         if losses.any() {
-            // A gap of unknown size and a damaged piece hide one event at least.
+            // A gap of unknown size and a damaged piece each hide at least one event.
             let events = losses.events + losses.gaps_unknown + losses.damaged;
             results
                 .get_or_insert_with(Results::default)
@@ -386,7 +388,7 @@ impl Run<'_> {
     }
 }
 
-/// The log of every access that a scenario wrote, if it did and it is not too long to be read at once.
+/// The scenario's log of all accesses; `None` if there is none or it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
     let is_log = |frame: &&Place| frame.kind == Kind::Blob && frame.name == ACCESSES;
@@ -394,7 +396,7 @@ fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
 }
 
-/// Puts the trace of an observed trial together and into the record. Returns what it lost.
+/// Assembles the trace of an observed trial and writes it to the record. Returns what was lost.
 fn trace(
     contents: &[u8],
     output: &Output,
@@ -408,7 +410,7 @@ fn trace(
     let mut of_cpu: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
     for piece in output.pieces(contents.used).map_err(ArenaError::broken)? {
         if piece.at + piece.length > limit.0 {
-            // How many events a piece has is not known without reading it; one is lost at least.
+            // The number of events in a piece is unknown until it is read; at least one is lost.
             contents.meta.losses.gaps_unknown += 1;
         } else {
             of_cpu.entry(piece.cpu).or_default().push(piece);
@@ -436,12 +438,12 @@ fn trace(
         .map_err(|why| fault(why.to_string()))?;
     sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?;
     let mut events = trace.events();
-    // What the buffers themselves tell of gaps is known once all have been walked.
+    // The buffers' own counts of gaps are complete only when all buffers have been read.
     events.by_ref().for_each(drop);
     Ok(events.losses().plus(trace.meta.losses))
 }
 
-/// Says why there are no results, from what was seen outside.
+/// Sets the reason why there are no results, from the observations outside the guest.
 fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors: &str) {
     if let Some(span) = seen.hung {
         let results = results.get_or_insert_with(Results::default);
@@ -502,7 +504,7 @@ fn last(console: &str) -> String {
     pagetide_harness::log::last(console, LAST_WORDS_BYTES).to_owned()
 }
 
-/// What the guest is told. Bulk input is put into the region.
+/// The guest's instructions for the trial. Writes bulk input to the region.
 fn order(
     subject: &Subject,
     needs: &Needs,
@@ -521,10 +523,10 @@ fn order(
     })
 }
 
-/// What the variant sets, and what the scenario needs set where the variant leaves it.
+/// The variant's settings, plus the scenario's required settings that the variant does not set.
 fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     let mut settings = needs.settings.clone();
-    // Linux 6.8 brought huge pages of several sizes; before it there is nothing to set, which the scenario reports.
+    // Linux 6.8 introduced huge pages of several sizes. Before it there is nothing to set, which the scenario reports.
     if older_than(&subject.variant.kernel.release, [6, 8]) {
         settings.retain(|name, _| !name.starts_with("thp/hugepages-"));
     }
@@ -532,7 +534,7 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     settings
 }
 
-/// Whether a release such as `6.1.0-30-cloud-amd64` comes before this version.
+/// True if a release such as `6.1.0-30-cloud-amd64` is older than this version.
 fn older_than(release: &str, version: [u32; 2]) -> bool {
     let mut parts = release
         .split(|c: char| !c.is_ascii_digit())
@@ -541,7 +543,7 @@ fn older_than(release: &str, version: [u32; 2]) -> bool {
     found < version
 }
 
-/// The references of a file in the form that is handed to the guest.
+/// The references of a file in the format for the guest.
 fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     let fault = |why: String| {
         io("reading references from", path.display().to_string())(std::io::Error::other(why))
@@ -556,7 +558,7 @@ fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     Ok(out.into_inner())
 }
 
-/// Makes an ext4 file system of this size and returns its non-zero pieces, as the guest wants them. The same size gives
+/// Makes an ext4 file system of this size and returns its non-zero pieces in the guest's format. The same size gives
 /// the same bytes.
 pub fn filesystem(size: Bytes) -> Result<Vec<u8>, ExactError> {
     let fault = |why: String| ExactError::FileSystem { why };

@@ -1,4 +1,4 @@
-//! How many references of a trial find their page gone, told by LRU on the trial's own references.
+//! Estimates how many references of a trial fault, by simulating LRU on the trial's own references.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use pagetide_oracle::{Choice, Job, known, simulate};
 use pagetide_record::Subject;
 
-/// Longer strings are asked as far as this, for the sake of a plan that comes at once.
+/// Longer strings are simulated up to this length, so that a plan is computed without a noticeable delay.
 const MOST_REFERENCES: u64 = 2_000_000;
-/// Most strings that are asked for, so that a plan of a million cells does not wait for it.
+/// Most strings that are simulated, so that a plan of a million cells does not take long.
 const MOST_STRINGS: usize = 64;
 
 static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
 
-/// Faults of LRU with so many pages of room; `None` where the references are not known, or many others were asked for before.
+/// Number of faults under LRU with memory for `room` pages. `None` if the references are not known, or if
+/// [`MOST_STRINGS`] others were already simulated.
 pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let (scenario, is_written) = (&subject.scenario, subject.as_written);
     let key = format!("{scenario} {is_written} {room} {:?}", subject.params);

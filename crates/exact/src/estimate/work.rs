@@ -1,8 +1,8 @@
-//! The work of a trial in laps, reckoned from its sizes.
+//! The work of a trial in laps, computed from its sizes.
 //!
-//! It is counted in pages that are touched, moved to swap and back, and referenced, and in seconds that the guest waits. What each
-//! costs was fitted to trials of all scenarios on an idle machine; the tests have them. How many references find their page gone is told
-//! by LRU on the trial's own references.
+//! The work is the sum of pages that are first touched, swapped out and in, and referenced, and of seconds that the
+//! guest waits, each with its cost. Costs were fitted to trials of all scenarios on an idle machine; the tests contain
+//! these trials. The number of references that fault comes from simulating LRU on the trial's own references.
 
 use std::collections::BTreeMap;
 
@@ -11,58 +11,59 @@ use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
 
 use super::faults::faults;
 
-/// What a trial costs beside its scenario: the emulator's start, the way to the scenario, reading out.
+/// Fixed cost of a trial without its scenario: starting the emulator, reaching the scenario, reading the results.
 const BASE_LAPS: f64 = 55.0;
-/// The code of reclaim and swap, translated when it first runs.
+/// Translating the code of reclaim and swap when it first runs.
 const PRESSURE_LAPS: f64 = 60.0;
-/// What an observed one costs beside that: mostly the trace, which is copied out and compressed.
+/// Additional fixed cost of an observed trial: mostly copying out and compressing the trace.
 const OBSERVER_LAPS: f64 = 75.0;
-/// How much slower the scenario is with tracepoints.
+/// Slowdown of the scenario by tracepoints.
 const TRACED_FACTOR: f64 = 1.13;
-/// A second of a guest that waits, for a disk or because the scenario says so.
+/// Laps per second that the guest waits, for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
-/// A second of a guest that allocates and compacts.
+/// Laps per second that the guest allocates and compacts.
 const BUSY_LAPS: f64 = 290.0;
-/// What a job takes for a page of a round, in seconds of the guest; and the share of its time that a guest is busy without any.
+/// Seconds of guest time that a job needs per page of a round, and the share of time that a guest without jobs is busy.
 const ROUND_SECONDS: f64 = 5.5e-6;
 const LEAST_BUSY: f64 = 0.2;
-/// First touch of a page.
+/// Laps per first touch of a page.
 const FILL_LAPS: f64 = 0.0010;
-/// A reference to a page in memory.
+/// Laps per reference to a page in memory.
 const HIT_LAPS: f64 = 0.00005;
-/// What the kernel keeps free: pages, and a share of memory.
+/// Memory that the kernel keeps free: a number of pages plus a share of memory.
 const KEPT: (f64, f64) = (200.0, 0.02);
-/// What compressed pages take beyond their compressed size.
+/// Memory taken by compressed pages / their compressed size.
 const COMPRESSED: f64 = 1.1;
-/// Share of the pages on a disk that are written once more after each return, though they were only read.
+/// Share of pages on a disk that are written again after each swap-in, although they were only read.
 const WRITTEN_AGAIN: f64 = 0.75;
-/// Compressed size of pages, where a scenario does not say.
+/// Compressed size / original size of pages, if the scenario does not state it.
 const CONTENT: f64 = 0.35;
-/// What is left of the moving of pages of zeros.
+/// Cost of moving pages of zeros / cost of moving other pages.
 const AS_ZEROS: f64 = 0.19;
-/// An operation of kv; and what share of them misses, of those that an even choice of keys would miss.
+/// Laps per operation of kv, and its share of misses / the share with uniformly chosen keys.
 const OPERATION_LAPS: f64 = 0.0085;
 const KV_MISSES: f64 = 0.5;
-/// Memory that a kernel and what stands by take of a machine of a total size.
+/// Pages used by the kernel and fixed allocations of the guest, out of the machine's total.
 const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
 
-/// What it costs to move a page.
+/// Laps per page moved.
 struct Moves {
-    /// To swap.
+    /// Swapped out.
     out: f64,
-    /// Back, alone.
+    /// Swapped in alone.
     alone: f64,
-    /// Back, where pages are asked for in order: those around it come with it.
+    /// Swapped in by sequential access, where read-ahead brings neighbouring pages too.
     in_order: f64,
 }
 
 impl Moves {
     const fn of(swap: SwapSpec) -> Self {
         let [out, alone, in_order] = match swap {
-            // Most of what goes to zswap stays in it.
+            // Most pages that go to zswap stay in it.
             SwapSpec::Zram(_) | SwapSpec::Zswap(_) | SwapSpec::None => [0.0054, 0.0025, 0.0025],
             SwapSpec::Ssd(_) => [0.0057, 0.0195, 0.0044],
-            // A process of ours serves the disk: requests are as many, and each is passed on and copied twice.
+            // A host process of this tool serves the disk: the number of requests is the same, but each is forwarded
+            // and copied twice.
             SwapSpec::Disk(_) => [0.02, 0.02, 0.008],
         };
         Self {
@@ -76,14 +77,14 @@ impl Moves {
 /// A trial's sizes.
 struct Sizes<'a> {
     params: &'a BTreeMap<String, String>,
-    /// Pages of memory that the workload finds.
+    /// Pages of memory available to the workload.
     memory: f64,
     moves: Moves,
-    /// Whether what is swapped out stays in memory, and is written once more after each return.
+    /// True if swapped-out pages stay in memory and are written again after each swap-in.
     is_compressed: bool,
-    /// Whether a disk with an arm is swapped to.
+    /// True if the swap device is a rotating disk.
     on_disk: bool,
-    /// Bytes a second of the disk that files lie on, where it has an arm.
+    /// Bytes per second of the rotating disk that holds the files; `None` if they are not on one.
     files_rate: Option<f64>,
 }
 
@@ -123,7 +124,8 @@ impl<'a> Sizes<'a> {
             .map_or(0.0, |time: Nanos| time.secs())
     }
 
-    /// How many of so many pages have room, with this much memory locked. What is compressed to a share of its size stays in memory.
+    /// How many of `pages` fit in memory with `locked` locked, if pages compress to the share `content`. Compressed
+    /// pages stay in memory.
     fn room(&self, pages: f64, locked: f64, content: f64) -> f64 {
         let free = self.memory * (1.0 - KEPT.1) - KEPT.0 - locked;
         if pages <= free {
@@ -137,13 +139,14 @@ impl<'a> Sizes<'a> {
         ((free - kept * pages) / (1.0 - kept)).max(32.0)
     }
 
-    /// So many pages touched for the first time, in order, with this much room, and so many faults after that.
+    /// Laps for touching `pages` in order for the first time with memory for `room` pages, and then taking `faults`.
     fn filled(&self, pages: f64, room: f64, faults: Faults) -> f64 {
         let fill = pages * FILL_LAPS;
         if pages <= room {
             return fill;
         }
-        // Each that comes back puts out another. Some of those that are only read have their copy on the disk still.
+        // Each page that is swapped in displaces another. Some pages that are only read still have their copy on the
+        // disk.
         let again = if self.is_compressed || faults.is_writing {
             1.0
         } else {
@@ -159,17 +162,17 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// References that find their page gone.
+/// References that fault.
 #[derive(Clone, Copy)]
 struct Faults {
     count: f64,
-    /// Whether one page is asked for after the other.
+    /// True if pages are accessed sequentially.
     in_order: bool,
     /// Whether pages are written.
     is_writing: bool,
 }
 
-/// The work of a trial in laps; `None` for a scenario nobody knows, and for a program of somebody's own.
+/// Work of a trial in laps; `None` for an unknown scenario and for a user's own program.
 pub(super) fn laps(subject: &Subject) -> Option<f64> {
     let sizes = Sizes::of(subject);
     let work = match pagetide_scenario::find(&subject.scenario).ok()?.name {
@@ -180,7 +183,7 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
         "filecopy" => filecopy(&sizes, subject.as_written),
         "highalloc" => highalloc(&sizes),
         "fault" | "alloc" => sizes.number("passes") * 2.0,
-        // Its memory says nothing of what it does.
+        // Its memory size does not determine its work.
         "program" => return None,
         _ => pattern(&sizes, subject),
     };
@@ -198,7 +201,7 @@ fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     let name = name.split(['(', ':']).next().unwrap_or(name);
     let in_order = ["linear", "loop", "smooth-sin"].contains(&name);
     let faults = Faults {
-        // Where nothing else tells: as if each page were as likely as any other.
+        // If the references are not known, all pages are assumed to be equally likely.
         count: if pages > room {
             faults(subject, refs, room).unwrap_or(refs * (1.0 - room / pages))
         } else {
@@ -210,14 +213,14 @@ fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     sizes.filled(pages, room, faults) + refs * HIT_LAPS
 }
 
-/// Every reclaimer maps the region as well: each page is unmapped from all of them.
+/// Every reclaimer maps the region too, so each page is unmapped from all of them.
 fn contswap(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let (pages, reclaimers) = (sizes.pages("mapping"), sizes.number("reclaimers"));
     if as_written {
-        // Nothing but the page of zeros is mapped.
+        // As written, only the zero page is mapped.
         return pages * 0.0028;
     }
-    // Clusters of pages come back from a disk in an order that is nearly that of the mapping.
+    // Clusters of pages are read back from a disk nearly in the order of the mapping.
     let waits = sizes.seconds("hold") + if sizes.on_disk { 0.0015 * pages } else { 0.0 };
     PRESSURE_LAPS + pages * (0.0185 + 0.000424 * (reclaimers + 1.0)) + waits * WAITING_LAPS
 }
@@ -226,7 +229,7 @@ fn swapbench(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let pages = sizes.number("processes") * sizes.pages("size");
     let passes = sizes.number("passes").max(1.0);
     let room = sizes.room(pages, sizes.pages("locked"), CONTENT);
-    // Written once, read in each pass; zeros are remembered and not moved.
+    // Each page is written once and read in each pass. Pages of zeros are marked as such and not moved.
     let moved = if as_written { AS_ZEROS } else { 1.0 };
     let faults = Faults {
         count: moved * passes * pages,
@@ -256,14 +259,14 @@ fn kv(sizes: &Sizes<'_>) -> f64 {
         in_order: false,
         is_writing: true,
     };
-    // Also data that fit are reclaimed: a snapshot copies what is written meanwhile.
+    // Data that fit are reclaimed as well: a snapshot copies pages written meanwhile.
     let pressure = if pages <= room { PRESSURE_LAPS } else { 0.0 };
     pressure + sizes.filled(pages, room, faults) + operations * OPERATION_LAPS
 }
 
-/// The file is made once and copied in each of the ways, the victim touched before and after.
+/// The file is made once and copied in each of the ways; the victim is touched before and after.
 fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
-    // As written, nobody reads what was copied to see whether it is right.
+    // As written, the copy is not read back for verification.
     let moved = if as_written { 0.008 } else { 0.018 };
     let ways = sizes
         .text("methods")
@@ -275,7 +278,7 @@ fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         })
         .sum::<f64>();
     let (pages, victim) = (sizes.pages("size"), sizes.pages("victim"));
-    // Each way reads the file and writes it, both in pieces between which the arm moves.
+    // Each way reads and writes the file in chunks, and the disk seeks between reading and writing.
     let waits = sizes.files_rate.map_or(0.0, |rate| {
         2.5 * ways * pages * PAGE_SIZE as f64 / rate.max(1.0)
     });
@@ -285,8 +288,8 @@ fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         + waits * WAITING_LAPS
 }
 
-/// Three passes ask for blocks at a rate, after the load has aged memory; what counts is the time of the guest, and how busy its jobs
-/// keep it, which rest between two rounds.
+/// Three passes allocate blocks at a rate after the load has aged memory. The cost depends on the guest's time and on
+/// how busy its jobs are, which rest between two rounds.
 fn highalloc(sizes: &Sizes<'_>) -> f64 {
     let asked = sizes.memory * sizes.number("share") / sizes.pages("rate").max(1.0);
     let guest = sizes.seconds("age") + sizes.seconds("rest") + 3.0 * asked;
@@ -365,13 +368,13 @@ mod tests {
         );
     }
 
-    /// Seconds of a lap on the machine of the trials below, when it had nothing else to do.
+    /// Seconds per lap on the idle machine on which the trials below ran.
     const LAP: f64 = 0.007_06;
 
     type Given = &'static [(&'static str, &'static str)];
     const SMALL: Given = &[("pages", "5632"), ("refs", "6000")];
-    /// Means of 24 trials each, three kernels, of two versions of the program; the last three beside a build: scenario, parameters,
-    /// MiB, swap, seconds of the timed and of the observed pass.
+    /// Means of 24 trials each, three kernels, of two versions of the program; the last three ran while a build was
+    /// running. Columns: scenario, parameters, MiB, swap, seconds of the timed and of the observed pass.
     const MEASURED: [(&str, Given, u64, &str, f64, f64); 14] = [
         ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),
         (
@@ -488,7 +491,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// A cell that campaigns here have.
+    /// A cell of one of the shipped campaigns.
     #[derive(Clone, Copy)]
     struct Shipped {
         scenario: &'static str,
@@ -496,7 +499,7 @@ mod tests {
         given: Given,
         memory: &'static str,
         swap: &'static str,
-        /// Laps of processor time that a trial took.
+        /// Processor time of a trial, in laps.
         laps: f64,
     }
 
@@ -541,7 +544,8 @@ mod tests {
     const TWICE: Given = &[("pages", "2 * memory"), ("refs", "1003520")];
     const CLASSIC: Given = &[("methods", "classic"), ("size", "2*memory")];
 
-    /// One trial of each on two processors of which the other was busy, 23 November 2026; a lap took 7.5 to 8.6 ms of processor time.
+    /// One trial of each cell on two processors of which the other was busy, 23 November 2026; a lap took 7.5 to 8.6 ms
+    /// of processor time.
     const SHIPPED: [Shipped; 28] = [
         cell("smooth-sin-random", HALF_MORE, "64M", "zram", 421.0),
         cell("smooth-sin-random", HALF_MORE, "64M", "ssd", 674.0),
@@ -659,7 +663,7 @@ mod tests {
             files_on: "disk:8ms,20MB/s".parse().unwrap(),
             ..subject("filecopy", &given, 32)
         };
-        // Measured: 32 s.
+        // Measured time: 32 s.
         let reckoned = laps(&subject).unwrap() * LAP;
         assert!((32.0 / 1.5..32.0 * 1.5).contains(&reckoned), "{reckoned}");
     }

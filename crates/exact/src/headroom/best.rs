@@ -1,4 +1,5 @@
-//! OPT and LRU of one string at one size, kept for the other variants of a seed, which have the same references.
+//! Faults of OPT and LRU for one string at one size, cached for the other variants of a seed, which have the same
+//! references.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +10,7 @@ use pagetide_record::Subject;
 
 use super::WINDOWS;
 
-/// Strings that are remembered: variants of a seed run one after the other.
+/// Number of cached strings; variants of a seed run one after the other.
 const MOST_STRINGS: usize = 16;
 
 /// OPT, then LRU.
@@ -17,7 +18,7 @@ pub(super) type Best = Arc<[Outcome; 2]>;
 
 static KNOWN: Mutex<VecDeque<(Key, Best)>> = Mutex::new(VecDeque::new());
 
-/// What determines the references and the size.
+/// Everything that determines the references and the size.
 #[derive(Clone, PartialEq)]
 struct Key {
     scenario: String,
@@ -27,7 +28,7 @@ struct Key {
     pages: u32,
 }
 
-/// OPT and LRU with memory of `pages`.
+/// Results of OPT and LRU with memory for `pages` pages.
 pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> io::Result<Best> {
     let params = subject.params.iter();
     let key = Key {
@@ -39,7 +40,7 @@ pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> i
         seed: subject.seed,
         pages,
     };
-    // A file may change behind its name.
+    // A file's content may change under the same name.
     let is_file = subject
         .params
         .get("pattern")

@@ -1,14 +1,14 @@
-//! How many of a workload's pages a trial's memory could hold.
+//! Number of a workload's pages that fit in a trial's memory.
 //!
-//! Not all that is free at the start is there for pages. The kernel reclaims as soon as less than the high watermarks is
-//! free, and keeps the lower zones' protection on top. What goes to compressed swap stays in memory, smaller: with as much
-//! data again as memory, and compressed to 35 %, swap takes two thirds of memory.
+//! Not all memory that is free at the start can hold pages. The kernel reclaims as soon as free memory falls below the
+//! high watermarks, and also reserves the lower zones' protection. Pages in compressed swap stay in memory, at their
+//! compressed size: if data are twice as large as memory and compress to 35 %, swap takes two thirds of memory.
 
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Results;
 
-/// Pages that were free at the start, less watermarks, protection and compressed swap at its peak; none where a record does
-/// not say.
+/// Pages that were free at the start, less watermarks, protection and the peak of compressed swap; `None` if the record
+/// does not state one of them.
 pub(super) fn room(results: &Results) -> Option<u32> {
     let free: u64 = results.facts.get("free-at-start")?.parse().ok()?;
     let kept = kept_free(results.texts.get("zoneinfo-before")?)?;

@@ -1,14 +1,14 @@
-//! Where along its string a trial lost what it lost.
+//! How a trial's faults are distributed along its reference string.
 
 use pagetide_oracle::{Outcome, ReferenceString};
 use pagetide_quantity::{Series, Unit};
 use pagetide_scenario::touch::MAX_LATENCY_NS;
 
-/// Faults window by window: the kernel's, by its log of accesses, and those of OPT, LRU and the model.
+/// Faults per window: the kernel's, from its log of accesses, and those of OPT, LRU and the model.
 ///
-/// A log says how long each access took, not whether it faulted; a fault takes a thousand instructions and more. So the
-/// longest accesses, as many as faults were counted, are taken for the faults. A timer that ticked within a hit may stand
-/// for a short fault: some hundred in a second.
+/// A log states how long each access took, not whether it faulted. A fault takes at least a thousand instructions, so
+/// if n faults were counted, the n longest accesses are taken as the faults. A hit interrupted by the timer may be
+/// mistaken for a short fault: about a hundred times per second.
 pub(super) fn series(
     string: &ReferenceString,
     log: Option<&[u8]>,
@@ -35,7 +35,7 @@ pub(super) fn series(
     Some(series)
 }
 
-/// How many of the `faults` longest accesses lie in each window; none if the log has not every access.
+/// Number of the `faults` longest accesses in each window; `None` if the log lacks accesses.
 fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<u64>> {
     let (entries, rest) = log.as_chunks::<8>();
     if entries.len() as u64 != counted || !rest.is_empty() {
@@ -43,7 +43,7 @@ fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<
     }
     let latency = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & MAX_LATENCY_NS;
     let mut found = vec![0; windows];
-    // A count of events, thus whole.
+    // A count of events, so an integer.
     let most = (0..entries.len())
         .take_while(|count| (*count as f64) < faults)
         .count();
@@ -79,7 +79,7 @@ mod tests {
             .collect();
         assert_eq!(slowest(&log, 8, 3.0, 4), Some(vec![1, 0, 0, 2]));
         assert_eq!(slowest(&log, 8, 0.0, 2), Some(vec![0, 0]));
-        // More accesses than the log has, or a piece of one: nothing is said.
+        // More accesses than the log has, or a fraction of one: no series.
         assert_eq!(slowest(&log, 9, 3.0, 4), None);
         assert_eq!(slowest(&log[..63], 8, 3.0, 4), None);
     }
