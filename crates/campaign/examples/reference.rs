@@ -1,4 +1,4 @@
-//! Writes `docs/campaigns.md` from the keys that campaign files may have.
+//! Writes `docs/campaigns.md`, the reference of the keys in campaign files.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! The first version of the kernel that shows a difference: the search of [`pagetide_verdict::bisect`], run through an arena into
-//! the store.
+//! Finds the first version of the kernel that shows a difference: runs the search of [`pagetide_verdict::bisect`]
+//! through an arena into the store.
 //!
-//! Versions are variants of one campaign, in the order in which they were tried, the good and the bad one first. Each is judged
-//! against the good one's records, with the same seeds. What has a record is not run again and what was built is not built again,
-//! so a search that was stopped goes on where it was.
+//! Versions are variants of one campaign, in the order in which they were tried, the good and the bad one first. Each
+//! is compared with the good one by records with the same seeds. Trials that have a record are not run again, and
+//! kernels that were built are not built again. So a search that was stopped resumes where it ended.
 
 mod log;
 mod request;
@@ -20,24 +20,24 @@ pub use walk::{Audience, bisect};
 
 use crate::campaign::Campaign;
 
-/// Seeds after which a version that is still open is skipped, where nobody says how many.
+/// Default number of seeds after which a version that is still undecided is skipped.
 pub const MOST_SEEDS: u32 = 32;
 
-/// Versions in an order in which parents come before their children.
+/// Versions ordered so that parents come before their children.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The versions.
     pub versions: Vec<Version>,
-    /// Places of the parents of each.
+    /// Indices of the parents of each version.
     pub parents: Vec<Vec<usize>>,
-    /// Place of the good one.
+    /// Index of the good version.
     pub good: usize,
-    /// Place of the bad one.
+    /// Index of the bad version.
     pub bad: usize,
 }
 
 impl History {
-    /// A straight line from good to bad.
+    /// A history without branches, from good to bad.
     pub fn line(versions: Vec<Version>) -> Self {
         Self {
             parents: (0..versions.len())
@@ -50,10 +50,10 @@ impl History {
     }
 }
 
-/// What is searched.
+/// The search that is asked for.
 #[derive(Clone, Debug)]
 pub struct Bisect {
-    /// One variant, which each version's kernel is put into, and one cell.
+    /// One variant, whose kernel is replaced by each version's, and one cell.
     pub campaign: Campaign,
     /// The metric that decides.
     pub metric: String,
@@ -61,31 +61,31 @@ pub struct Bisect {
     pub history: History,
 }
 
-/// The kernel of a version.
+/// The kernel of a version, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supplied {
-    /// It has this name.
+    /// The kernel's name.
     Kernel(String),
-    /// It cannot be had, for this reason: the version is skipped.
+    /// No kernel can be supplied, for this reason: the version is skipped.
     Skip(String),
 }
 
-/// What ends the search because no kernel can be supplied any more.
+/// Error that ends the search, because no more kernels can be supplied.
 pub type SupplyError = Box<dyn Error + Send + Sync>;
 
-/// Supplies the kernel of the version at a place, building it if need be.
+/// Supplies the kernel of the version at an index, building it if needed.
 pub type Supply<'a> = dyn FnMut(usize) -> Result<Supplied, SupplyError> + 'a;
 
 /// How a search ended.
 #[derive(Debug)]
 pub enum BisectOutcome {
-    /// It came to its end.
+    /// The search was completed.
     Found(Box<BisectResult>),
-    /// Good and bad do not surely differ: in a sentence.
+    /// Good and bad do not significantly differ; the sentence says so.
     Nothing(String),
-    /// It was stopped after so many steps.
+    /// The search was stopped after this number of steps.
     Stopped(usize),
 }
 
-/// Who is told of every step.
+/// Receives each step.
 pub type Say<'a> = dyn Fn(&BisectStep) + 'a;

@@ -1,4 +1,4 @@
-//! A campaign of a variant against harmless ones.
+//! Turns a campaign into a calibration: its variant is compared with variants whose difference cannot matter.
 
 use pagetide_arena::VariantSpec;
 
@@ -6,7 +6,8 @@ use crate::campaign::{Campaign, Until};
 use crate::request::RequestError;
 
 impl Campaign {
-    /// Sets its only variant against harmless ones, in so many campaigns' seeds.
+    /// Compares the only variant with harmless ones, using the seeds of `campaigns` campaigns. Fails if there are
+    /// several variants.
     pub fn calibrate(&mut self, campaigns: u32) -> Result<(), RequestError> {
         let [base] = &self.variants[..] else {
             return Err(RequestError::ManyVariants);
@@ -19,8 +20,8 @@ impl Campaign {
     }
 }
 
-/// Variants that differ from a base in nothing that matters, and are not equal to it to the bit: a boot argument that
-/// nobody reads, and another setting's own default.
+/// Two variants that differ from `base` without an effect on reclaim, although their results are not bit-identical: one
+/// adds a boot argument that nothing reads, the other sets a setting to its default.
 fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
     let mut unread = base.clone();
     unread.name = "argument nobody reads".to_owned();

@@ -1,4 +1,4 @@
-//! A campaign as data: what a campaign file says, or what a command line amounts to.
+//! A campaign as data: the content of a campaign file or of a command line.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -18,45 +18,46 @@ use pagetide_verdict::signed_rank::smallest_p;
 use crate::file::{Vocabulary, plain_name};
 use crate::plan::Cell;
 
-/// Seeds for each variant and cell where a campaign names no number and has at most six primary metrics. With so many, a metric
-/// beside the primary ones on which all seeds agree is decided as well, if at least one in six of those judged with it is as
-/// clear.
+/// Seeds for each variant and cell, if a campaign gives no number and has at most six primary metrics. With this
+/// number, a secondary metric on which all seeds agree is decided too, if at least one in six metrics judged with it is
+/// equally clear.
 pub const DEFAULT_SEEDS: u32 = 8;
-/// Fewest seeds with which a single primary metric can be decided.
+/// Fewest seeds that can decide a single primary metric.
 const FEWEST_SEEDS: u32 = 6;
-/// Most seeds of a campaign that samples until it is sure, where it names no cap.
+/// Most seeds of a campaign that samples until every primary metric is decided, if it gives no cap.
 pub const DEFAULT_CAP: u32 = 40;
 
 /// A set of variants, scenarios and seeds, and how to sample them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Short name, under which its records are found again.
+    /// Short name, by which its records are found.
     pub name: String,
-    /// Where its trials run.
+    /// The arena that runs its trials.
     pub arena: ArenaKind,
-    /// Seed of the order of the trials.
+    /// Seed of the random order of the trials.
     pub seed: u64,
-    /// What is compared; the first is the baseline.
+    /// The variants compared; the first is the baseline.
     pub variants: Vec<VariantSpec>,
-    /// Under which workloads.
+    /// The workloads.
     pub scenarios: Vec<ScenarioSpec>,
-    /// How many trials.
+    /// The number of trials.
     pub sampling: Sampling,
-    /// Which trials run a second time with all probes.
+    /// Which trials are repeated with all probes.
     pub observe: Observe,
-    /// Where events of observed trials wait to be read.
+    /// Size of the ring buffer for events of observed trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
-    /// What may differ between the variants although nobody asks for it: kinds such as `huge-pages`, or names of settings.
+    /// Unrequested differences between the variants that are accepted: kinds such as `huge-pages`, or names of
+    /// settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<String>,
 }
 
 impl Campaign {
-    /// A name made of what is run: its scenarios, and a few digits that stand for everything else. Two campaigns that
-    /// say the same have the same name.
+    /// A name derived from the content: the names of the scenarios, and a few digits of a hash over everything else.
+    /// Equal campaigns have equal names.
     pub fn name_by_content(&self) -> String {
-        /// Longest part that the scenarios' names make up, in bytes.
+        /// Most bytes of the part with the scenarios' names.
         const LONGEST: usize = 80;
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digits = hex(&Sha256::digest(text)[..3]);
@@ -70,7 +71,7 @@ impl Campaign {
         format!("{name}-{digits}")
     }
 
-    /// Primary metrics that are judged together: those of every cell under every variant but the baseline.
+    /// Number of primary metrics that are judged together: those of every cell under every variant except the baseline.
     pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
         let of_cell = |cell: Cell| match &cell.primary {
             Some(primary) => primary.len(),
@@ -82,7 +83,7 @@ impl Campaign {
         of_cells * self.variants.len().saturating_sub(1)
     }
 
-    /// Raises the number of seeds, where nobody asked for one, to what its primary metrics need.
+    /// Raises a default number of seeds to the number that its primary metrics need.
     pub fn enough(&mut self, vocabulary: &Vocabulary) {
         let primaries = self.primaries(vocabulary);
         if let Until::Enough(seeds) = &mut self.sampling.until {
@@ -90,7 +91,7 @@ impl Campaign {
         }
     }
 
-    /// What its number of seeds can decide, in a sentence; `None` where nothing is compared.
+    /// A sentence about which metrics this number of seeds can decide; `None` if nothing is compared.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {
@@ -116,39 +117,39 @@ impl Campaign {
     }
 }
 
-/// A scenario with its parameters; lists make a matrix of cells.
+/// A scenario with its parameters. Lists of values make a matrix of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioSpec {
     /// Name of the scenario.
     pub name: String,
-    /// Whether it runs as its original did, faults included.
+    /// Whether it runs as its original did, including the original's faults.
     pub as_written: bool,
-    /// Parameters that are given, each with one or more values.
+    /// The parameters given, each with one or more values.
     pub params: BTreeMap<String, Vec<String>>,
-    /// Memory the workload finds, one or more; empty for one cell with the default.
+    /// Memory available to the workload, one or more sizes; empty for one cell with the default.
     pub memory: Vec<MemorySpec>,
-    /// What it swaps to, one or more; empty for one cell with the default.
+    /// Kinds of swap, one or more; empty for one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// What its file system lies on, where it needs one.
+    /// Disk and file system for its files, if it needs any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Metrics that decide, where they are not the scenario's own primary ones.
+    /// Metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
-    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.
+    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %). Other metrics have their defaults.
     pub margins: BTreeMap<String, f64>,
-    /// A program of the user's own, until its files are found and it is parameters.
+    /// A user's own program, until its files are found and it is converted to parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<OwnProgram>,
-    /// What a trial takes on the machine of [`Arena::here`](pagetide_arena::Arena::here), where somebody said so: forecasts
-    /// alone ask.
+    /// Stated duration of a trial on the machine of [`Arena::here`](pagetide_arena::Arena::here), if given; used for
+    /// forecasts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
 
 impl ScenarioSpec {
-    /// Takes a program of the user's own as parameters, now that its files have their place.
+    /// Converts a user's own program to parameters, once its files have been placed.
     pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), RequestError> {
         if let Some(program) = self.program.take() {
             let params = program.spec.params(place)?.into_iter();
@@ -158,21 +159,21 @@ impl ScenarioSpec {
         Ok(())
     }
 
-    /// The first metric that decides; `default` where none is named.
+    /// The first metric that decides; `default` if none is given.
     pub(crate) fn deciding_metric<'a>(&'a self, default: &'a str) -> &'a str {
         let own = self.primary.iter().flatten().next();
         own.map_or(default, String::as_str)
     }
 }
 
-/// How many trials a campaign runs.
+/// The number of trials of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
     /// Seed of the first block; block `n` uses the seeds that follow.
     pub first_seed: u64,
-    /// Trials within one sampling unit (a boot); only where the arena has noise.
+    /// Trials within one sampling unit (a boot); more than one makes sense only if the arena has noise.
     pub repetitions: u32,
-    /// When it ends.
+    /// When sampling ends.
     pub until: Until,
 }
 
@@ -190,22 +191,22 @@ impl Default for Sampling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// After this many blocks: so many seeds (or sampling units) for each variant and cell.
+    /// After this number of blocks, which is the number of seeds (or sampling units) for each variant and cell.
     Blocks(u32),
-    /// After this many blocks, which nobody asked for: [`Campaign::enough`] raises it to what the primary metrics need.
+    /// After this default number of blocks; [`Campaign::enough`] raises it to the number that the primary metrics need.
     Enough(u32),
     /// When every primary metric is decided, or after `cap` blocks.
     Sure {
         /// Most blocks.
         cap: u32,
-        /// Numbers of blocks after which the results are looked at, ascending, the last one the cap; empty to have them
+        /// Numbers of blocks after which the results are judged: ascending, the last one is the cap. If empty, they are
         /// chosen by the number of primary metrics.
         looks: Vec<u32>,
     },
 }
 
 impl Until {
-    /// The number of blocks after which it ends at the latest.
+    /// Most blocks before sampling ends.
     pub fn cap(&self) -> u32 {
         match self {
             Self::Blocks(blocks) | Self::Enough(blocks) => *blocks,
@@ -214,14 +215,14 @@ impl Until {
     }
 }
 
-/// The fewest seeds with which the clearest result decides each of so many primary metrics, which share one error rate.
+/// The fewest seeds with which the clearest result decides each of `primaries` metrics, which share one error rate.
 pub fn seeds_for(primaries: usize) -> u32 {
     (1..=64)
         .find(|&seeds| smallest_p(u64::from(seeds)) * primaries.max(1) as f64 <= ALPHA)
         .unwrap_or(64)
 }
 
-/// `looks` sample sizes up to `cap`, evenly spaced, the first not below the least that can decide anything.
+/// `looks` sample sizes up to `cap`, evenly spaced. The first is not below the least that can decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
@@ -231,36 +232,37 @@ pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     sizes
 }
 
-/// Which trials run a second time, observed: with tracepoints and series, their times unused.
+/// Which trials are repeated observed: with tracepoints and series, their times unused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {
     /// None.
     #[default]
     None,
-    /// The first seeds of each variant and cell, so many.
+    /// This number of first seeds of each variant and cell.
     Seeds(u32),
     /// Every trial.
     All,
 }
 
 impl Observe {
-    /// What is observed where it is only asked for: one trajectory can flip on one page, so a few seeds say why.
+    /// The number observed if asked for without a number. One trajectory can change because of one page, so several
+    /// seeds are needed to explain a difference.
     pub const FEW: Self = Self::Seeds(3);
 
-    /// The words for them, in campaign files and on the command line; a number of seeds is the other way to say it.
+    /// Words for these values in campaign files and on the command line; a number of seeds is the alternative.
     pub const WORDS: [(&str, Self); 3] = [
         ("none", Self::None),
         ("first", Self::Seeds(1)),
         ("all", Self::All),
     ];
 
-    /// Where nobody says: a comparison is to name its cause, a single variant has none.
+    /// The default: a comparison is observed, to explain its differences; a single variant is not.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
     }
 
-    /// How many of the first `blocks` blocks are observed.
+    /// Number of observed blocks among the first `blocks` blocks.
     pub const fn of(self, blocks: u32) -> u32 {
         match self {
             Self::None => 0,
@@ -269,7 +271,7 @@ impl Observe {
         }
     }
 
-    /// Whether trials of this block (counted from 0) are observed.
+    /// True if trials of this block (counted from 0) are observed.
     pub const fn includes(self, block: u32) -> bool {
         match self {
             Self::None => false,
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn the_usual_number_of_seeds_decides_rows_on_which_all_agree() {
         let clearest = smallest_p(u64::from(DEFAULT_SEEDS));
-        // Of six metrics judged beside the primary ones one is so clear.
+        // Of six metrics judged together with the primary ones, one is this clear.
         let adjusted =
             pagetide_verdict::adjust::benjamini_hochberg(&[clearest, 1.0, 1.0, 1.0, 1.0, 1.0]);
         assert!(adjusted[0] <= ALPHA, "{adjusted:?}");

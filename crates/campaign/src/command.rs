@@ -1,10 +1,10 @@
-//! Command lines of this program, as records and messages show them.
+//! Command lines of this program, as written to records and messages.
 
 use pagetide_arena::Trial;
 use pagetide_record::{FileSystem, Maker};
 use pagetide_store::shell;
 
-/// What goes into a record as its maker: this version, and the command that repeats the trial.
+/// The maker in a trial's record: this version, and the command that repeats the trial.
 pub fn maker(trial: &Trial) -> Maker {
     let variant = &trial.variant;
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];

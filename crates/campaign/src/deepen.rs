@@ -1,4 +1,4 @@
-//! More observed passes where the first few cannot tell why.
+//! Observes more seeds if the default number does not explain a difference.
 
 use pagetide_compare::compare_note;
 use pagetide_compare::explain::{Answer, Basis, explain};
@@ -8,16 +8,17 @@ use crate::campaign::Observe;
 use crate::event::Event;
 use crate::run::{Run, RunError};
 
-/// Seeds that are observed at most, where the default was too few.
+/// Most seeds that are observed if the default was too few.
 pub const MOST_OBSERVED: u32 = 6;
 
-/// Observes more seeds of the cells in which a time surely differs and no line of its explanation is sure. Only where as
-/// many are observed as is the default: another number was chosen. False where it was stopped.
+/// Observes more seeds in the cells in which a time significantly differs but no line of its explanation is
+/// significant. Does so only if the number of observed seeds is the default, because any other was chosen by the user.
+/// Returns false if stopped.
 pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
     let Observe::Seeds(observed) = run.campaign.observe else {
         return Ok(true);
     };
-    // A sequential campaign may have ended before its cap.
+    // A campaign with sequential sampling may have ended before its cap.
     let entries = run.note.entries.iter();
     let blocks = entries.map(|entry| entry.unit + 1).max().unwrap_or(0);
     let most = MOST_OBSERVED.min(blocks);

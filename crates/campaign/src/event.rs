@@ -1,4 +1,4 @@
-//! What happens while a campaign runs, as data. The command line draws it, tests read it.
+//! Events of a running campaign, as data. The command line displays them, and tests read them.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::Pass;
@@ -7,10 +7,10 @@ use crate::futility::Futile;
 use crate::plan::PlannedTrial;
 use pagetide_arena::Step;
 
-/// Something that happened.
+/// An event of a campaign.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// It is known how much there is to do; again whenever sampling adds trials.
+    /// The number of trials is known; repeated whenever sampling adds trials.
     Planned(Tally),
     /// A trial starts.
     Started {
@@ -18,17 +18,17 @@ pub enum Event<'a> {
         number: usize,
         /// The trial.
         trial: &'a PlannedTrial,
-        /// Trials running now, this one included.
+        /// Number of trials running now, including this one.
         side_by_side: usize,
     },
-    /// A trial goes on.
+    /// A trial makes progress.
     Step {
         /// Number of the trial.
         number: usize,
-        /// How far it is.
+        /// The progress.
         step: Step,
     },
-    /// A trial has its record.
+    /// A trial's record was stored.
     Stored {
         /// Number of the trial.
         number: usize,
@@ -36,37 +36,37 @@ pub enum Event<'a> {
         trial: &'a PlannedTrial,
         /// Identity of its record.
         id: &'a str,
-        /// Why its numbers must not be used, in one line; `None` where they may.
+        /// Why its numbers must not be used, in one line; `None` if they may be used.
         invalid: Option<&'a str>,
-        /// How the campaign stands now.
+        /// State of the campaign after it.
         tally: Tally,
     },
-    /// More seeds are observed, for the first few do not tell why a time differs.
+    /// More seeds are observed, because the first few do not explain why a time differs.
     Deepened {
-        /// Cells and variants that are observed again.
+        /// Number of comparisons observed again, each a variant in a cell.
         cells: usize,
-        /// Seeds that were observed.
+        /// Number of seeds observed so far.
         from: u32,
-        /// Seeds that will be.
+        /// Number of seeds to be observed.
         to: u32,
     },
-    /// The campaign ends early: all trials of its first seeds are invalid for one cause.
+    /// The campaign ends early, because all trials of its first seeds are invalid for the same reason.
     Futile(&'a Futile),
-    /// The results were looked at, to see whether more trials are needed.
+    /// The results were judged, to decide whether more trials are needed.
     Looked {
-        /// Blocks that were looked at.
+        /// Number of blocks judged.
         blocks: u32,
-        /// Primary metrics that are decided.
+        /// Number of primary metrics decided.
         decided: usize,
-        /// Primary metrics in all.
+        /// Total number of primary metrics.
         primaries: usize,
-        /// Blocks at the next look; `None` where this was the last.
+        /// Number of blocks at the next look; `None` if this was the last.
         next: Option<u32>,
     },
 }
 
 impl Event<'_> {
-    /// What a user should know of it, in a sentence; `None` for what only moves a bar.
+    /// A sentence for the user; `None` for an event that only updates a progress display.
     pub fn sentence(&self) -> Option<String> {
         match self {
             Self::Stored {
@@ -75,7 +75,7 @@ impl Event<'_> {
                 ..
             } => {
                 let trial = &trial.trial;
-                // Timed ones stand with their reason under the results; observed ones do not.
+                // Invalid timed trials are listed with the results; observed ones are not, so they are reported here.
                 (trial.pass == Pass::Observed).then(|| {
                     format!(
                         "invalid: {} under {} with seed {}, observed: {why}",
@@ -107,28 +107,28 @@ impl Event<'_> {
     }
 }
 
-/// How a campaign stands.
+/// State of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Trials of the campaign as far as planned.
+    /// Trials planned so far.
     pub total: usize,
     /// Trials whose records were in the store before this run.
     pub found: usize,
-    /// Trials this run has stored.
+    /// Trials stored by this run.
     pub ran: usize,
-    /// Of those, how many are invalid.
+    /// The invalid ones among those.
     pub invalid: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
 }
 
 impl Tally {
-    /// Trials that have a record.
+    /// Number of trials that have a record.
     pub fn done(&self) -> usize {
         self.found + self.ran
     }
 
-    /// What there is to run, in a sentence; `None` where everything has its record.
+    /// A sentence on what remains to be run; `None` if everything has its record.
     pub fn todo(&self) -> Option<String> {
         let todo = self.total - self.done();
         let found = match self.found {
@@ -139,7 +139,7 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// How long it will take, and what went wrong so far.
+    /// Remaining time, and number of invalid trials so far.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
         match self.invalid {
@@ -149,18 +149,18 @@ impl Tally {
     }
 }
 
-/// Who looks on, and who says stop. Called from the threads that run trials.
+/// Receives events and answers whether to stop. Called from worker threads.
 pub trait Watch: Sync {
-    /// Takes note of an event.
+    /// Receives an event.
     fn event(&self, event: &Event<'_>);
 
-    /// Whether the campaign should end now (Ctrl-C): running trials are killed, what is stored stays.
+    /// True if the campaign should end now (Ctrl-C). Running trials are then killed; stored records are kept.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// Looks on at nothing.
+/// Ignores all events and never stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

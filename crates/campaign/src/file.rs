@@ -22,8 +22,8 @@
 //! params = { pages = "2 * memory" }
 //! ```
 //!
-//! What stands in a `[[scenario]]` goes before what stands above all of them. Every mistake is told with its line, its
-//! key and what was probably meant.
+//! Keys in a `[[scenario]]` override the same keys above all tables. Each mistake is reported with its line, its key
+//! and the most likely intention.
 
 mod error;
 mod kernel;
@@ -60,17 +60,17 @@ use reference::{PROGRAM_KEYS, SAMPLING, SCENARIO, TOP, VARIANT};
 use scaled::Share;
 use table::{Item, Source, Table};
 
-/// Where metrics are listed.
+/// Hint that says how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
 /// Most bytes of a campaign file.
 pub const MOST_BYTES: u64 = 1 << 20;
-/// Most memories or swaps of a list.
+/// Most values in a list of memory sizes or swap devices.
 const MOST_VALUES: usize = MOST_MACHINES;
-/// More blocks than anybody runs; a slip of the finger should not plan years.
+/// Most blocks; protects against a mistyped number that would plan years of trials.
 const MOST_BLOCKS: u32 = 100_000;
 
-/// The campaign files in a folder and the folders below it, by path. Files that hold no campaign are passed over.
+/// The campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are skipped.
 pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -95,7 +95,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     read_at(path, None, vocabulary)
 }
 
-/// Reads a campaign file whose sizes are of an original, at another `scale` than it names.
+/// Reads a campaign file that states sizes of an original, using `scale` instead of the scale in the file.
 pub fn read_at(
     path: &Path,
     scale: Option<f64>,
@@ -114,7 +114,7 @@ fn read_from(
         path: path.to_owned(),
         source,
     };
-    // Patches and files beside it are named by texts.
+    // Paths of patches and other files relative to it are stored as text.
     let Some(file) = path.to_str() else {
         return Err(unreadable(io::Error::other("its name is no UTF-8")));
     };
@@ -141,7 +141,7 @@ fn read_from(
     }
 }
 
-/// Reads the text of a campaign file; `file` is what messages call it.
+/// Parses the text of a campaign file; `file` is its name in messages.
 pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
     parse_at(file, text, None, vocabulary)
 }
@@ -216,7 +216,7 @@ fn parse_at(
     })
 }
 
-/// What may differ between the variants although nobody asks for it.
+/// The unrequested differences between variants that are accepted.
 fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileError> {
     let Some(item) = top.get("accept") else {
         return Ok(Vec::new());
@@ -232,7 +232,7 @@ fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileE
     item.list().iter().map(word).collect()
 }
 
-/// The arena, which must be there.
+/// The arena; fails if this version does not have it.
 fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileError> {
     let Some(item) = top.get("arena") else {
         return Ok(ArenaKind::Exact);
@@ -251,7 +251,7 @@ fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileErro
     )))
 }
 
-/// Refuses a `primary` or a margin above all scenarios that no scenario of the file has.
+/// Fails if a `primary` or a margin above all scenarios names a metric that no scenario of the file has.
 fn metrics_above(
     top: &Table<'_>,
     scenarios: &[ScenarioSpec],
@@ -293,9 +293,9 @@ fn metrics_above(
     Ok(())
 }
 
-/// What stands above all scenarios and holds for those that say nothing else.
+/// Keys above all tables, which are defaults for the scenarios.
 struct FileDefaults {
-    /// What is taken of the sizes that stand in the file.
+    /// The share of the sizes in the file that is used.
     share: Option<Share>,
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
@@ -307,7 +307,7 @@ struct FileDefaults {
 }
 
 impl FileDefaults {
-    /// Reads the keys that the file and a scenario have in common.
+    /// Reads the keys that may be given above all tables and in a scenario.
     fn read(table: &Table<'_>, share: Option<Share>) -> Result<Self, FileError> {
         let mut memory: Vec<MemorySpec> =
             parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?;
@@ -354,12 +354,12 @@ impl FileDefaults {
         })
     }
 
-    /// The file system, and what it lies on.
+    /// The file system and its disk.
     fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
     }
 
-    /// What is said here, and what stands above for the rest; but what decides is no matter of all scenarios alike.
+    /// These keys, completed by those of `above`, except `primary`: scenarios do not share a primary metric.
     fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);
@@ -383,7 +383,7 @@ impl FileDefaults {
         }
     }
 
-    /// The metrics said here to decide that a scenario has, where there are any.
+    /// The primary metrics given here that a scenario has; `None` if it has none of them.
     fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
         let names = self.primary.iter().flatten().filter(|name| has(name));
         let names: Vec<String> = names.cloned().collect();
@@ -391,7 +391,7 @@ impl FileDefaults {
     }
 }
 
-/// Values that are written as text, one or a list.
+/// Reads values in their textual form, one or a list.
 fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
@@ -421,7 +421,7 @@ where
     Ok(values)
 }
 
-/// Refuses a list that has too many values.
+/// Fails if a list has too many values.
 fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
     if count <= MOST_VALUES {
         return Ok(());
@@ -432,7 +432,7 @@ fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
     }))
 }
 
-/// One of some words.
+/// Reads one of these words.
 fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError> {
     let text = item.string("a word in quotes")?;
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -445,7 +445,7 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
     }))
 }
 
-/// A share of the baseline: `0.02` or `"2%"`.
+/// Reads a share of the baseline: `0.02` or `"2%"`.
 fn margin(item: &Item<'_>) -> Result<f64, FileError> {
     let wanted = "a share such as 0.02 or \"2%\"";
     let text = match item.value {
@@ -458,7 +458,7 @@ fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
 }
 
-/// Reads a share, `2%` or `0.02`; `None` where it is no finite number.
+/// Reads a share, `2%` or `0.02`; `None` if it is not a finite number.
 pub(crate) fn share(text: &str) -> Option<f64> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
@@ -523,7 +523,7 @@ fn settings(
     let mut settings = BTreeMap::new();
     for item in item.table(None)?.items() {
         if let DeValue::Table(_) = item.value {
-            // `vm.swappiness = 10` is a table `vm` to TOML.
+            // TOML reads `vm.swappiness = 10` as a table `vm`.
             let key = &item.key;
             return Err(item.wrong(Problem::Kind {
                 key: key.clone(),
@@ -586,7 +586,7 @@ fn scenario(
             known_metric(&item, &item.key)?;
         }
     }
-    // What stands above all scenarios may name a metric that only some have; the others keep their own.
+    // A metric above all scenarios may exist in some of them only; the others keep their own.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
     let mut own = own.over(shared);
     if let (true, Some(share)) = (own.memory.is_empty(), own.share) {
@@ -656,7 +656,7 @@ fn params(
     Ok(params)
 }
 
-/// A parameter's value as it is compared with others: `2 * memory` is `2*memory`.
+/// A parameter's value without spaces, for comparison: `2 * memory` becomes `2*memory`.
 pub fn without_spaces(value: &str) -> String {
     value.chars().filter(|c| !c.is_whitespace()).collect()
 }
@@ -707,7 +707,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
     Ok(sampling)
 }
 
-/// Looks that are given one by one: ascending, the last one the cap.
+/// Numbers of blocks given one by one: ascending, the last one the cap.
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {

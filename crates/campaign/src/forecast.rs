@@ -1,9 +1,9 @@
-//! How long trials take: by what the store knows of their cell, by what this run has seen, and else by the arena's own
-//! estimate, scaled by how the records made here compare with it.
+//! Predicts how long trials take: from records of the same cell, from trials of this run, or else from the arena's
+//! estimate, corrected by how earlier records compare with it.
 //!
-//! A plan may have a million cells, so that little is done for each: variants and passes are tried on the arena once for
-//! each shape (scenario, memory and swap), and every further cell of a shape under the baseline alone, which refuses
-//! parameters that cannot be. [`run`](crate::run()) tries all of them before its first trial.
+//! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
+//! shape (scenario, memory and swap). Every further cell of a shape is prepared under the baseline only, which detects
+//! impossible parameters. [`run`](crate::run()) prepares all of them before its first trial.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -19,70 +19,71 @@ use crate::program::PROGRAM;
 use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, PreparedTrial};
 
-/// Wall-clock time assumed for a trial of which nothing at all is known.
+/// Wall-clock time assumed for a trial about which nothing is known.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
-/// Records that an estimate is compared with, the newest.
+/// Number of newest records with which an estimate is compared.
 const COMPARED_RECORDS: u32 = 31;
-/// Records of programs among which those of one command are looked for, the newest.
+/// Number of newest records of programs among which those of the same command are searched.
 const COMPARED_PROGRAMS: u32 = 500;
 
-/// Where an estimate comes from.
+/// Source of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Earlier trials of the same cell.
     Measured,
-    /// Reckoned from the trial's sizes, or from what its campaign says it takes, at the speed measured on this machine; or
-    /// what the same took at other sizes.
+    /// Computed from the trial's sizes, or from the duration stated in the campaign, at the speed measured on this
+    /// machine; or taken from trials of the same scenario at other sizes.
     Reckoned,
     /// Nothing is known: [`UNKNOWN_TRIAL`].
     Assumed,
 }
 
-/// Wall-clock time assumed for the boot of a guest whose kernel is not there yet, where another's is in the cache.
+/// Wall-clock time assumed for booting a guest whose kernel is not in the cache yet.
 const UNKNOWN_BOOT: Nanos = Nanos::from_secs(15);
 
 /// The kernel of a variant that is built from source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelForecast {
-    /// Place of the variant in the campaign.
+    /// Index of the variant in the campaign.
     #[serde(skip)]
     pub place: usize,
     /// Name of the variant.
     pub variant: String,
-    /// Source, configuration and patches, and whether it is in the cache, in words.
+    /// Description of source, configuration and patches, and whether the kernel is in the cache.
     pub what: String,
-    /// Whether it is in the cache. Where not, the variant's trials are reckoned on another kernel, and none has a record.
+    /// Whether it is in the cache. If not, the variant's trials are estimated with another kernel, and none has a
+    /// record.
     pub is_built: bool,
-    /// Wall-clock time of its build; zero where it is in the cache.
+    /// Wall-clock time of its build; zero if it is in the cache.
     pub build: Nanos,
 }
 
-/// What a campaign would run, and how long that would take.
+/// The trials that a campaign would run, and their duration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Name of the campaign.
     pub name: String,
-    /// Where its trials run.
+    /// The arena that would run its trials.
     pub arena: ArenaKind,
     /// Names of the variants; the first is the baseline.
     pub variants: Vec<String>,
-    /// Trials in all.
+    /// Total number of trials.
     pub trials: u64,
-    /// Trials that have a record already.
+    /// Number of trials that already have a record.
     pub found: u64,
-    /// Whether fewer may do, because sampling ends as soon as it is sure.
+    /// Whether fewer trials may suffice, because sampling ends when every primary metric is decided.
     pub at_most: bool,
-    /// Trials side by side.
+    /// Number of trials that run in parallel.
     pub side_by_side: usize,
-    /// Guests that must be booted first.
+    /// Number of guests that must be booted first.
     pub boots: u64,
     /// Kernels that are built from source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelForecast>,
-    /// Wall-clock time until the end.
+    /// Wall-clock time to the end.
     pub left: Nanos,
-    /// How the times of trials are known that were not measured.
+    /// The sources of estimates for trials without measurements.
     #[serde(skip)]
     pub guessed: BTreeSet<Basis>,
 }
@@ -90,20 +91,20 @@ pub struct Forecast {
 /// A cell of a forecast.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellForecast {
-    /// A short human label.
+    /// A short label for people.
     pub label: String,
-    /// Trials in all.
+    /// Total number of trials.
     pub trials: u64,
-    /// Trials that have a record already.
+    /// Number of trials that already have a record.
     pub found: u64,
     /// Wall-clock time of one trial.
     pub each: Nanos,
-    /// How that is known.
+    /// Source of that time.
     pub basis: Basis,
 }
 
 impl Forecast {
-    /// What it would run, in two lines, and a line for each kernel that is built from source.
+    /// Two lines on what would run, and a line for each kernel that is built from source.
     pub fn head(&self) -> String {
         let mut text = format!(
             "{}: {}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n",
@@ -121,7 +122,7 @@ impl Forecast {
         text
     }
 
-    /// How long that would take, in a line, and a line for each way in which times of trials are known that were not measured.
+    /// A line on the duration, and a line for each source of estimates other than measurements.
     pub fn end(&self) -> String {
         let boots = match self.boots {
             0 => String::new(),
@@ -163,7 +164,7 @@ impl Forecast {
 }
 
 impl CellForecast {
-    /// Wall-clock time of one trial, with a mark that says how it is known.
+    /// Wall-clock time of one trial, with a mark for its source.
     pub fn each(&self) -> String {
         match self.basis {
             Basis::Measured => self.each.to_string(),
@@ -173,9 +174,9 @@ impl CellForecast {
     }
 }
 
-/// Says what a campaign would run, and how long that would take. Runs nothing, but has the arena look at every cell under
-/// every variant, so that what cannot run is refused here as it would be there. Each cell goes to `take` as soon as it
-/// is known, in the order of the campaign: a plan of a million cells is not held in memory.
+/// Returns what a campaign would run and how long that would take. Runs nothing, but has the arena prepare cells and
+/// variants, so that impossible trials are refused here as in a run. Each cell goes to `take` as soon as it is known,
+/// in the order of the campaign, so that a plan of a million cells is not held in memory.
 pub fn forecast(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -233,33 +234,33 @@ pub fn forecast(
         left: Nanos(
             (sum.0 / u64::try_from(jobs).unwrap_or(1))
                 .saturating_add(looked.boots.time(jobs).0)
-                // One kernel is built at a time, on all processors.
+                // One kernel is built at a time, using all processors.
                 .saturating_add(kernels.iter().map(|kernel| kernel.build.0).sum()),
         ),
     })
 }
 
-/// A look at one cell after the other.
+/// Examines cells one after the other.
 struct Look<'a> {
     campaign: &'a Campaign,
     arena: &'a dyn Arena,
     store: &'a Store,
     note: CampaignNote,
-    /// Cells of which the store has records.
+    /// Cells that have records in the store.
     known: HashSet<String>,
-    /// Cells looked at so far.
+    /// Cells examined so far.
     seen: HashSet<u64>,
-    /// Shapes that were tried under all variants.
+    /// Shapes prepared under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
-    /// Variants whose kernels are not there yet, by their places.
+    /// Indices of the variants whose kernels are not built yet.
     unbuilt: HashSet<usize>,
-    /// The trial left to run that has most memory.
+    /// The trial with most memory among those left to run.
     largest: Option<PreparedTrial>,
 }
 
-/// What cells have in common that differ in their parameters alone.
+/// Attributes that cells share if they differ only in their parameters.
 type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
 
 fn shape(cell: &Cell) -> Shape {
@@ -274,7 +275,7 @@ fn shape(cell: &Cell) -> Shape {
 }
 
 impl Look<'_> {
-    /// A cell, and the wall-clock time its trials without records take one after the other.
+    /// Forecast of a cell, and total wall-clock time of its trials without records.
     fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
         let mut forecast = CellForecast {
             label: cell.label(),
@@ -344,7 +345,7 @@ impl Look<'_> {
         records_of(self.store, hash)
     }
 
-    /// Wall-clock time of one trial, the mean over variants: they may differ in their speed, so each is asked for its own.
+    /// Wall-clock time of one trial: the mean over variants, each estimated separately because their speeds may differ.
     fn of_variants(
         &mut self,
         all: &[PreparedTrial],
@@ -360,7 +361,8 @@ impl Look<'_> {
         Ok((Nanos(sum / all.len().max(1) as u64), basis))
     }
 
-    /// How many trials of a cell have a record, by the records of the cell: those are few where the seeds are many.
+    /// Number of trials of a cell that have a record. Searches the records of the cell, which are few even if there are
+    /// many seeds.
     fn found(&self, all: &[PreparedTrial], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
@@ -406,7 +408,7 @@ impl Look<'_> {
     }
 }
 
-/// The first digits of a hash: enough to tell a million cells apart.
+/// The first digits of a hash, enough to distinguish a million cells.
 pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
@@ -419,7 +421,7 @@ fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     })
 }
 
-/// Mean wall-clock time of the newest valid records of a cell: of those of the same variant, or else of all.
+/// Mean wall-clock time of the newest valid records of a cell: those of the same variant if there are any, else all.
 fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
     let mean = |rows: &mut dyn Iterator<Item = &Row>| {
         let (mut sum, mut count) = (0_u64, 0_u64);
@@ -440,17 +442,17 @@ fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
         .or_else(|| mean(&mut rows.iter().filter(usable)))
 }
 
-/// How the records made here compare with the arena's estimates.
+/// How earlier records compare with the arena's estimates.
 #[derive(Clone, Debug, Default)]
 struct Speed {
-    /// Wall-clock time over estimate, by scenario; under the empty name, that of all scenarios.
+    /// Wall-clock time / estimate, by scenario; the empty name stands for all scenarios.
     factors: HashMap<String, Option<f64>>,
-    /// What records of a scenario took, where the arena estimates nothing; of programs, those with the same command.
+    /// Typical wall-clock time of a scenario for which the arena has no estimate; for programs, by command.
     typical: HashMap<(String, Option<String>), Option<Nanos>>,
 }
 
 impl Speed {
-    /// Wall-clock time of one trial, which may say what it takes, and how that is known; `rows` are the records of its cell.
+    /// Wall-clock time of one trial and its source, given the records of its cell. The campaign may state the duration.
     fn of(
         &mut self,
         arena: &dyn Arena,
@@ -477,10 +479,10 @@ impl Speed {
         })
     }
 
-    /// What records took that are like this at other sizes.
+    /// Median wall-clock time of records of the same scenario or command at other sizes.
     fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
         let command = |subject: &Subject| subject.params.get("command").cloned();
-        // Every program has one; what a scenario calls so is not asked for.
+        // Every program has a command; other scenarios may have a parameter of this name, which is ignored.
         let own = command(subject).filter(|_| subject.scenario == PROGRAM);
         let key = (subject.scenario.clone(), own.clone());
         if let Some(known) = self.typical.get(&key) {
@@ -505,7 +507,7 @@ impl Speed {
         Ok(time)
     }
 
-    /// Median of wall-clock time over estimate, of the newest valid records of a scenario, or of all.
+    /// Median of wall-clock time / estimate over the newest valid records of a scenario, or of all.
     fn factor(
         &mut self,
         arena: &dyn Arena,
@@ -542,17 +544,17 @@ fn scaled(time: Nanos, factor: f64) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Guests that are not booted yet, and how long each boot takes.
+/// Guests that are not booted yet, with the duration of each boot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Boots(BTreeMap<String, Nanos>);
 
 impl Boots {
-    /// A trial is to run: its guest must be there.
+    /// Notes that a trial is to run, so that its guest must be booted.
     pub fn need(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         self.need_of(arena, prepared, None);
     }
 
-    /// The same; of the variant at the place `unbuilt` the kernel is not there yet, and so is no guest of it.
+    /// As [`Boots::need`]; `unbuilt` is the index of the variant if its kernel, and thus its guest, does not exist yet.
     fn need_of(&mut self, arena: &dyn Arena, prepared: &PreparedTrial, unbuilt: Option<usize>) {
         let Some(guest) = arena.guest(prepared) else {
             return;
@@ -569,7 +571,7 @@ impl Boots {
         }
     }
 
-    /// A trial has run: its guest is there.
+    /// Notes that a trial has run, so that its guest is booted.
     pub fn had(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         if !self.0.is_empty()
             && let Some(guest) = arena.guest(prepared)
@@ -582,7 +584,8 @@ impl Boots {
         self.0.len() as u64
     }
 
-    /// How long they take with `jobs` trials side by side: a guest is booted once, while the others that need it wait.
+    /// Wall-clock time of the boots with `jobs` trials in parallel. A guest is booted once, while other trials that
+    /// need it wait.
     fn time(&self, jobs: usize) -> Nanos {
         let side_by_side = u64::try_from(jobs).unwrap_or(1).min(self.count()).max(1);
         let sum: u64 = self.0.values().map(|boot| boot.0).sum();
@@ -602,12 +605,12 @@ pub(crate) struct Times {
 struct Estimate {
     each: Nanos,
     basis: Basis,
-    /// Trials of this run that it rests on.
+    /// Number of trials of this run behind the estimate.
     seen: u64,
 }
 
 impl Times {
-    /// Learns what the store knows of a cell, and what the arena thinks.
+    /// Takes the store's records of a cell and the arena's estimate.
     pub fn learn(
         &mut self,
         arena: &dyn Arena,
@@ -629,7 +632,7 @@ impl Times {
         Ok(())
     }
 
-    /// Takes note of a trial that took `wall`. What is seen now counts more than what was known before.
+    /// Takes the duration `wall` of a trial of this run, which outweighs earlier records.
     pub fn saw(&mut self, cell: &str, wall: Nanos) {
         if let Some(estimate) = self.by_cell.get_mut(cell) {
             let sum = estimate
@@ -643,14 +646,14 @@ impl Times {
         }
     }
 
-    /// Time for one trial of a cell, and how that is known.
+    /// Wall-clock time of one trial of a cell, and its source.
     pub fn each(&self, cell: &str) -> (Nanos, Basis) {
         self.by_cell
             .get(cell)
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Time for so many trials of each cell and the boots they need, `jobs` side by side.
+    /// Wall-clock time of the given number of trials of each cell and of the boots they need, with `jobs` in parallel.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
         let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
             sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))

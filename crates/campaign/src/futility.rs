@@ -1,30 +1,30 @@
-//! Whether a campaign is of no use as it is: all trials of its first seeds are invalid, for one cause.
+//! Detects a campaign that is useless as it is: all trials of its first seeds are invalid for the same reason.
 //!
-//! A single valid trial, or another cause, and it goes on: then there is something to compare. So it does where some trials died and
-//! others did not, for deaths are compared too.
+//! The campaign continues after a single valid trial or another reason, because then there is something to compare. It
+//! also continues if some trials died and others did not, because deaths are compared too.
 
 use pagetide_record::{Invalid, Record};
 
-/// Fewest trials that tell that a cause holds for all.
+/// Fewest trials that show that a reason applies to all.
 const FEWEST: u64 = 4;
-/// The same where chance may have a part: trials that ran out of memory die with some seeds and not with others.
+/// As [`FEWEST`], if chance may play a part: running out of memory may depend on the seed.
 const FEWEST_DEATHS: u64 = 16;
 
-/// A campaign that was ended, since its first trials were all invalid for one cause.
+/// Report on a campaign that was ended because its first trials were all invalid for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Futile {
-    /// Seeds with which each variant ran in each cell.
+    /// Number of seeds with which each variant ran in each cell.
     pub seeds: u32,
-    /// Trials with these seeds.
+    /// Number of trials with these seeds.
     pub trials: u64,
-    /// Trials that are left out.
+    /// Number of trials that were not run.
     pub left: u64,
-    /// Why the first of them is invalid.
+    /// Why the first trial is invalid.
     pub why: String,
 }
 
 impl Futile {
-    /// What a user should know of it.
+    /// A sentence for the user.
     pub fn sentence(&self) -> String {
         let of = match self.seeds {
             1 => "the first seed".to_owned(),
@@ -37,23 +37,23 @@ impl Futile {
     }
 }
 
-/// What was seen so far of the first seeds' trials.
+/// Trials of the first seeds so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Futility {
-    /// Timed trials of a block.
+    /// Number of timed trials in a block.
     block: u64,
-    /// Blocks in all.
+    /// Total number of blocks.
     blocks: u32,
-    /// Trials seen by block, as far as these may matter.
+    /// Number of trials seen in each block that may matter.
     seen: Vec<u64>,
-    /// The first cause, and the words of its first trial.
+    /// The first reason, whether it is a death, and the message of its first trial.
     cause: Option<(String, bool, String)>,
-    /// Whether it is settled that the campaign goes on.
+    /// Whether it is certain that the campaign continues.
     is_settled: bool,
 }
 
 impl Futility {
-    /// Nothing is seen yet of a campaign with so many timed trials a block; no campaign is ended where `keep_going`.
+    /// Starts for a campaign with `block` timed trials in a block. With `keep_going`, the campaign is never ended.
     pub fn new(block: usize, blocks: u32, keep_going: bool) -> Self {
         let block = (block as u64).max(1);
         let most = FEWEST_DEATHS.div_ceil(block).min(u64::from(blocks));
@@ -66,17 +66,18 @@ impl Futility {
         }
     }
 
-    /// Of trials that nobody judges.
+    /// For the trials of a search, which is never ended.
     pub fn of_search() -> Self {
         Self::new(1, 0, true)
     }
 
-    /// Whether a trial of this block matters: one of a later block does not, nor does any once it is settled.
+    /// True if a trial of this block matters: false for later blocks, and once it is certain that the campaign
+    /// continues.
     pub fn asks(&self, block: u32) -> bool {
         !self.is_settled && (block as usize) < self.seen.len()
     }
 
-    /// Takes note of a timed trial of a block that is asked for.
+    /// Takes a timed trial of a block for which [`Futility::asks`] is true.
     pub fn saw(&mut self, block: u32, record: &Record) {
         if !self.asks(block) {
             return;
@@ -97,7 +98,8 @@ impl Futility {
         self.seen[block as usize] += 1;
     }
 
-    /// Why the campaign should end, where it should: all trials of enough blocks were seen and something is left to run.
+    /// Returns a report if the campaign should end: all trials of enough blocks are invalid for one reason, and some
+    /// trials are left.
     pub fn verdict(&self) -> Option<Futile> {
         let (_, is_death, why) = self.cause.as_ref().filter(|_| !self.is_settled)?;
         let fewest = if *is_death { FEWEST_DEATHS } else { FEWEST };
@@ -114,7 +116,8 @@ impl Futility {
     }
 }
 
-/// What two trials share that are invalid for one cause: the kind of it, and what it is about where that is in a user's hand.
+/// A key that is equal for trials that are invalid for the same reason: the kind of reason, and the object that the
+/// user can change.
 fn cause(why: &Invalid) -> String {
     let about = match why {
         Invalid::SettingDidNotStick { name, .. } | Invalid::SettingRefused { name, .. } => name,
@@ -124,7 +127,7 @@ fn cause(why: &Invalid) -> String {
     format!("{:?} {about}", std::mem::discriminant(why))
 }
 
-/// Whether the trial ran out of memory.
+/// True if the trial ran out of memory.
 fn is_death(why: &Invalid) -> bool {
     match why {
         Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,

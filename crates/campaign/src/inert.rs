@@ -1,4 +1,4 @@
-//! Settings that cannot act on what a campaign runs, known before it runs.
+//! Settings that cannot have an effect on a campaign's workloads, detected before it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use pagetide_record::{Pass, Subject};
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
-/// Cells that are looked at; a matrix of more repeats itself.
+/// Most cells that are examined; larger matrices repeat themselves.
 const MOST_CELLS: usize = 200;
 
-/// Settings in which variants differ and that cannot act in some or all cells, a sentence each.
+/// Settings in which variants differ but which cannot have an effect in some or all cells, a sentence each.
 pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut cells = 0;
@@ -43,7 +43,7 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .collect())
 }
 
-/// Settings in which variants of a cell differ from the first and that cannot act, with the reason.
+/// Settings in which variants of a cell differ from the first but which cannot have an effect, with the reason.
 fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let Some((baseline, others)) = subjects.split_first() else {

@@ -1,7 +1,7 @@
-//! Campaign files, the plan made of them, and the loop that runs it and can be resumed.
+//! Campaign files, the plan made from them, and the loop that runs the plan and can be resumed.
 //!
-//! This crate knows nothing of emulators, scenarios' insides or reports: an arena is a trait to it, a scenario a name
-//! with parameters. Begin reading in [`campaign`] (what is asked for), then [`plan`] (in which order) and [`run()`]
+//! This crate does not depend on emulators, the code of scenarios or reports: an arena is a trait, and a scenario is a
+//! name with parameters. Start reading in [`campaign`] (the request), then [`plan`] (the order of trials) and [`run()`]
 //! (the loop).
 
 pub mod bisect;

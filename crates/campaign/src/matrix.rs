@@ -1,11 +1,12 @@
-//! Which settings matter to a workload, and which to choose: the designs of [`pagetide_verdict::factorial`], run through an arena
-//! into the store.
+//! Finds which settings matter to a workload, and which to choose: runs the designs of [`pagetide_verdict::factorial`]
+//! through an arena into the store.
 //!
-//! Under every kind of swap the same design runs, so that what a setting does is known for each. A design with more than three
-//! settings cannot tell some pairs of settings apart. Where it claims an effect, all combinations of the settings concerned run, with
-//! the others at their defaults. Then what can be chosen runs: for each kind the defaults, the defaults with the better level of every
-//! setting that surely matters, the fastest combination, the fewest changes that are as fast, and each single change that helps.
-//! These have other seeds: an exact trial with the same seed would only repeat the luck by which it was picked.
+//! The same design runs with every kind of swap, so that the effect of a setting is known for each. A design with more
+//! than three settings cannot distinguish some pairs of settings. If it claims an effect, all combinations of the
+//! settings concerned run, with the others at their defaults. Then the candidates run. For each kind of swap these are
+//! the defaults, the defaults with the better level of every setting that significantly matters, the fastest
+//! combination, the fewest changes that are equally fast, and each single change that helps. Candidates have other
+//! seeds: an exact trial with the same seed would only repeat the chance by which it was selected.
 
 mod request;
 
@@ -31,11 +32,11 @@ use crate::run::{RunError, prepared};
 use crate::site::Site;
 use crate::vary::give;
 
-/// A program that takes so many times as long as under the defaults is ended.
+/// A program that takes this many times its duration under the defaults is ended.
 const CUT: u64 = 20;
-/// Parameter of a program that ends it after some time.
+/// Parameter of a program: the time after which it is ended.
 const TIME_LIMIT: &str = "time-limit";
-/// What stands in the reason of a trial whose kernel lacks a setting or a value of it.
+/// Parts of the reason why a trial is invalid if its kernel lacks a setting or a value of it.
 const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
 
 /// A kind of swap.
@@ -47,16 +48,16 @@ pub struct Kind {
     pub swap: SwapSpec,
 }
 
-/// What is tried.
+/// The matrix that is asked for.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// One variant, with what is the same in all runs, and one scenario with the devices of all kinds.
+    /// One variant, with everything common to all runs, and one scenario with the devices of all kinds.
     pub campaign: Campaign,
     /// The kinds of swap; the first one is the default.
     pub kinds: Vec<Kind>,
     /// The settings that are varied.
     pub factors: Vec<Factor>,
-    /// Seeds.
+    /// Number of seeds.
     pub seeds: u32,
     /// The metric that decides.
     pub metric: String,
@@ -65,17 +66,17 @@ pub struct Matrix {
 /// How a matrix ended.
 #[derive(Debug)]
 pub enum MatrixOutcome {
-    /// It came to its end.
+    /// The matrix was completed.
     Found(Box<Matrixed>),
-    /// It was stopped.
+    /// The user stopped it.
     Stopped,
 }
 
-/// Runs all of it, or until told to stop; `say` is told what comes next.
+/// Runs the matrix until its end or until stopped; `say` receives a message before each stage.
 ///
 /// # Errors
 ///
-/// Where the arena or the store cannot go on.
+/// If the arena or the store fails.
 pub fn matrix(
     asked: Matrix,
     site: Site<'_>,
@@ -92,10 +93,10 @@ pub fn matrix(
 /// A trial: kind, variant and block.
 type Place = (usize, usize, u32);
 
-/// All combinations of some factors under a kind of swap, and their variants.
+/// All combinations of some factors with one kind of swap, and their variants.
 #[derive(Default)]
 struct Combinations {
-    /// Places among the factors.
+    /// Indices of the factors.
     factors: Vec<usize>,
     /// The level of each of them, by run.
     rows: Vec<Vec<bool>>,
@@ -103,14 +104,14 @@ struct Combinations {
     variants: Vec<usize>,
 }
 
-/// A matrix on its way.
+/// A matrix in progress.
 struct Table<'a> {
     asked: Matrix,
     site: Site<'a>,
     base: VariantSpec,
     trials: Vec<Place>,
     left_out: Vec<String>,
-    /// What settings read under the defaults.
+    /// Values of the settings under the defaults.
     defaults: BTreeMap<String, String>,
     note: CampaignNote,
     label: String,
@@ -130,7 +131,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// All of it; `None` where it was stopped.
+    /// Runs all stages; `None` if stopped.
     fn whole(&mut self, say: &dyn Fn(&str)) -> Result<Option<Matrixed>, RunError> {
         self.asked.campaign.variants.clear();
         if !self.probe()? {
@@ -226,15 +227,15 @@ impl<'a> Table<'a> {
         }))
     }
 
-    /// The place of a kind's device among the cells.
+    /// Index of a kind's device among the cells.
     fn cell(&self, kind: usize) -> usize {
         let swap = self.asked.kinds[kind].swap;
         let swaps = &self.asked.campaign.scenarios[0].swap;
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// Runs all combinations of the factors that a claimed effect names, under each kind of swap, and adds to `kinds` what those do
-    /// together. `None` where it was stopped.
+    /// Runs all combinations of the factors that a claimed effect involves, with each kind of swap. Adds the joint
+    /// effects of those factors to `kinds`. `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
@@ -298,13 +299,13 @@ impl<'a> Table<'a> {
         Ok(Some(all))
     }
 
-    /// The levels of a run of the design, as settings.
+    /// The settings for the levels in a run of the design.
     fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
         let all: Vec<usize> = (0..self.asked.factors.len()).collect();
         self.levels_of(&all, row)
     }
 
-    /// The levels of some factors, as settings.
+    /// The settings for the levels of these factors.
     fn levels_of(&self, factors: &[usize], row: &[bool]) -> Vec<(String, String)> {
         let level = |(place, second): (&usize, &bool)| {
             let factor = &self.asked.factors[*place];
@@ -316,7 +317,7 @@ impl<'a> Table<'a> {
         factors.iter().zip(row).map(level).collect()
     }
 
-    /// The level of each factor that is the kernel's default: true for the second one.
+    /// For each factor, true if the kernel's default is the second level.
     fn default_levels(&self, factors: &[usize]) -> Vec<bool> {
         let is_second = |place: &usize| {
             let factor = &self.asked.factors[*place];
@@ -326,7 +327,7 @@ impl<'a> Table<'a> {
         factors.iter().map(is_second).collect()
     }
 
-    /// The place of the variant with these settings; it is added where it is new.
+    /// Index of the variant with these settings; the variant is added if it is new.
     fn variant(&mut self, settings: &[(String, String)]) -> usize {
         let mut variant = self.base.clone();
         let mut words = Vec::new();
@@ -346,10 +347,10 @@ impl<'a> Table<'a> {
         variants.len() - 1
     }
 
-    /// Finds what the kernel lacks, by the run with all settings at their second level, and how long the defaults take. False where
-    /// it was stopped.
+    /// Finds the settings that the kernel lacks, by a run with all settings at their second level, and how long the
+    /// defaults take. Returns false if stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
-        // First: what cannot run in one cell keeps the whole campaign from running.
+        // First, because a trial that is refused in one cell would make the whole campaign fail.
         self.leave_out_refused()?;
         self.asked.campaign.variants.clear();
         let defaults = self.variant(&[]);
@@ -386,7 +387,7 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
-    /// Leaves out what the arena refuses for this kernel before anything runs.
+    /// Leaves out the settings that the arena refuses for this kernel before anything runs.
     fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
         while kind < self.asked.kinds.len() {
@@ -440,7 +441,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The place of the varied setting that a reason says is lacking.
+    /// Index of the varied setting that, according to this reason, the kernel lacks.
     fn lacking(&self, why: &str) -> Option<usize> {
         if !LACKS.iter().any(|part| why.contains(part)) {
             return None;
@@ -450,7 +451,7 @@ impl<'a> Table<'a> {
         factors.iter().position(|factor| is_named(&factor.key))
     }
 
-    /// Learns from the run under the defaults what settings read there, and ends runs of programs that take many times as long.
+    /// Reads the default values of settings from the run under the defaults, and derives the time limit for programs.
     fn learn_defaults(&mut self) -> Result<(), RunError> {
         let keys: Vec<String> = self
             .note
@@ -466,7 +467,7 @@ impl<'a> Table<'a> {
         let spec = &self.asked.campaign.scenarios[0];
         let is_limited = spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT);
         if let (false, Some(row)) = (is_limited, rows.iter().find(|row| row.is_valid())) {
-            // Whole seconds, so that it reads well.
+            // Whole seconds, for readability.
             let limit = Nanos((row.elapsed.0 * CUT).next_multiple_of(1_000_000_000));
             let params = &mut self.asked.campaign.scenarios[0].params;
             params.insert(TIME_LIMIT.to_owned(), vec![exact_time(limit)]);
@@ -474,7 +475,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Runs what has no record. False where it was stopped.
+    /// Runs trials that have no record. Returns false if stopped.
     fn run(&mut self) -> Result<bool, RunError> {
         let mut campaign = self.asked.campaign.clone();
         campaign.sampling.until = Until::Blocks(2 * self.asked.seeds);
@@ -536,7 +537,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What can be chosen, with its kind and variant: the defaults of the first kind before all others.
+    /// The candidates, each with its kind of swap and variant: the defaults of the first kind come first.
     fn candidates(
         &mut self,
         kinds: &[KindEffects],
@@ -579,7 +580,7 @@ impl<'a> Table<'a> {
                 .filter_map(|(variant, row)| Some((time(variant)?, row)))
                 .min_by(|a, b| a.0.total_cmp(&b.0));
             if let (None, Some((_, row))) = (ran, fastest) {
-                // What moves nothing is no part of a choice.
+                // A setting without effect is not part of a choice.
                 let effects = kinds.get(kind).map_or(&[][..], |kind| &kind.effects);
                 let moves = |effect: &Effect| effect.share.is_none_or(|share| share.abs() >= SAME);
                 let levels = self.levels(row).into_iter().zip(effects);
@@ -606,7 +607,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A reason without what follows its last colon, which is how to mend what was not asked for.
+/// A reason without the part after its last colon: a remedy for something the user did not ask for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)

@@ -1,9 +1,10 @@
-//! The plan: every trial of a campaign, in the order it will run. It is generated, not collected: a matrix of a million
-//! cells or a hundred thousand seeds takes no memory before it runs.
+//! The plan: every trial of a campaign, in the order in which it will run. The plan is generated lazily, so a matrix of
+//! a million cells or a hundred thousand seeds takes no memory.
 //!
-//! Trials come in blocks. A block has every variant once in every cell; cells come in random order, and so do the
-//! variants within a cell, which run next to each other so that a pair shares whatever drifts. The order of a block
-//! depends on the campaign's seed and the block's number alone: asking for more seeds only appends blocks.
+//! Trials come in blocks. A block has every variant once in every cell. Cells come in random order, and so do the
+//! variants within a cell; these run next to each other, so that both trials of a pair are equally affected by drift.
+//! The order of a block depends only on the campaign's seed and the block's number: asking for more seeds only appends
+//! blocks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,44 +20,44 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::{Campaign, ScenarioSpec};
 use pagetide_arena::Trial;
 
-/// Most machines of a campaign: each memory and swap of a scenario is a guest that must be booted.
+/// Most machines of a campaign. Each memory size and kind of swap of a scenario is a guest that must be booted.
 pub const MOST_MACHINES: usize = 1_000;
 /// Most cells of a campaign. Each is prepared before the first trial runs.
 pub const MOST_CELLS: usize = 1_000_000;
 
-/// What a comparison holds fixed: one scenario with one value of each parameter, memory and swap.
+/// Everything that a comparison keeps fixed: one scenario with one value of each parameter, memory and swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether it runs as its original did.
+    /// Whether it runs as its original did, including the original's faults.
     pub as_written: bool,
-    /// The parameters that are given.
+    /// The parameters given.
     pub params: BTreeMap<String, String>,
-    /// Memory the workload finds.
+    /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// What it swaps to.
+    /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// What its file system lies on, where it needs one.
+    /// Disk and file system for its files, if it needs any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Metrics that decide, where they are not the scenario's own primary ones.
+    /// Metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline.
     pub margins: BTreeMap<String, f64>,
-    /// What a trial takes, where somebody said so.
+    /// Stated duration of a trial, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
 
-/// Most characters of a parameter's value in a label: a command may have thousands.
+/// Most characters of a parameter's value in a label, because a command may have thousands.
 const VALUE_CHARS: usize = 40;
-/// Of them, those at the end of a value that is cut.
+/// Number of these at the end of a shortened value.
 const TAIL_CHARS: usize = 12;
 
-/// A value, cut in its middle where it is long.
+/// A value, shortened in its middle if it is long.
 fn cut(value: &str) -> String {
     let count = value.chars().count();
     if count <= VALUE_CHARS {
@@ -69,7 +70,8 @@ fn cut(value: &str) -> String {
 }
 
 impl Cell {
-    /// A short human label: scenario, parameters that were given, memory, swap, and the file system where it is not the usual one.
+    /// A short label for people: scenario, given parameters, memory, swap, and the file system if it is not the
+    /// default.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
@@ -86,12 +88,12 @@ impl Cell {
     }
 }
 
-/// One trial in its place in the plan.
+/// One trial and its position in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTrial {
-    /// Which cell, by its place in [`Plan::cells`].
+    /// Index of its cell in [`Plan::cells`].
     pub cell: usize,
-    /// Which variant, by its place in the campaign.
+    /// Index of its variant in the campaign.
     pub variant: usize,
     /// Number of the block, counted from 0; also the sampling unit within the cell.
     pub block: u32,
@@ -100,7 +102,7 @@ pub struct PlannedTrial {
 }
 
 impl ScenarioSpec {
-    /// How many cells this scenario stands for.
+    /// Number of cells of this scenario.
     pub fn cell_count(&self) -> usize {
         self.params
             .values()
@@ -109,19 +111,19 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
-    /// How many machines it runs on: one for each memory and swap.
+    /// Number of machines on which it runs: one for each memory and swap.
     fn machine_count(&self) -> usize {
         let machines = [self.memory.len().max(1), self.swap.len().max(1)];
         machines.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// The cells this scenario stands for, each made when it is asked for: all combinations of its lists, the last
-    /// parameter changing fastest.
+    /// The cells of this scenario, generated lazily: all combinations of its lists, the last parameter changing
+    /// fastest.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.cell_count()).map(|number| self.cell(number))
     }
 
-    /// One cell: its number, read as digits whose bases are the lengths of the lists.
+    /// One cell by its number, whose digits in a mixed radix select the values of the lists.
     fn cell(&self, number: usize) -> Cell {
         let mut rest = number;
         let mut digit = |base: usize| {
@@ -160,7 +162,7 @@ impl Campaign {
         self.scenarios.iter().flat_map(ScenarioSpec::cells)
     }
 
-    /// Trials of one cell under all variants, up to the last block it may come to, by pass.
+    /// Number of trials in one cell under all variants, up to the last possible block, for one pass.
     pub fn trials_of_cell(&self, pass: Pass) -> u64 {
         let cap = self.sampling.until.cap();
         let of_each = match pass {
@@ -170,13 +172,13 @@ impl Campaign {
         of_each * self.variants.len() as u64
     }
 
-    /// How many cells all scenarios stand for.
+    /// Number of cells of all scenarios.
     pub fn cell_count(&self) -> usize {
         let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
         cells.fold(0, usize::saturating_add)
     }
 
-    /// What there is more of than is planned, with its number and the most that is.
+    /// If the plan exceeds a limit: what there is too much of, its number, and the limit.
     pub(crate) fn excess(&self) -> Option<(&'static str, usize, usize)> {
         let machines = self.scenarios.iter().map(ScenarioSpec::machine_count);
         let machines = machines.fold(0, usize::saturating_add);
@@ -193,13 +195,13 @@ impl Campaign {
         .find(|(_, count, most)| count > most)
     }
 
-    /// Number of trials up to the last block it may come to, observed passes included.
+    /// Number of trials up to the last possible block, including observed passes.
     pub fn trial_count(&self) -> u64 {
         (self.cell_count() as u64)
             .saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
     }
 
-    /// A trial of a cell under a variant, by the place of its block and the repetition in it.
+    /// A trial of a cell under a variant, by block number and repetition.
     pub(crate) fn trial(
         &self,
         cell: &Cell,
@@ -225,7 +227,7 @@ impl Campaign {
         }
     }
 
-    /// The ring buffer of a pass; a timed one has none.
+    /// Ring buffer of a pass; a timed pass has none.
     pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
         match pass {
             Pass::Timed => TraceRing::default(),
@@ -233,7 +235,7 @@ impl Campaign {
         }
     }
 
-    /// Every repetition has a seed of its own, the same for every variant: pairs are found by seed alone.
+    /// Seed of a repetition, the same for every variant, so that pairs can be found by seed alone.
     pub(crate) fn seed_of(&self, block: u32, repetition: u32) -> u64 {
         let repetitions = u64::from(self.sampling.repetitions.max(1));
         self.sampling
@@ -241,7 +243,7 @@ impl Campaign {
             .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
-    /// The trials of some blocks in the order they run, each made when it is asked for.
+    /// The trials of some blocks in the order in which they run, generated lazily.
     pub fn trials<'a>(
         &'a self,
         cells: &'a [Cell],
@@ -249,7 +251,7 @@ impl Campaign {
     ) -> impl Iterator<Item = PlannedTrial> + 'a {
         blocks.flat_map(move |block| {
             let order = Arc::new(self.order(cells.len(), block));
-            // Observed passes come last, so that they never stand between the two sides of a timed pair.
+            // Observed passes come last, so that they never run between the two trials of a timed pair.
             let observed = self.observe.includes(block);
             [(Pass::Timed, true), (Pass::Observed, observed)]
                 .into_iter()
@@ -270,7 +272,7 @@ impl Campaign {
         })
     }
 
-    /// Cells and variants of a block in random order, the variants of a cell side by side.
+    /// Cells and variants of a block in random order; the variants of a cell are adjacent.
     fn order(&self, cells: usize, block: u32) -> Vec<(usize, usize)> {
         let mut rng = Rng::stream(self.seed, &format!("block {block}"));
         let mut order: Vec<usize> = (0..cells).collect();

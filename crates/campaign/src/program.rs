@@ -1,4 +1,4 @@
-//! A program of the user's own as a scenario: what is asked of it becomes parameters.
+//! A user's own program as a scenario: converts a request to parameters.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::RequestError;
 
-/// Name of the scenario that runs a program of the user's own.
+/// Name of the scenario that runs a user's own program.
 pub const PROGRAM: &str = "program";
 
-/// A program of the user's own, as it was asked for.
+/// A user's own program, as requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnProgram {
-    /// What it is and what it finds.
+    /// The command and its files.
     pub files: ProgramFiles,
     /// How it is run.
     pub spec: ProgramSpec,
@@ -27,25 +27,25 @@ pub struct OwnProgram {
 pub struct ProgramFiles {
     /// The command; its first word names the program.
     pub command: Vec<String>,
-    /// The command of a server, of which `command` is then the load; empty for none.
+    /// The command of a server, for which `command` is then the load; empty for none.
     pub server: Vec<String>,
-    /// Folder, archive or packages with all that it finds.
+    /// Folder, archive or packages with all its files.
     pub root: Option<String>,
-    /// Files, with the libraries that they need.
+    /// Files; the libraries that they need are added.
     pub files: Vec<String>,
-    /// Folders with all that they hold.
+    /// Folders with all their content.
     pub dirs: Vec<String>,
-    /// File that is read as standard input.
+    /// File for its standard input.
     pub input: Option<String>,
-    /// Folder inside in which it starts.
+    /// Folder of the guest in which it starts.
     pub folder: Option<String>,
-    /// Free space for what is written.
+    /// Free space for the files that it writes.
     pub space: Option<Bytes>,
 }
 
 impl ProgramFiles {
-    /// Takes relative paths of data as below this folder, where they are there; others stay relative to where pagetide runs. What
-    /// they are inside stays the same.
+    /// Makes relative paths of data relative to `folder` if they exist there. Others stay relative to pagetide's
+    /// working directory. Their paths inside the guest do not change.
     pub fn beside(&mut self, folder: &Path) {
         let here = |path: &str| {
             let there = folder.join(path);
@@ -69,7 +69,7 @@ impl ProgramFiles {
     }
 }
 
-/// A command in one text, its words quoted as for a shell.
+/// A command as one text, with words quoted as for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine(pub Vec<String>);
 
@@ -84,46 +84,46 @@ impl FromStr for CommandLine {
     }
 }
 
-/// How a program of the user's own is run, apart from its files.
+/// How a user's own program is run, apart from its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
     /// Variables of its environment, `NAME=VALUE` each.
     pub env: Vec<String>,
-    /// When its server is ready: `port N`, `line REGEX` or `file PATH`.
+    /// How to detect that its server is ready: `port N`, `line REGEX` or `file PATH`.
     pub ready: Option<String>,
-    /// Status with which it must end.
+    /// Exit status that counts as success.
     pub expect_exit: Option<u8>,
-    /// Time of the guest after which it is ended.
+    /// Guest time after which it is ended.
     pub time_limit: Option<Nanos>,
     /// Limit of its memory, `memory.max`.
     pub limit: Option<Bytes>,
-    /// Memory above which it is slowed down, `memory.high`.
+    /// Memory above which it is throttled, `memory.high`.
     pub high: Option<Bytes>,
-    /// Most swap that it may take, `memory.swap.max`.
+    /// Limit of its swap, `memory.swap.max`.
     pub swap_max: Option<Bytes>,
-    /// Numbers to read from its output, as they were given.
+    /// Numbers to read from its output, as given.
     pub metrics: Vec<String>,
 }
 
-/// Where a program and its files lie in a root.
+/// Paths of a program and its files in a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramPlace {
     /// Digest of the root.
     pub root: String,
-    /// The command, with the program's path inside.
+    /// The command, with the program's path inside the root.
     pub command: Vec<String>,
-    /// The command of its server, likewise; empty for none.
+    /// The command of its server, with its path inside the root; empty for none.
     pub server: Vec<String>,
-    /// Path inside of what it reads as its standard input.
+    /// Path inside the root of its standard input.
     pub input: Option<String>,
-    /// Path inside of the folder in which it starts.
+    /// Path inside the root of the folder in which it starts.
     pub folder: Option<String>,
-    /// Folders inside with libraries that its loader must be told of.
+    /// Folders inside the root with libraries that its loader does not find by itself.
     pub library_folders: Vec<String>,
 }
 
 impl ProgramSpec {
-    /// Names of its own metrics, which then decide; `None` where there are none.
+    /// Names of its own metrics, which become primary; `None` if there are none.
     pub fn primary(&self) -> Option<Vec<String>> {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
         (!self.metrics.is_empty()).then(|| self.metrics.iter().map(name).collect())

@@ -1,4 +1,4 @@
-//! The trial of a record once more.
+//! Repeats the trial of a record.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::command::maker;
 
-/// A trial cannot be repeated.
+/// Why a trial cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
     /// The kernel of the record is not in the cache and cannot be fetched.
@@ -25,7 +25,7 @@ pub enum RepeatError {
         /// The arena's reason.
         source: ArenaError,
     },
-    /// The name of the kernel stands for another one today.
+    /// The kernel's name now stands for another kernel.
     #[error(
         "{name} stands for another kernel today than the {release} of the record: add that one with {}",
         told("kernel add KERNEL")
@@ -36,7 +36,7 @@ pub enum RepeatError {
         /// Release of the record's kernel.
         release: String,
     },
-    /// The arena gives no trial twice.
+    /// The arena has noise, so its trials cannot be repeated exactly.
     #[error(
         "record {} is of the {kind} arena, where no trial gives the same twice: only trials without noise can be repeated",
         short(.record)
@@ -50,60 +50,60 @@ pub enum RepeatError {
     /// The trial was stopped.
     #[error("stopped before the trial's end")]
     Stopped,
-    /// The arena could not do its work.
+    /// The arena failed.
     #[error(transparent)]
     Arena(ArenaError),
-    /// The store could not do its work.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no folder for the repetition's file.
+    /// No folder can be made for the repetition's file.
     #[error(
         "the store can only be read, and making a folder for temporary files stopped ({source}): {}",
         remedy(.source, Some("TMPDIR"))
     )]
     Elsewhere {
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The repetition's file stays behind.
+    /// The repetition's file cannot be removed.
     #[error("removing {path}")]
     Remove {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl RepeatError {
-    /// Whether a user's words were wrong, rather than that the machine could not.
+    /// True if the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Noise { .. })
     }
 }
 
-/// What came of repeating the trial of a record.
+/// Result of repeating the trial of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repetitions {
     /// The record.
     pub record: String,
     /// Digest of its results.
     pub digest: String,
-    /// How often the trial was run again.
+    /// Number of repetitions.
     pub times: u32,
-    /// In how many of them the results were the same to the bit.
+    /// Number of repetitions whose results were bit-identical.
     pub identical: u32,
-    /// What is not as it was when the record was made, a line each.
+    /// A line for each difference to the conditions of the record.
     pub notes: Vec<String>,
-    /// Where the first repetition that differs does so.
+    /// The first difference in the first repetition that differs.
     pub first_difference: Option<Divergence>,
-    /// The metric that changed most, where several builds of the guest or a fault made the results differ.
+    /// The metric that changed most, if another build of the guest or a fault made the results differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
 }
 
 impl Display for Repetitions {
-    /// A line for each thing, the last without its end.
+    /// A line for each item; no newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -126,7 +126,8 @@ impl Display for Repetitions {
     }
 }
 
-/// Runs the trial of a record again, so many times, and compares each with it. Nothing of it stays in the store.
+/// Runs the trial of a record again, `times` times, and compares each with it. The repetitions are not kept in the
+/// store.
 pub fn repeat(
     store: &Store,
     arena: &dyn Arena,
@@ -150,7 +151,7 @@ pub fn repeat(
         first_difference: None,
         largest: None,
     };
-    // Nothing stays, so that a store which can only be read is as good as another.
+    // Nothing is kept, so the store may be read-only.
     let elsewhere = store.is_read_only().then(tempfile::tempdir).transpose();
     let elsewhere = elsewhere.map_err(|source| RepeatError::Elsewhere { source })?;
     let incoming = store.folder().join("incoming");
@@ -168,7 +169,7 @@ pub fn repeat(
     Ok(all)
 }
 
-/// What is not as it was when a record was made.
+/// A sentence for each difference between the conditions then and now.
 fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     let mut notes: Vec<String> = differences(then, now)
         .iter()
@@ -187,13 +188,13 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     notes
 }
 
-/// The first digits of an identity or digest, as lists show it.
+/// The first digits of an identity or digest, as in lists.
 fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-/// The trial of a record, ready to run. The kernel is asked for by its digest first: the name it had may stand for a newer
-/// one today.
+/// Prepares the trial of a record. The kernel is looked up by its digest first, because its name may now stand for a
+/// newer one.
 fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, RepeatError> {
     let wanted = &subject.variant.kernel;
     for name in [&wanted.digest, &wanted.source] {
@@ -214,7 +215,7 @@ fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, 
     })
 }
 
-/// Runs the trial once and returns its record. Nothing of it stays in this folder.
+/// Runs the trial once and returns its record. Its file in this folder is removed.
 fn run_again(
     folder: &Path,
     arena: &dyn Arena,

@@ -1,4 +1,4 @@
-//! What a command line asks for, as a campaign: scenarios, and the variants that kernels, patches and settings amount to.
+//! Converts a command line to a campaign: scenarios, and the variants given by kernels, patches and settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::program::{PROGRAM, ProgramPlace, ProgramSpec};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, crossed};
 
-/// Name of the variant with the patches that are judged.
+/// Name of the variant with the patches that are compared.
 pub const PATCHED: &str = "patched";
-/// Name of the variant that has a nop in their place.
+/// Name of the variant with a nop in place of the patches.
 pub const CONTROL: &str = "control";
 
-/// The campaign for a patch whose author names no scenario. Its only variant stands for the source without patches.
+/// The campaign for a patch without a named scenario. Its only variant stands for the source without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
 
-/// A campaign in the words of a command line.
+/// A campaign as given on a command line.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Kernels, a variant each.
+    /// Kernels, one variant each.
     pub kernels: Vec<String>,
     /// Settings of every variant.
     pub settings: Vec<(String, String)>,
@@ -33,46 +33,46 @@ pub struct Request {
     pub boot: Vec<String>,
     /// Further variants.
     pub changes: Vec<VariantChange>,
-    /// Settings with several values: every combination is a variant, or a cell for what is not of a variant.
+    /// Keys with several values. Every combination is a variant, or a cell if the key is not an attribute of variants.
     pub vary: Vec<Vary>,
-    /// Files and folders with the patches that are judged.
+    /// Files and folders with the patches that are compared.
     pub patches: Vec<String>,
-    /// How many patches they are, if every beginning of the series is judged.
+    /// Number of patches, if every prefix of the series is compared.
     pub each: Option<usize>,
-    /// Source that is built.
+    /// Source from which kernels are built.
     pub source: Option<String>,
-    /// File with options for the configuration of what is built.
+    /// File with kernel options for the build.
     pub config: Option<String>,
-    /// Whether a patch gets no control.
+    /// Whether to omit the control variant of a patch.
     pub no_control: bool,
-    /// Parameters of the scenarios; several values of one make a matrix.
+    /// Parameters of the scenarios; several values make a matrix.
     pub params: Vec<(String, String)>,
-    /// Whether scenarios run as their originals did.
+    /// Whether scenarios run as their originals did, including the originals' faults.
     pub as_written: bool,
-    /// Size relative to the original's machine.
+    /// Memory relative to the original's machine.
     pub scale: Option<f64>,
     /// Name of the campaign.
     pub name: Option<String>,
-    /// What may also be said beside a campaign file.
+    /// Options that are also allowed with a campaign file.
     pub adjustment: Adjustment,
 }
 
-/// What goes before the words of a campaign file.
+/// Options that override a campaign file.
 #[derive(Clone, Debug, Default)]
 pub struct Adjustment {
-    /// Memory of every scenario.
+    /// Memory sizes of every scenario.
     pub memory: Vec<MemorySpec>,
-    /// Sizes of memory over which an effect is followed. They are no part of a campaign's name.
+    /// Memory sizes over which an effect is followed. They are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
-    /// What is swapped to.
+    /// Kinds of swap.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device.
     pub swap_size: Option<Bytes>,
-    /// What files lie on.
+    /// The disk that holds files.
     pub files_on: Option<FilesOn>,
     /// The file system.
     pub fs: Option<FileSystem>,
-    /// Seeds for each variant; with `until_sure` the most.
+    /// Number of seeds for each variant; with `until_sure`, the most.
     pub seeds: Option<u32>,
     /// The first seed.
     pub first_seed: Option<u64>,
@@ -80,16 +80,16 @@ pub struct Adjustment {
     pub until_sure: bool,
     /// Which trials are observed.
     pub observe: Option<Observe>,
-    /// Where events of observed trials wait to be read.
+    /// Size of the ring buffer for events of observed trials.
     pub trace_ring: Option<TraceRing>,
-    /// What may differ between the variants although nobody asks for it.
+    /// Unrequested differences between variants that are accepted.
     pub accept: Vec<String>,
 }
 
-/// Why no campaign can be made of a request. Shown as is.
+/// Why a request is refused. Shown as is.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// Options that need a scenario stand without one.
+    /// Options that need a scenario are given without one.
     #[error("--param, --as-written and --scale are of one scenario: name it")]
     NoScenario,
     /// No scenario has this name.
@@ -100,7 +100,7 @@ pub enum RequestError {
         /// A near name, or all names.
         hint: String,
     },
-    /// A name that a campaign cannot have.
+    /// An invalid name for a campaign.
     #[error(
         "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter or digit"
     )]
@@ -108,7 +108,7 @@ pub enum RequestError {
         /// The name as given.
         name: String,
     },
-    /// A scale that is no positive number.
+    /// A scale that is not a positive number.
     #[error("--scale {scale} is no size: give a number above 0")]
     BadScale {
         /// The scale as given.
@@ -122,7 +122,7 @@ pub enum RequestError {
         /// Its value.
         value: String,
     },
-    /// A patch is to be put on a kernel that is built already.
+    /// A patch is given for a kernel that is already built.
     #[error(
         "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
     )]
@@ -130,7 +130,7 @@ pub enum RequestError {
         /// The kernel as given.
         kernel: String,
     },
-    /// A setting is a slip of a known one.
+    /// A setting's name is probably a typing error of a known one.
     #[error("there is no setting `{name}`: did you mean `{near}`?")]
     UnknownSetting {
         /// The name as given.
@@ -138,23 +138,23 @@ pub enum RequestError {
         /// The known one.
         near: String,
     },
-    /// A value that is varied cannot be read.
+    /// A varied value cannot be parsed.
     #[error("--vary {key} cannot have the value `{value}`: {why}")]
     Vary {
-        /// What is varied.
+        /// The key.
         key: String,
         /// The value as given.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A variable of a program's environment has no value.
+    /// A variable of a program's environment is given without a value.
     #[error("--env {text} has no value: write NAME=VALUE")]
     NoValue {
         /// The text as given.
         text: String,
     },
-    /// An option stands beside a campaign file, which decides that itself.
+    /// An option is given together with a campaign file, which defines the same thing.
     #[error(
         "{option} has no place beside a campaign file: write it into {path}, or name a scenario instead"
     )]
@@ -164,19 +164,19 @@ pub enum RequestError {
         /// The file.
         path: String,
     },
-    /// A campaign file stands beside other words.
+    /// A campaign file is given together with other names.
     #[error("{path} stands beside other words: run one campaign file at a time")]
     NotAlone {
         /// The file.
         path: String,
     },
-    /// Scenarios stand beside a program.
+    /// A scenario is given together with a program.
     #[error("{word} stands beside a program: run scenarios and programs apart")]
     BesideProgram {
-        /// The first of them.
+        /// The first scenario.
         word: String,
     },
-    /// A calibration of several variants.
+    /// A calibration is asked for several variants.
     #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
     ManyVariants,
     /// Two variants have the same name.
@@ -188,7 +188,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Whether a user's words were wrong, rather than that the machine could not.
+    /// True if the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::File(error) => error.is_user_error(),
@@ -198,8 +198,8 @@ impl RequestError {
 }
 
 impl Request {
-    /// The campaign that words stand for: a campaign file, names of scenarios, or nothing for the screening of a patch. Where
-    /// nobody says how many seeds, it has as many as its primary metrics need.
+    /// The campaign of the request: a campaign file, names of scenarios, or nothing for the screening of a patch. If no
+    /// number of seeds is given, it has as many as its primary metrics need.
     pub fn campaign(
         &self,
         what: &[String],
@@ -209,7 +209,7 @@ impl Request {
         me.whole_campaign(what, vocabulary)
     }
 
-    /// The same with what is varied and not of a variant as lists of its own.
+    /// The same request, with varied keys that are not attributes of variants moved to lists of values.
     fn with_cells(&self) -> Result<Self, RequestError> {
         let mut me = self.clone();
         for vary in std::mem::take(&mut me.vary) {
@@ -272,7 +272,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The campaign of a program of the user's own; `what` names no scenario beside it.
+    /// The campaign of a user's own program; fails if `what` names a scenario.
     pub fn of_program(
         mut self,
         what: &[String],
@@ -293,7 +293,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The first option that a campaign file decides itself.
+    /// The first option given that a campaign file defines itself.
     fn beyond_adjustment(&self) -> Option<&'static str> {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -338,7 +338,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The campaign for a patch whose author names no scenario.
+    /// The campaign for a patch without a named scenario.
     fn screening(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
         if !self.params.is_empty() || self.as_written || self.scale.is_some() {
             return Err(RequestError::NoScenario);
@@ -346,7 +346,7 @@ impl Request {
         let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
         campaign.variants = self.variants(vocabulary)?;
         campaign.observe = Observe::unless_told(campaign.variants.len());
-        // A name made of five scenarios' names tells nobody anything.
+        // A name made of five scenarios' names would not help anybody.
         let content = campaign.name_by_content();
         let digits = content.rsplit('-').next().unwrap_or_default();
         campaign.name = self.named(format!("screening-{digits}"))?;
@@ -354,7 +354,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The name that was given, or this one.
+    /// The given name, or `otherwise`.
     fn named(&self, otherwise: String) -> Result<String, RequestError> {
         match self.name.clone() {
             None => Ok(otherwise),
@@ -378,7 +378,7 @@ impl Request {
         let memory = match self.scale {
             None => self.adjustment.memory.clone(),
             Some(scale) if scale.is_finite() && scale > 0.0 => {
-                // Whole megabytes, so that the machine is one that can be named.
+                // Whole mebibytes, so that the size can be given on a command line.
                 let memory = words.original_memory.times(scale).0;
                 vec![MemorySpec::Free(Bytes(memory.next_multiple_of(1 << 20)))]
             }
@@ -411,7 +411,7 @@ impl Request {
         })
     }
 
-    /// Whether the first variant is built from source.
+    /// True if the first variant is built from source.
     fn is_built(&self) -> bool {
         !self.patches.is_empty()
             || self.source.is_some()
@@ -419,7 +419,7 @@ impl Request {
             || self.changes.iter().any(VariantChange::has_patches)
     }
 
-    /// The variants, whose settings are known ones or like none.
+    /// The variants. Fails if a setting's name is probably a typing error.
     fn variants(&self, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, RequestError> {
         let all = if self.is_built() {
             self.built_variants()?
@@ -439,7 +439,7 @@ impl Request {
         Ok(all)
     }
 
-    /// A source without and with its patches, and the control.
+    /// The variants of a source: without patches, with patches, and the control.
     fn built_variants(&self) -> Result<Vec<VariantSpec>, RequestError> {
         if let Some(kernel) = self.kernels.first().cloned() {
             return Err(RequestError::NoSource { kernel });
@@ -470,12 +470,12 @@ impl Request {
 }
 
 impl Adjustment {
-    /// A file system with what is given in the place of what it says.
+    /// A file system with the given options in place of its own.
     fn files(&self, spec: FilesSpec) -> FilesSpec {
         spec.with(self.fs, self.files_on)
     }
 
-    /// Puts what is given in the place of what the campaign says.
+    /// Overrides the campaign with the given options.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
             campaign.sampling.first_seed = first;

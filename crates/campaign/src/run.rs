@@ -1,7 +1,7 @@
-//! The run loop: takes a campaign through an arena into the store, and goes on where it was interrupted.
+//! The run loop: runs a campaign's trials in an arena, stores the records, and resumes after an interruption.
 //!
-//! What is done is known from the store alone, by the identity of trials: a trial with a record is not run again. So
-//! there is no state to lose, and a loop that was killed is simply started once more. A trial that stands twice in a
+//! Progress is derived from the store alone, by the identity of trials: a trial with a record is not run again. So
+//! there is no other state to lose, and a loop that was killed is simply started again. A trial that occurs twice in a
 //! plan (a kernel compared with itself) needs two records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,37 +25,37 @@ use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
 
-/// How to run.
+/// Options of a run.
 pub struct Options<'a> {
-    /// Trials side by side; `None` for as many as the arena says.
+    /// Number of parallel trials; `None` for the number that the arena suggests.
     pub jobs: Option<usize>,
-    /// Whether to run everything again, although there are records.
+    /// Whether to run everything again, even if there are records.
     pub fresh: bool,
-    /// Whether to run on although all trials of the first seeds are invalid for one cause.
+    /// Whether to continue even if all trials of the first seeds are invalid for the same reason.
     pub keep_going: bool,
-    /// The command line, for a shell; noted with the campaign.
+    /// The command line, quoted for a shell; stored with the campaign.
     pub command: String,
-    /// With what the records are made.
+    /// Creates the maker in each record.
     pub maker: &'a (dyn Fn(&Trial) -> Maker + Sync),
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What is noted of the campaign in the store.
+    /// The campaign's note in the store.
     pub note: CampaignNote,
-    /// How it stands.
+    /// State of the campaign.
     pub tally: Tally,
     /// Whether it was stopped before its end.
     pub stopped: bool,
-    /// Why it was ended early where nobody asked for that.
+    /// Why it was ended early without a request.
     pub futile: Option<Futile>,
 }
 
-/// Why a campaign cannot go on. What is stored stays.
+/// Why a campaign cannot go on. Stored records are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A trial cannot run as it was asked for. Nothing has run.
+    /// A trial was refused before anything ran.
     #[error("{scenario} under variant {variant} cannot run: {source}")]
     Refused {
         /// Name of the scenario.
@@ -65,16 +65,16 @@ pub enum RunError {
         /// The arena's reason.
         source: ArenaError,
     },
-    /// The arena could not do its work.
+    /// The arena failed.
     #[error(transparent)]
     Arena(ArenaError),
-    /// The store could not do its work.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What is stored so far cannot be judged.
+    /// The stored records cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// The arena that is asked for is not the one that is there.
+    /// The campaign asks for an arena other than the one available.
     #[error(
         "campaign {name} asks for the {asked} arena, and this version has only {here}: name that one"
     )]
@@ -83,10 +83,10 @@ pub enum RunError {
         name: String,
         /// The arena it asks for.
         asked: ArenaKind,
-        /// The arena that is there.
+        /// The arena available.
         here: ArenaKind,
     },
-    /// A cell stands twice in the campaign.
+    /// A cell occurs twice in the campaign.
     #[error(
         "campaign {name} has the cell {cell} twice: remove one, or the same trials would run again"
     )]
@@ -96,16 +96,16 @@ pub enum RunError {
         /// Label of the cell.
         cell: String,
     },
-    /// There is more of something than is planned.
+    /// The campaign exceeds a limit.
     #[error(
         "campaign {name} has {count} {what}, and more than {most} are not planned: leave some out, or split it"
     )]
     TooMany {
-        /// Its name.
+        /// Name of the campaign.
         name: String,
-        /// How many there are.
+        /// The number.
         count: usize,
-        /// Of what.
+        /// What is counted.
         what: &'static str,
         /// The limit.
         most: usize,
@@ -121,7 +121,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether a user's words were wrong, rather than that the machine could not.
+    /// True if the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::TooMany { .. }
@@ -134,7 +134,7 @@ impl RunError {
     }
 }
 
-/// A planned trial that is ready to run.
+/// A planned trial that is prepared.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub planned: PlannedTrial,
@@ -142,7 +142,7 @@ pub(crate) struct Job {
     pub cell: String,
 }
 
-/// Runs a campaign to its end, or until told to stop.
+/// Runs a campaign until its end or until stopped.
 pub fn run(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -172,17 +172,18 @@ pub fn run(
     })
 }
 
-/// Trials that are made ready at a time: a campaign of any length holds no more of them.
+/// Number of trials prepared at a time, however long the campaign is.
 const AT_ONCE: usize = 1024;
-/// Trials of the first block that stay prepared once they were tried; those of a larger matrix are prepared again.
+/// Most trials of the first block that are kept prepared; those of a larger matrix are prepared again.
 const KEPT: usize = 4096;
 
-/// Trials that were prepared to try a campaign, by cell, variant and pass; all of the first repetition of the first block.
+/// Trials prepared for the checks before a run, by cell, variant and pass; all of the first repetition of the first
+/// block.
 type FirstTrials = HashMap<Place, PreparedTrial>;
 /// Cell, variant and pass.
 type Place = (usize, usize, Pass);
 
-/// A trial that was tried already, or made ready now.
+/// A prepared trial: from the checks before the run if kept, else prepared now.
 fn ready(
     arena: &dyn Arena,
     planned: PlannedTrial,
@@ -201,14 +202,14 @@ fn ready(
     })
 }
 
-/// What is known of a trial before it is ready: its identity and its cell's.
+/// Identity of a trial that is not prepared yet, and identity of its cell.
 struct KnownTrial {
     planned: PlannedTrial,
     subject: Subject,
     key: String,
 }
 
-/// Prepares one trial, or refuses it.
+/// Prepares one trial. Fails if the arena refuses it.
 pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial, RunError> {
     arena.prepare(trial).map_err(|source| match source {
         ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
@@ -220,7 +221,7 @@ pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial
     })
 }
 
-/// The first trial of a cell under every variant.
+/// Prepares the first trial of a cell under every variant.
 pub(crate) fn prepare(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -232,7 +233,7 @@ pub(crate) fn prepare(
         .collect()
 }
 
-/// Tries every cell under every variant on the arena: later blocks differ in their seeds alone.
+/// Prepares every cell under every variant; later blocks differ only in their seeds.
 fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunError> {
     let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();
@@ -257,7 +258,7 @@ fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunErr
     Ok(tried)
 }
 
-/// Refuses a campaign for another arena, and one in which there is nothing to run.
+/// Fails if a campaign is for another arena or has nothing to run.
 pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
     if campaign.arena != arena.kind() {
         return Err(RunError::OtherArena {
@@ -281,7 +282,7 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     } else if campaign.sampling.until.cap() == 0 {
         "seed"
     } else if campaign.variants.len() < 2 && matches!(campaign.sampling.until, Until::Sure { .. }) {
-        // There is nothing to be sure of.
+        // A single variant leaves nothing to decide.
         "second variant"
     } else {
         return Ok(());
@@ -292,7 +293,7 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     })
 }
 
-/// The note under which a campaign runs: the one it had before, or a new one.
+/// The note of this campaign: its previous one, or a new one.
 pub(crate) fn note_for(
     campaign: &Campaign,
     cells: &[Cell],
@@ -324,7 +325,7 @@ pub(crate) fn note_for(
         accept: campaign.accept.clone(),
         imported: None,
         looks: match (&campaign.sampling.until, before) {
-            // Looks that were planned stay as they are, whatever has become of the trials they were planned by.
+            // Planned looks are kept, even if the plan's number of trials has changed since.
             (Until::Sure { cap, looks }, Some(note))
                 if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
             {
@@ -335,7 +336,7 @@ pub(crate) fn note_for(
     }
 }
 
-/// How many blocks a campaign had under its note of before: with the same variants and cells, and not run afresh since.
+/// Number of blocks in the campaign's previous note; zero if variants or cells differ or it was run afresh since.
 fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     let before = before.filter(|before| {
         before.generation == note.generation
@@ -346,9 +347,9 @@ fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     units.map(|entry| entry.unit + 1).max().unwrap_or(0)
 }
 
-/// The record that each of these trials has already, in their order; a valid one where there is one. Records of trials that went wrong by accident do not
-/// count; where results have noise, or everything is to be run afresh, only the campaign's own do. All trials with the
-/// same identity must be among them, for each needs a record of its own.
+/// For each of these trials its existing record, a valid one if there is one. Records of trials that an accident made
+/// invalid do not count. If results have noise or everything is to be run afresh, only the campaign's own records
+/// count. All trials with the same identity must be passed together, because each needs a record of its own.
 fn found(
     store: &Store,
     note: &CampaignNote,
@@ -373,7 +374,7 @@ fn found(
     Ok(trials.iter().map(taken).collect())
 }
 
-/// The next trials, about [`AT_ONCE`]: all of a cell and block, which run next to each other, come together.
+/// The next trials, about [`AT_ONCE`]. Trials of one cell and block run next to each other and are never split.
 fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<PlannedTrial> {
     let together = |a: &PlannedTrial, b: &PlannedTrial| {
         (a.block, a.cell, a.trial.pass) == (b.block, b.cell, b.trial.pass)
@@ -387,7 +388,7 @@ fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<Pla
     next
 }
 
-/// Trials side by side: as many as asked for, or as the arena says for the largest of them.
+/// Number of parallel trials: as requested, or as the arena suggests for the largest trial.
 fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
         todo.iter()
@@ -401,7 +402,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A campaign on its way.
+/// A campaign in progress.
 pub(crate) struct Run<'a> {
     pub campaign: &'a Campaign,
     pub arena: &'a dyn Arena,
@@ -412,23 +413,23 @@ pub(crate) struct Run<'a> {
     pub note: CampaignNote,
     pub tally: Tally,
     times: Times,
-    /// How many trials of each cell have no record yet.
+    /// Number of trials without a record, by cell.
     waiting: BTreeMap<String, u64>,
-    /// Trials begun, which numbers them.
+    /// Number of trials started; it numbers them.
     begun: usize,
     tried: FirstTrials,
-    /// What determines the trials that were tried.
+    /// Subjects of the trials prepared in the checks before the run.
     subjects: HashMap<Place, Subject>,
-    /// Places of trials that have no record, as far as they were looked at.
+    /// Cell, variant and pass of the trials without a record, as far as examined.
     needed: HashSet<Place>,
-    /// Blocks that an earlier run of this campaign had.
+    /// Number of blocks of an earlier run of this campaign.
     pub before: u32,
-    /// Whether it is of no use to go on.
+    /// Detects that the campaign is useless.
     futility: Futility,
 }
 
 impl<'a> Run<'a> {
-    /// Makes sure of everything that can be known before a trial runs.
+    /// Checks everything that can be checked before a trial runs.
     pub fn begin(
         campaign: &'a Campaign,
         arena: &'a dyn Arena,
@@ -467,13 +468,13 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs some blocks, as far as they have no records. False where it was stopped.
+    /// Runs the trials of some blocks that have no record. Returns false if stopped.
     pub fn blocks(&mut self, blocks: Range<u32>) -> Result<bool, RunError> {
         let (campaign, cells) = (self.campaign, Arc::clone(&self.cells));
         self.trials(|| campaign.trials(&cells, blocks.clone()))
     }
 
-    /// Runs the trials that `of` gives whenever it is asked, as far as they have no records. False where it was stopped.
+    /// Runs the trials returned by `of`, which is called repeatedly, if they have no record. Returns false if stopped.
     pub fn trials<I: Iterator<Item = PlannedTrial>>(
         &mut self,
         of: impl Fn() -> I,
@@ -505,7 +506,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the campaign ends here since it is of no use, which is said.
+    /// True if the campaign ends here because it is useless; reports it as an event.
     fn is_futile(&self) -> bool {
         let futile = self.futility.verdict();
         if let Some(futile) = &futile {
@@ -514,7 +515,7 @@ impl<'a> Run<'a> {
         futile.is_some()
     }
 
-    /// Takes note of the record that a trial of the first seeds has. One whose file cannot be read ends no campaign.
+    /// Takes the record of a trial of the first seeds. A record that cannot be read does not end the campaign.
     fn saw(&mut self, planned: &PlannedTrial, row: &Row) {
         if planned.trial.pass == Pass::Timed && self.futility.asks(planned.block) {
             let record = if row.is_valid() {
@@ -528,7 +529,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Enters trials into the campaign's note, and learns which have records and how long the others take.
+    /// Adds trials to the campaign's note, and finds which have records and how long the others take.
     fn look(&mut self, trials: impl Iterator<Item = PlannedTrial>) -> Result<Vec<bool>, RunError> {
         let (mut all, mut trials) = (Vec::new(), trials.peekable());
         loop {
@@ -550,7 +551,7 @@ impl<'a> Run<'a> {
                 if found.is_none() {
                     let planned = &trial.planned;
                     let place = (planned.cell, planned.variant, planned.trial.pass);
-                    // Trials of one place start from the same guest.
+                    // Trials with the same cell, variant and pass start from the same guest.
                     if self.needed.insert(place)
                         && let Some(prepared) = self.tried.get(&place)
                     {
@@ -570,7 +571,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The identity of a trial: of a cell, variant and pass that was tried, trials differ in their seeds alone.
+    /// Identity of a trial, derived from the prepared one with the same cell, variant and pass, from which it differs
+    /// only in its seed.
     fn known(&self, planned: PlannedTrial) -> Result<KnownTrial, RunError> {
         let place = (planned.cell, planned.variant, planned.trial.pass);
         let subject = match self.subjects.get(&place) {
@@ -587,8 +589,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs trials side by side, those of one sampling unit one after the other in one thread; says first what there is to
-    /// do where that is news.
+    /// Runs trials in parallel, those of one sampling unit one after the other in one thread. If `is_news`, first
+    /// reports how much is to be done. Returns false if stopped.
     fn execute(&mut self, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
         let units: Vec<&[Job]> = todo
             .chunk_by(|a, b| {
@@ -644,8 +646,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Those that boot a guest before all others, so that guests boot side by side and nobody waits for the guest that another
-/// boots. Where results have noise the order stays as it was planned.
+/// Puts the units that boot a guest first, so that guests boot in parallel and no thread waits for another's guest. If
+/// results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -660,7 +662,7 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     all
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Floor<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
@@ -672,16 +674,16 @@ struct Floor<'a> {
     next: AtomicUsize,
     number: AtomicUsize,
     running: AtomicUsize,
-    /// Set where the run was stopped or has failed: the others end as well.
+    /// Set if the run was stopped or has failed, so that the other threads end too.
     ended: AtomicBool,
     jobs: usize,
 }
 
-/// What the threads count together.
+/// Counters shared by the threads.
 struct Ledger {
     tally: Tally,
     times: Times,
-    /// How many trials of each cell have no record yet.
+    /// Number of trials without a record, by cell.
     waiting: BTreeMap<String, u64>,
     futility: Futility,
     failure: Option<RunError>,
@@ -692,7 +694,7 @@ impl Floor<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// One thread: takes unit after unit.
+    /// Body of a thread: takes unit after unit.
     fn work(&self) {
         while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             for job in *unit {
@@ -748,7 +750,7 @@ impl Floor<'_> {
         }
         let elapsed =
             |since: Instant| Nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        // Bulk sections are on their way already; what is left is the record itself.
+        // Bulk sections have already been written; only the record itself remains.
         wall.to_stored = elapsed(finding.ended);
         if wall.total.0 == 0 {
             wall.total = elapsed(clock);
@@ -790,7 +792,7 @@ impl Floor<'_> {
     }
 }
 
-/// Passes on how far a trial is, and whether to stop.
+/// Passes on the progress of a trial and the request to stop.
 struct Relay<'a, 'b> {
     floor: &'a Floor<'b>,
     number: usize,

@@ -1,8 +1,8 @@
-//! Sampling until sure: runs blocks up to a look, judges, and runs on only where something is still open.
+//! Sequential sampling: runs blocks up to a look, judges, and continues only while a primary metric is undecided.
 //!
-//! When to look, and what may be claimed at each look, is planned before any value is seen, so that the error rate holds
-//! in spite of looking. All cells go on together until every primary metric is decided: a cell that stopped early would
-//! need an error rate of its own.
+//! The times of the looks and their error rates are planned before any value is seen, so that the total error rate is
+//! kept despite several looks. All cells continue together until every primary metric is decided: a cell that stopped
+//! early would need its own error rate.
 
 use pagetide_compare::{ALPHA, compare_note};
 use pagetide_verdict::sequential::{Design, Plan};
@@ -10,7 +10,8 @@ use pagetide_verdict::sequential::{Design, Plan};
 use crate::event::Event;
 use crate::run::{Run, RunError};
 
-/// The looks of a plan for a campaign that has so many blocks already: a result never rests on fewer than there are.
+/// The planned looks that remain for a campaign that already has `before` blocks. A result never uses fewer blocks than
+/// exist.
 fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
     if later.is_empty() {
@@ -19,7 +20,7 @@ fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     later
 }
 
-/// Runs until every primary metric is decided, or to the cap. False where it was stopped.
+/// Runs until every primary metric is decided, or to the cap. Returns false if stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
     let narrow = |looks: &[u64]| -> Vec<u32> {
@@ -33,7 +34,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
     } else if !run.note.looks.is_empty() {
         narrow(&run.note.looks)
     } else {
-        // How many primary metrics there are is known when every cell has run once. Their values are not looked at.
+        // The number of primary metrics is known after every cell has run once. Their values are not used.
         if !run.blocks(0..1)? {
             return Ok(false);
         }
@@ -51,7 +52,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         done = done.max(look);
         run.store.note(&run.note)?;
         let comparison = compare_note(run.store, &run.note)?;
-        // More of the same cures nothing that cannot be judged.
+        // More trials do not help if there is nothing to judge.
         let primaries = comparison.deciding().count();
         let decided = primaries - comparison.open();
         let next = (decided < primaries)

@@ -1,4 +1,4 @@
-//! Where the trials of a search run.
+//! Where and how the trials of a search run.
 
 use pagetide_arena::Arena;
 use pagetide_store::{CampaignNote, Store};
@@ -8,20 +8,20 @@ use crate::event::Watch;
 use crate::plan::PlannedTrial;
 use crate::run::{Options, Run, RunError};
 
-/// Where trials run, and who looks on.
+/// Arena, store and options of a search, and the receiver of its events.
 pub struct Site<'a> {
     /// The arena.
     pub arena: &'a dyn Arena,
-    /// Where records are, and go.
+    /// The store of existing and new records.
     pub store: &'a mut Store,
-    /// How they run.
+    /// Options of each run.
     pub options: &'a Options<'a>,
-    /// Who looks on.
+    /// Receives events and answers whether to stop.
     pub watch: &'a dyn Watch,
 }
 
 impl Site<'_> {
-    /// The same place, with somebody else looking on.
+    /// The same, with another receiver of events.
     pub(crate) fn watched<'b>(&'b mut self, watch: &'b dyn Watch) -> Site<'b> {
         Site {
             arena: self.arena,
@@ -31,8 +31,8 @@ impl Site<'_> {
         }
     }
 
-    /// Runs those of a campaign's trials that have no record, in this order. `note` becomes that of the campaign, also where the
-    /// arena fails on the way. False where it was stopped.
+    /// Runs a campaign's trials that have no record, in this order. `note` is replaced by the campaign's, even if the
+    /// arena fails during the run. Returns false if stopped.
     pub(crate) fn run(
         &mut self,
         campaign: &Campaign,

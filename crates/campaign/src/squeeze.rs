@@ -1,8 +1,8 @@
-//! The smallest memory at which a workload is not much slower than with plenty: the search of
-//! [`pagetide_verdict::squeeze`], run through an arena into the store.
+//! Finds the smallest memory at which a workload is not much slower than with plenty: runs the search of
+//! [`pagetide_verdict::squeeze`] through an arena into the store.
 //!
-//! Every size is a cell of one campaign, in the order in which it was tried, plenty first. What has a record is not run again, so
-//! a search that was stopped goes on where it was.
+//! Every size is a cell of one campaign, in the order in which it was tried, plenty first. Trials that have a record
+//! are not run again, so a search that was stopped resumes where it ended.
 
 mod request;
 
@@ -28,21 +28,21 @@ pub use request::{
     ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, one_question, share, varied_word,
 };
 
-/// Most runs of a search, one of which is observed.
+/// Most runs of a search, including one observed run.
 pub const MOST_RUNS: u32 = 15;
 
-/// What is searched.
+/// The search that is asked for.
 #[derive(Clone, Debug)]
 pub struct Squeeze {
-    /// One variant and one scenario, with plenty.
+    /// One variant and one scenario, with plenty of memory.
     pub campaign: Campaign,
     /// What is varied.
     pub knob: Knob,
     /// The metric that decides.
     pub metric: String,
-    /// Parameters that depend on the memory: they keep the values they have with plenty.
+    /// Parameters that depend on the memory; at all sizes they keep the values for plenty.
     pub pins: Vec<String>,
-    /// Parameter that ends a run after some time, where the scenario has one, and its value.
+    /// The scenario's parameter for a time limit, if it has one, and its value.
     pub time_limit: Option<(String, Nanos)>,
     /// Sizes, share and seeds.
     pub design: Design,
@@ -51,13 +51,13 @@ pub struct Squeeze {
 /// How a search ended.
 #[derive(Debug)]
 pub enum SqueezeOutcome {
-    /// It came to its end.
+    /// The search was completed.
     Found(Box<SqueezeResult>),
-    /// It was stopped after so many runs.
+    /// The search was stopped after this number of runs.
     Stopped(u32),
 }
 
-/// Searches to the end, or until told to stop; `say` is told of every size.
+/// Searches until the end or until stopped; `say` receives each size.
 pub fn squeeze(
     asked: &Squeeze,
     site: Site<'_>,
@@ -115,21 +115,21 @@ pub fn squeeze(
     })))
 }
 
-/// A search on its way.
+/// A search in progress.
 struct Walk<'a> {
     asked: &'a Squeeze,
     site: Site<'a>,
     base: ScenarioSpec,
     search: Search,
-    /// Sizes that were tried, each a cell.
+    /// Sizes tried, in bytes, one cell each.
     sizes: Vec<u64>,
-    /// Trials, by cell and block.
+    /// Cell and block of each trial.
     trials: Vec<(usize, u32)>,
     runs: BTreeMap<u64, Runs>,
-    /// Time after which runs with less than plenty are ended.
+    /// Time after which runs with less than plenty are ended; `None` until it is known.
     cut: Option<Nanos>,
     note: CampaignNote,
-    /// The cell with plenty, for people.
+    /// Label of the cell with plenty, for people.
     label: String,
 }
 
@@ -147,7 +147,8 @@ impl<'a> Walk<'a> {
             asked,
             site,
         };
-        // The workload stays the same at every size: what follows from the memory is taken from plenty.
+        // The workload must be the same at every size, so parameters that depend on the memory are computed from
+        // plenty.
         let campaign = walk.campaign();
         let Some(cell) = campaign.cells().next() else {
             return Ok(walk);
@@ -165,7 +166,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The scenario with so much.
+    /// The scenario with this size.
     fn scenario(&self, size: u64) -> ScenarioSpec {
         let mut spec = self.base.clone();
         match self.asked.knob {
@@ -188,7 +189,7 @@ impl<'a> Walk<'a> {
         spec
     }
 
-    /// The campaign of all sizes that were tried.
+    /// The campaign of all sizes tried.
     fn campaign(&self) -> Campaign {
         let mut campaign = self.asked.campaign.clone();
         campaign.scenarios = self.sizes.iter().map(|size| self.scenario(*size)).collect();
@@ -196,16 +197,16 @@ impl<'a> Walk<'a> {
         campaign
     }
 
-    /// The place of a size among the cells.
+    /// Index of a size among the cells.
     fn cell(&self, size: u64) -> usize {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
 
-    /// Makes the runs of a step. False where it was stopped.
+    /// Runs the trials of a step. Returns false if stopped.
     fn step(&mut self, step: &Step) -> Result<bool, RunError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
-            // A size at which it cannot run at all is too small.
+            // A size at which the arena refuses to run is too small.
             let campaign = self.campaign();
             let cells: Vec<_> = campaign.cells().collect();
             if let Some(cell) = cells.last() {
@@ -239,19 +240,19 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Takes from the runs with plenty where to begin and when to end the others.
+    /// Derives the first size to try and the time limit of the other runs from the runs with plenty.
     fn learn(&mut self, means: &Means) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));
         }
         if let (Some(elapsed), Some((_, given))) = (means.elapsed, &self.asked.time_limit) {
-            // Whole milliseconds, so that it reads well.
+            // Whole milliseconds, for readability.
             let cut = pagetide_quantity::floor(elapsed * CUT).next_multiple_of(1_000_000);
             self.cut = Some(Nanos(cut.min(given.0)));
         }
     }
 
-    /// Runs what has no record: all trials so far, and one observed. False where it was stopped.
+    /// Runs trials that have no record: all so far, and one observed. Returns false if stopped.
     fn run(&mut self, observed: Option<usize>) -> Result<bool, RunError> {
         let campaign = self.campaign();
         let cells: Vec<_> = campaign.cells().collect();
@@ -271,7 +272,7 @@ impl<'a> Walk<'a> {
         site.run(&campaign, &all, &mut self.note)
     }
 
-    /// What was in memory in the run that was made last, which was observed; nothing where it came to no end.
+    /// Memory in use during the last run, which was observed; `None` if it did not finish.
     fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
@@ -283,7 +284,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What to know before relying on the answer.
+    /// Warnings about the answer.
     fn cautions(&self, curve: &[Point], answer: &Answer) -> Vec<String> {
         let mut cautions = Vec::new();
         let plenty = self.runs.get(&self.asked.design.plenty);
@@ -314,7 +315,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Why an end of the answer rests on the first seed alone: what the seeds left open took the runs.
+/// Warning that one end of the answer depends on the first seed alone, because undecided sizes used up the runs.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],
@@ -344,11 +345,11 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     ))
 }
 
-/// Says of a search how far it is: of the most runs it may take, not of the runs of a step.
+/// Converts the progress of a step to that of the whole search, which has a limited number of runs.
 struct Counting<'a> {
     inner: &'a dyn Watch,
     is_first: bool,
-    /// Wall-clock time that the trials of this step are to take, and how many they are.
+    /// Estimated wall-clock time and number of trials of this step.
     before: Mutex<Option<(Nanos, usize)>>,
 }
 
@@ -358,7 +359,7 @@ impl Counting<'_> {
         let mut before = locked(&self.before);
         let todo = tally.total - tally.done();
         let (left, of) = *before.get_or_insert((tally.left, todo.max(1)));
-        // What comes after this step takes as long for each run, by this step's own estimate.
+        // Later runs are assumed to take as long as this step's estimate for each run.
         let later = (total - tally.total) as u64;
         Tally {
             total,
@@ -371,7 +372,7 @@ impl Counting<'_> {
 impl Watch for Counting<'_> {
     fn event(&self, event: &Event<'_>) {
         match event {
-            // Each step plans anew, which is news the first time.
+            // Each step plans anew; only the first plan is reported.
             Event::Planned(tally) if self.is_first => {
                 self.inner.event(&Event::Planned(self.tally(*tally)));
             }
@@ -386,7 +387,7 @@ impl Watch for Counting<'_> {
                 number: *number,
                 trial,
                 id,
-                // That a run dies with too little is no news here: the curve says so.
+                // It is expected that runs die with too little memory; the curve shows it.
                 invalid: None,
                 tally: self.tally(*tally),
             }),

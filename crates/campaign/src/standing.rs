@@ -1,4 +1,4 @@
-//! Writes the state of a run into the store, where `pagetide serve` reads it, and passes every event on.
+//! Writes the state of a run into the store for `pagetide serve`, and passes each event on.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use pagetide_store::{RunEnd, RunState, RunningTrial};
 use crate::event::{Event, Tally, Watch};
 use crate::run::locked;
 
-/// Shortest time between two writes, except where a trial begins or ends.
+/// Shortest time between two writes, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Messages that are kept, the newest.
+/// Number of newest messages kept.
 const MOST_MESSAGES: usize = 8;
 
-/// The words and the folder of this process's command line; `None` where one of them is no UTF-8, and could not be given again.
+/// Words and working directory of this process's command line; `None` if one is not UTF-8, so that it could not be
+/// reproduced.
 fn command_line() -> Option<(Vec<String>, PathBuf)> {
     let words = std::env::args_os().skip(1);
     let words = words.map(OsString::into_string).collect::<Result<_, _>>();
@@ -36,7 +37,7 @@ pub struct StateWriter<'a, W> {
 }
 
 impl<'a, W: Watch> StateWriter<'a, W> {
-    /// Watches a run of the campaign `name`. Nothing is written before its first event.
+    /// Creates a writer for a run of the campaign `name`. Nothing is written before the first event.
     pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
         let (arguments, folder) = command_line().unwrap_or_default();
         let state = RunState {
@@ -54,7 +55,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
         }
     }
 
-    /// Writes how the run ended, if it began at all.
+    /// Writes how the run ended, unless it never began.
     pub fn ended(&self, end: RunEnd) {
         let mut state = locked(&self.state);
         if state.0.updated.0 > 0 {
@@ -64,7 +65,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
         }
     }
 
-    /// An error here is ignored: only what `pagetide serve` shows depends on it.
+    /// Writes the state. Errors are ignored, because only `pagetide serve` depends on it.
     fn write(&self, state: &mut (RunState, Instant)) {
         state.1 = Instant::now();
         state.0.updated = Nanos::wall_clock();

@@ -1,10 +1,10 @@
-//! Variants as a command line gives them: kernels, settings for all, and changes to the first.
+//! Variants on a command line: kernels, common settings, and changes to the first variant.
 
 use std::str::FromStr;
 
 use pagetide_arena::VariantSpec;
 
-/// One more variant: the first one with these changes. Written as `KEY=VALUE,…`, where the keys `name`, `kernel`,
+/// One more variant: the first one with these changes. Its text form is `KEY=VALUE,…`, where the keys `name`, `kernel`,
 /// `patch` and `boot` are not settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantChange {
@@ -16,7 +16,7 @@ pub struct VariantChange {
 }
 
 impl VariantChange {
-    /// The first variant with these patches on its source, under a name.
+    /// A variant with this name: the first one with these patches on its source.
     pub fn patched(name: &str, patches: &[String]) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -25,7 +25,7 @@ impl VariantChange {
         }
     }
 
-    /// The first variant on another kernel, under a name.
+    /// A variant with this name: the first one with another kernel.
     pub fn on(name: &str, kernel: String) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -34,13 +34,13 @@ impl VariantChange {
         }
     }
 
-    /// Whether it is built from source with patches.
+    /// True if it is built from source with patches.
     pub fn has_patches(&self) -> bool {
         !self.patches.is_empty()
     }
 }
 
-/// How a kernel that is built from source is named: its source, its configuration, and patches that are put on it.
+/// The name of a kernel that is built from source: its source, configuration and patches.
 pub fn built_kernel(source: &str, config: Option<&str>, patches: &[String]) -> String {
     let mut name = format!("{BUILT}{source}");
     if let Some(config) = config {
@@ -55,9 +55,9 @@ fn patched(kernel: String, patches: &[String]) -> String {
         .fold(kernel, |name, patch| format!("{name},patch:{patch}"))
 }
 
-/// The source of whoever names none.
+/// The default source.
 pub const DEFAULT_SOURCE: &str = "debian:6.12";
-/// What the name of a kernel that is built from source begins with.
+/// Prefix of the name of a kernel that is built from source.
 const BUILT: &str = "source:";
 
 impl FromStr for VariantChange {
@@ -90,12 +90,12 @@ impl FromStr for VariantChange {
     }
 }
 
-/// A text is not a key and a value.
+/// A text is not of the form `KEY=VALUE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write it as KEY=VALUE")]
 pub struct NotAPair;
 
-/// Reads `KEY=VALUE`; spaces around both are dropped.
+/// Parses `KEY=VALUE`; spaces around both are dropped.
 pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
@@ -113,8 +113,8 @@ pub struct NameTaken {
     pub name: String,
 }
 
-/// One variant for each kernel, and one more of the first kernel for each change. A variant without a name is named by
-/// what sets it apart from the others.
+/// One variant for each kernel, and one of the first kernel for each change. A variant without a name is named after
+/// its differences to the others.
 ///
 /// `kernels` holds at least one name.
 pub fn variants(
@@ -158,7 +158,7 @@ pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
             });
         }
     }
-    // Names made here may coincide, as of the same kernel given twice: numbers tell them apart.
+    // Generated names may be equal, for example if the same kernel is given twice. Numbers distinguish them.
     for place in 1..variants.len() {
         let (before, rest) = variants.split_at_mut(place);
         let name = rest[0].name.clone();
@@ -171,7 +171,7 @@ pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
     Ok(())
 }
 
-/// What a variant has that not all have: kernel, settings, boot arguments.
+/// Kernel, settings and boot arguments of a variant that not all variants have.
 fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {
@@ -194,7 +194,7 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
     parts
 }
 
-/// A kernel's name without what all of its kind begin with. One that is built is named by its last patch.
+/// A kernel's name without the prefix common to its kind. A built kernel is named after its last patch.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

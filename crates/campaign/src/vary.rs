@@ -1,4 +1,4 @@
-//! Several values of one setting, as variants or cells: `--vary KEY=V1,V2,…`.
+//! Several values of one key, as variants or cells: `--vary KEY=V1,V2,…`.
 
 use std::str::FromStr;
 
@@ -6,10 +6,10 @@ use pagetide_arena::VariantSpec;
 
 use crate::variants::{NameTaken, NotAPair, name_all, pair};
 
-/// Values of a setting, as `KEY=V1,V2,…`.
+/// Values of a key, given as `KEY=V1,V2,…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// The setting; or kernel, boot, swap, memory or limit.
+    /// A setting, or kernel, boot, swap, memory or limit.
     pub key: String,
     /// Its values, at least two.
     pub values: Vec<String>,
@@ -35,13 +35,13 @@ impl FromStr for Vary {
 }
 
 impl Vary {
-    /// Whether its key stands in one of these texts, as `{KEY}`.
+    /// True if its key occurs in one of these texts as `{KEY}`.
     pub fn is_word_of<'a>(&self, mut texts: impl Iterator<Item = &'a mut String>) -> bool {
         let place = self.place();
         texts.any(|text| text.contains(&place))
     }
 
-    /// Puts a value in place of `{KEY}`.
+    /// Replaces `{KEY}` by a value.
     pub fn put<'a>(&self, value: &str, texts: impl Iterator<Item = &'a mut String>) {
         let place = self.place();
         for text in texts {
@@ -54,7 +54,7 @@ impl Vary {
     }
 }
 
-/// Gives a variant a setting, or another kernel or boot argument.
+/// Sets a variant's kernel, boot argument or setting.
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {
         "kernel" => value.clone_into(&mut variant.kernel),
@@ -65,8 +65,8 @@ pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     }
 }
 
-/// Each of these variants with every combination of values, the values of the last setting changing fastest. They are named by what
-/// sets them apart.
+/// Each of these variants with every combination of values; the values of the last key change fastest. Variants are
+/// named after their differences.
 pub(crate) fn crossed(
     variants: Vec<VariantSpec>,
     all: &[&Vary],

@@ -1,4 +1,4 @@
-//! More observed seeds where the first three cannot tell why: which, and how many at most.
+//! Observing more seeds if the first three do not explain a difference: which seeds, and how many at most.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use pagetide_arena::Trial;
 use pagetide_campaign::{Campaign, MOST_OBSERVED, Observe};
 use pagetide_record::Pass;
 
-/// An arena in which variants take so many times what `off` takes, and what observed passes tell of their time.
+/// An arena in which variants take the given multiple of `off`'s time, with the given traces.
 fn arena(variants: &[(&str, f64, Told)]) -> ScriptedArena {
     ScriptedArena {
         effect: variants
@@ -24,7 +24,7 @@ fn arena(variants: &[(&str, f64, Told)]) -> ScriptedArena {
     }
 }
 
-/// `off` and others, observed as by default.
+/// A campaign of `off` and other variants, observed by default.
 fn observed(variants: &[&str]) -> Campaign {
     let mut campaign = campaign(8);
     let off = campaign.variants[0].clone();
@@ -42,7 +42,7 @@ fn observed(variants: &[&str]) -> Campaign {
     campaign
 }
 
-/// Runs it; what was observed of each variant in a cell, and what was said of observing more.
+/// Runs it. Returns how many seeds of each variant in a cell were observed, and the messages about observing more.
 fn run(
     campaign: &Campaign,
     arena: &ScriptedArena,
@@ -78,7 +78,7 @@ fn where_three_observed_seeds_do_not_tell_why_six_are_observed_and_no_more() {
     ]);
     let campaign = observed(&["off", "on"]);
     let (seen, said) = run(&campaign, &arena, dir.path());
-    // Four cells of six seeds; nothing is found in six either, and it stays at that.
+    // Four cells of six seeds. Six seeds explain nothing either, and no more are observed.
     assert_eq!(seen, counts(&[("off", 24), ("on", 24)]));
     assert_eq!(said, ["deepened from 3 to 6"]);
     let timed = |trial: &Trial| trial.pass == Pass::Timed;
@@ -99,7 +99,7 @@ fn where_three_observed_seeds_do_not_tell_why_six_are_observed_and_no_more() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), begun.len(), "a trial ran twice");
-    // Run again, nothing is left to do.
+    // A second run has nothing left to do.
     let (seen, _) = run(&campaign, &arena, dir.path());
     assert_eq!(seen, BTreeMap::new());
 }
@@ -109,11 +109,11 @@ fn only_variants_whose_time_surely_differs_without_a_sure_cause_are_observed_aga
     let dir = tempfile::tempdir().unwrap();
     let arena = arena(&[
         ("off", 1.0, Told::Blocked(100_000_000)),
-        // Blocked longer, which says why.
+        // Blocked longer, which is an explanation.
         ("told", 1.3, Told::Blocked(400_000_000)),
-        // As slow, and the trace tells nothing.
+        // Equally slow, but the trace has no explanation.
         ("untold", 1.3, Told::Nothing(1_300_000_000)),
-        // Nothing differs.
+        // No difference.
         ("same", 1.0, Told::Blocked(100_000_000)),
     ]);
     let mut campaign = observed(&["off", "told", "untold", "same"]);

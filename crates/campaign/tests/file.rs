@@ -1,4 +1,4 @@
-//! Campaign files: what they mean, and what is said of each mistake.
+//! Campaign files: their meaning, and the message on each mistake.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -230,7 +230,7 @@ fn a_file_that_is_no_text_is_wrong_at_a_line() {
     assert!(error.to_string().contains("UTF-8"), "{error}");
 }
 
-/// A change to the good file, and so a mistake.
+/// A change to the valid file that makes it invalid.
 const MISTAKES: &[(&str, &str)] = &[
     ("name = \"good\"", "name = good"),
     ("name = \"good\"", "name = \"a/b\""),
@@ -306,7 +306,7 @@ fn every_mistake_is_told_with_its_line_its_key_and_what_was_meant() {
         let FileError::Wrong { line, .. } = error else {
             panic!("{message}");
         };
-        // The line is that of the change, or of the table or file in which something is missing.
+        // The line of the change, or of the table or file in which something is missing.
         let shown = text.lines().nth(line - 1).unwrap();
         writeln!(
             told,
@@ -329,7 +329,7 @@ fn a_file_that_is_not_there_is_told_by_name() {
     );
 }
 
-/// The good file with this line about its scale, read at another scale where one is asked for.
+/// The valid file with this line about its scale, read with another scale if `asked`.
 fn scaled(line: &str, asked: Option<f64>) -> Result<Campaign, FileError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("good.toml");
@@ -359,7 +359,7 @@ fn a_scale_is_a_share_of_memory_and_of_the_swap_device_and_of_nothing_else() {
         ("good", "16M total:40M", "64 MiB")
     );
     assert_eq!(params, whole.3);
-    // Another size is another campaign; its own size by another way is not. The scale itself is exact where it is 1.
+    // Another size gives another campaign; the same size given in another way does not. A scale of 1 is exact.
     let (name, memory, ..) = sizes("scale = 0.25", Some(0.1));
     assert_eq!(
         (name.as_str(), memory.as_str()),
@@ -416,7 +416,7 @@ fn the_campaigns_that_come_along_are_as_they_are_described() {
             "swapbench 32M ssd:80us"
         ]
     );
-    // Every seed timed, and the first three observed beside it: where variants are compared, that is the default.
+    // Every seed is timed, and the first three are also observed: the default if variants are compared.
     assert_eq!(quick.observe, Observe::Seeds(3));
     assert_eq!(quick.trial_count(), 2 * 3 * (8 + 3));
     let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
@@ -441,7 +441,7 @@ proptest! {
         noise in "[\\[\\]{}=\"\\n\\x00#.,a-z0-9 ]{0,12}",
     ) {
         let mut text = GOOD.to_owned();
-        // The file is plain ASCII: every position is between two characters.
+        // The file is plain ASCII, so every position is a character boundary.
         text.replace_range(at..(at + cut).min(GOOD.len()), &noise);
         if let Err(error) = parse("bad.toml", &text, &vocabulary()) {
             let message = error.to_string();
@@ -572,7 +572,7 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
     assert_eq!(sort.takes, Some(Nanos::from_millis(1500)));
     assert_eq!(sort.cells().last().unwrap().takes, sort.takes);
     assert_eq!(echo.takes, None);
-    // Its files are found later; then it is a scenario like any other.
+    // Once its files are found, it is a scenario like any other.
     let mut settled = sort.clone();
     let place = ProgramPlace {
         root: "ab".to_owned(),
@@ -677,7 +677,7 @@ fn a_file_may_come_through_a_pipe() {
     let pipe = folder.path().join("pipe.toml");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // One that lies in a folder is passed over, and nobody waits for it.
+    // A pipe in the folder is skipped without waiting for it.
     assert!(pagetide_campaign::file::find(folder.path(), &vocabulary()).is_empty());
     let text = "name = \"x\"\n[[variant]]\nname = \"a\"\n[[scenario]]\nname = \"zipf\"\n";
     let writer = std::thread::spawn({

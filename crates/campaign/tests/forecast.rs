@@ -1,4 +1,4 @@
-//! Forecasts of programs of one's own, of whose work an arena knows nothing.
+//! Forecasts of a user's own program, for which the arena has no estimate.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::MemorySpec;
 use pagetide_store::Store;
 
-/// A campaign of a command; four trials.
+/// A campaign with this command and four trials.
 fn program(command: &str, memory: u64, takes: Option<Nanos>) -> Campaign {
     let scenario = ScenarioSpec {
         name: PROGRAM.to_owned(),
@@ -49,14 +49,14 @@ fn what_a_program_is_said_to_take_is_scaled_by_this_machine_and_is_no_part_of_wh
     assert_eq!((cell.basis, left), (Basis::Assumed, Nanos::from_secs(40)));
     let (cell, left) = look(&told, &arena, dir.path());
     assert_eq!((cell.basis, left), (Basis::Reckoned, Nanos::from_secs(42)));
-    // A run says the same as the plan.
+    // A run states the same as the plan.
     let first = Diary {
         stop_after: Some(0),
         ..Diary::default()
     };
     go(&told, &arena, dir.path(), 2, false, &first).unwrap();
     assert_eq!(first.last.lock().unwrap().left, Nanos::from_secs(42));
-    // Records of either are those of the other, and what was measured counts more than what was said.
+    // Records of either campaign count for the other, and measurements outweigh the stated duration.
     go(&silent, &arena, dir.path(), 2, false, &Nobody).unwrap();
     let (cell, left) = look(&told, &arena, dir.path());
     assert_eq!((cell.found, cell.basis), (4, Basis::Measured));
@@ -84,7 +84,7 @@ fn a_program_is_not_forecast_by_another_but_by_itself_at_another_size() {
     let (cell, left) = look(&program("sort a", 48, None), &arena, dir.path());
     assert_eq!((cell.found, cell.basis), (0, Basis::Reckoned));
     assert!((0.04..4.0).contains(&left.secs()), "{left}");
-    // What somebody said of it counts more than what it took elsewhere.
+    // The stated duration outweighs measurements at another size.
     let told = program("sort a", 48, Some(Nanos::from_secs(5)));
     assert_eq!(look(&told, &arena, dir.path()).1, Nanos::from_secs(10));
 }

@@ -36,7 +36,7 @@ fn campaign_files() {
     fuzz("campaign", &corpus, |bytes| {
         std::fs::write(&path, bytes).unwrap();
         let campaign = read(&path, &vocabulary).map_err(|why| why.to_string())?;
-        // A plan is generated: however large, its first cells come at once.
+        // A plan is generated lazily: however large, its first cells are available at once.
         assert!(campaign.cells().take(10).count() <= 10);
         let _ = campaign.trial_count();
         Ok(())

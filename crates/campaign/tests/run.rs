@@ -1,4 +1,4 @@
-//! The run loop on a scripted arena: order, resumption, stopping, trouble.
+//! The run loop in a scripted arena: order, resumption, stopping, errors.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use pagetide_record::{ArenaKind, Invalid, Maker};
 use pagetide_store::Filter;
 use pagetide_store::Store;
 
-/// Key and digest of every record, ordered.
+/// Key and digest of every record, sorted.
 fn contents(folder: &Path) -> Vec<(String, String)> {
     let store = Store::open(folder).unwrap();
     let mut all: Vec<_> = store
@@ -77,7 +77,7 @@ fn the_two_sides_of_a_pair_run_next_to_each_other_and_neither_always_first() {
         assert_ne!(pair[0].variant.name, pair[1].variant.name);
         off_first += usize::from(pair[0].variant.name == "off");
     }
-    // Of 48 pairs; all one way has a chance of 2 in 2^48.
+    // Of 48 pairs; the chance that all have the same order is 2 in 2^48.
     assert!((10..39).contains(&off_first), "{off_first}");
 }
 
@@ -189,7 +189,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(store.count(&invalid).unwrap(), 8);
     drop(store);
-    // What the trial itself did is as it is; what an accident spoilt is tried again.
+    // A trial that is invalid by its own behaviour is not repeated; one spoilt by an accident is.
     let calm = ScriptedArena::default();
     let again = go(&campaign(3), &calm, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((again.tally.found, again.tally.ran), (20, 4));
@@ -200,7 +200,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     );
 }
 
-/// Two variants in four cells of which all do this with these seeds.
+/// Two variants in four cells, all of which fail in this way with these seeds.
 fn all_do(act: &Invalid, variants: &[&str], seeds: std::ops::RangeInclusive<u64>) -> ScriptedArena {
     let deeds = variants.iter().flat_map(|variant| {
         let of = seeds.clone();
@@ -220,7 +220,7 @@ fn a_campaign_whose_first_trials_are_all_invalid_for_one_cause_ends_and_says_whi
         let dir = tempfile::tempdir().unwrap();
         let diary = Diary::default();
         let outcome = go(&both, &arena, dir.path(), jobs, false, &diary).unwrap();
-        // Eight trials have the first seed; others may have run beside the last of them.
+        // Eight trials have the first seed; others may have run in parallel with the last of them.
         let ran = outcome.tally.ran;
         assert!(ran == 8 || (jobs > 1 && ran > 8 && ran < 480), "{ran}");
         let futile = outcome.futile.unwrap();
@@ -229,7 +229,7 @@ fn a_campaign_whose_first_trials_are_all_invalid_for_one_cause_ends_and_says_whi
         assert!(text.contains("reclaimed nothing: lower --memory"), "{text}");
         assert!(text.contains("--keep-going"), "{text}");
         assert!(diary.lines.lock().unwrap().contains(&text));
-        // The same command says the same and runs nothing more.
+        // The same command reports the same and runs nothing more.
         let again = go(&both, &arena, dir.path(), jobs, false, &Nobody).unwrap();
         assert_eq!((again.tally.ran, again.futile), (0, Some(futile)));
     }
@@ -270,13 +270,13 @@ fn deaths_for_lack_of_memory_end_a_campaign_only_when_more_seeds_than_one_have_d
         process: format!("usemem-{after}"),
         after: Nanos(after),
     };
-    // With the first seed all die, with the second one variant does not: that is a result.
+    // With the first seed all die; with the second, one variant survives, which is a result.
     let mut arena = all_do(&death(7), &["off", "on"], 1..=6);
     arena.deeds.remove(&("on".into(), 2));
     let dir = tempfile::tempdir().unwrap();
     let outcome = go(&campaign(6), &arena, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((outcome.tally.ran, outcome.futile), (48, None));
-    // Another moment and another process are no other cause.
+    // Another time and another process do not make another reason.
     let mut arena = all_do(&death(7), &["off", "on"], 1..=6);
     arena.deeds.insert(("on".into(), 2), Act::Invalid(death(9)));
     let dir = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ fn a_campaign_without_trials_is_refused_saying_what_is_missing() {
 
 #[test]
 fn a_broken_arena_ends_the_run_with_its_reason_and_keeps_what_is_stored() {
-    // Of two side by side, one may be held up before the broken one and ended with it, or go on beside it while that is.
+    // With two in parallel, one trial may be stopped together with the broken one, or finish before it.
     for (jobs, kept) in [(1, 8..=8), (2, 7..=31)] {
         let dir = tempfile::tempdir().unwrap();
         let arena = ScriptedArena {
@@ -411,7 +411,7 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
         ..Diary::default()
     };
     go(&campaign(2), &arena, dir.path(), 2, false, &first).unwrap();
-    // 16 trials of an assumed 20 s, two side by side.
+    // 16 trials of an assumed 20 s, two in parallel.
     assert!((first.last.lock().unwrap().left.secs() - 160.0).abs() < 1e-9);
     go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     let later = Diary {
@@ -419,7 +419,7 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
         ..Diary::default()
     };
     go(&campaign(6), &arena, dir.path(), 2, false, &later).unwrap();
-    // 32 more of at least 20 ms, two side by side.
+    // 32 more of at least 20 ms, two in parallel.
     let left = later.last.lock().unwrap().left.secs();
     assert!((0.32..3.0).contains(&left), "{left}");
 }
@@ -489,7 +489,7 @@ fn a_kernel_that_is_not_built_yet_has_no_records_and_its_build_and_boot_count() 
     };
     assert_eq!(look(&[kernel(true)]).left, Nanos(0));
     let unbuilt = look(&[kernel(false)]);
-    // The other variant's records stand, and both kinds of swap boot a guest of the new kernel.
+    // The other variant's records count, and both kinds of swap need a boot of the new kernel.
     assert_eq!((unbuilt.found, unbuilt.boots), (all.trials / 2, 2));
     assert!(
         unbuilt.left > Nanos::from_secs(100 + 2 * 15 / 2),
@@ -509,7 +509,7 @@ fn boots_are_in_what_is_left_until_their_guest_is_ready() {
         ..ScriptedArena::default()
     };
     let look = || forecast(&campaign(6), &arena, &store, None, false, &[], &mut |_| {}).unwrap();
-    // 48 trials of an assumed 20 s and two guests, two side by side.
+    // 48 trials of an assumed 20 s and two guests, two in parallel.
     let before = look();
     assert_eq!(before.boots, 2);
     assert!(
@@ -550,7 +550,7 @@ fn trials_that_boot_a_guest_come_first_so_that_guests_boot_side_by_side() {
     };
     let [a, b] = first(ArenaKind::Exact);
     assert_ne!(a, b, "the second trial waits for the guest of the first");
-    // Where results have noise, all of a cell and block run next to each other.
+    // If results have noise, all trials of a cell and block run next to each other.
     let [a, b] = first(ArenaKind::Host);
     assert_eq!(a, b);
 }
@@ -619,7 +619,7 @@ fn another_arena_is_refused_and_its_records_answer_for_none_here() {
     let store = Store::open(dir.path()).unwrap();
     let error = forecast(&other, &arena, &store, None, false, &[], &mut |_| {}).unwrap_err();
     assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
-    // The same campaign on an arena of that kind finds no record that the exact one made.
+    // The same campaign on the other kind of arena does not use records of the exact one.
     let host = ScriptedArena {
         kind: ArenaKind::Host,
         ..ScriptedArena::default()
@@ -671,7 +671,7 @@ fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
     assert_eq!(lines.last(), Some(&looked));
     drop(store);
 
-    // No effect, and a margin that no interval fits in: nothing is ever clear.
+    // No effect, and a margin that no interval fits in, so nothing is ever decided.
     let murky = tempfile::tempdir().unwrap();
     sure.sampling.until = Until::Sure {
         cap: 12,
@@ -741,7 +741,7 @@ fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
     assert_eq!(verdicts(parts.path()), verdicts(whole.path()));
 }
 
-/// What the test below kills.
+/// The process that the test below kills.
 #[test]
 #[ignore = "run as a child by another test"]
 fn child_runs_the_campaign() {
@@ -761,7 +761,7 @@ fn child_runs_the_campaign() {
     .unwrap();
 }
 
-/// All judgements of the last campaign, without the records they come from.
+/// All judgements of the last campaign, without the identities of their records.
 fn verdicts(folder: &Path) -> Vec<String> {
     let store = Store::open(folder).unwrap();
     let comparison = compare_campaign(&store, None).unwrap();
@@ -855,7 +855,7 @@ fn a_trial_is_repeated_from_a_store_that_can_only_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let arena = ScriptedArena::default();
     go(&campaign(1), &arena, dir.path(), 1, false, &Nobody).unwrap();
-    // A file in its place keeps anything from being written there, whoever asks.
+    // A file in place of the folder prevents writing even for root.
     let incoming = dir.path().join("incoming");
     std::fs::remove_dir(&incoming).unwrap();
     std::fs::write(&incoming, "in the way").unwrap();

@@ -1,4 +1,4 @@
-//! The steps as `git bisect log` writes them, so that `git bisect replay` takes them.
+//! Writes the steps in the format of `git bisect log`, as input for `git bisect replay`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use pagetide_compare::bisected::{BisectStep, Version};
 
 use super::History;
 
-/// The log of a search after some steps, the first of which is the bad version; `first` is what it came to.
+/// The log after these steps, the first of which is the bad version; `first` is the result of the search.
 pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String {
     let mut text = String::from("git bisect start\n");
     let mut line = |word: &str, version: &Version| {

@@ -1,4 +1,4 @@
-//! What a search is asked for: checked, and what it will cost.
+//! Checks the request for a bisection, and predicts its cost.
 
 use pagetide_arena::{Arena, VariantSpec};
 use pagetide_quantity::Nanos;
@@ -13,10 +13,10 @@ use crate::run::RunError;
 use pagetide_compare::CompareError;
 use pagetide_store::StoreError;
 
-/// Why a search cannot be what was asked for, or cannot go on.
+/// Why a bisection is refused or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
-    /// There are several questions.
+    /// The campaign has several variants or cells.
     #[error(
         "bisect answers for one workload at a time on kernels that --good and --bad bound, and here are {cells} cells and other \
          variants: give one value of each parameter, no --vs and no --patch"
@@ -28,10 +28,10 @@ pub enum BisectError {
     /// The metric is not one of the scenario's.
     #[error("{0}")]
     Metric(String),
-    /// Kernels of a search over git are its commits.
+    /// Both `--kernel` and `--source` are given; with a git source, the kernels are its commits.
     #[error("--kernel names kernels to search among, and --source commits: give one of the two")]
     Both,
-    /// A source that has no history.
+    /// The source has no history.
     #[error(
         "--source {source_name} has no history to search: give the folder of a git tree, or leave --source out and name kernels"
     )]
@@ -42,10 +42,10 @@ pub enum BisectError {
     /// Good and bad are the same.
     #[error("--good and --bad are the same kernel ({what}): name two that differ")]
     Same {
-        /// What they are.
+        /// The kernel's name.
         what: String,
     },
-    /// The good or the bad version cannot be tried.
+    /// The good or the bad version cannot be run.
     #[error(
         "the {which} version {name} cannot be tried, so there is nothing to compare with: {why}"
     )]
@@ -54,36 +54,36 @@ pub enum BisectError {
         which: &'static str,
         /// Its name.
         name: String,
-        /// Why not.
+        /// Why it cannot be run.
         why: String,
     },
-    /// The history is none.
+    /// The history does not fit a bisection.
     #[error("{0}")]
     Unfit(#[from] Unfit),
     /// A trial cannot run.
     #[error("{0}")]
     Run(#[from] RunError),
-    /// The store could not do its work.
+    /// The store failed.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// What is stored cannot be judged.
+    /// The stored records cannot be compared.
     #[error("{0}")]
     Compare(#[from] CompareError),
-    /// No kernel can be supplied any more.
+    /// No more kernels can be supplied.
     #[error("{0}")]
     Supply(#[source] SupplyError),
     /// The log cannot be written.
     #[error("writing the log {} stopped ({cause}): give --log a file in a folder that is there", path.display())]
     Log {
-        /// Where.
+        /// The log's path.
         path: std::path::PathBuf,
-        /// Why not.
+        /// The system's error.
         cause: std::io::Error,
     },
 }
 
 impl BisectError {
-    /// Whether a user's words were wrong; causes answer for themselves.
+    /// True if the user's input was wrong; an error of another part is asked itself.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -96,23 +96,23 @@ impl BisectError {
     }
 }
 
-/// What is asked of a search beside the campaign.
+/// Request for a bisection, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct BisectRequest {
     /// The good kernel or revision.
     pub good: String,
     /// The bad one.
     pub bad: String,
-    /// Kernels to search among, as they were named; none for those of the cache.
+    /// Names of the kernels to search; empty for those in the cache.
     pub among: Vec<String>,
-    /// The metric that decides, where it is named.
+    /// The metric that decides, if given.
     pub metric: Option<String>,
-    /// Name of the campaign, where it is given.
+    /// Name of the campaign, if given.
     pub name: Option<String>,
 }
 
-/// Makes one question of a campaign: one variant, one cell, one metric, seeds up to a bound. Returns the metric, which is
-/// `primary` where none is named.
+/// Reduces a campaign to one variant, one cell and one metric, and limits its seeds. Returns the metric, which is
+/// `primary` if none was given.
 pub fn question(
     campaign: &mut Campaign,
     request: &BisectRequest,
@@ -143,7 +143,8 @@ pub fn question(
         Until::Blocks(seeds) | Until::Sure { cap: seeds, .. } => Until::Blocks(seeds),
     };
     campaign.observe = Observe::None;
-    // The kernels and the metric belong to the name: the same command finds its records, another one does not.
+    // The kernels and the metric are part of the name, so that the same command finds its records and another one does
+    // not.
     campaign.variants.truncate(1);
     let template = campaign.variants[0].clone();
     let ends = [&request.good, &request.bad];
@@ -163,8 +164,8 @@ fn named(template: &VariantSpec, kernel: &str) -> VariantSpec {
     }
 }
 
-/// What a search will cost, in a sentence. `ends` are good and bad, as they can be planned with; `kernels` says what building
-/// them takes.
+/// Predicted cost of a search, in a sentence. `ends` are the plans of the good and the bad version; `kernels` has the
+/// cost of building them.
 pub fn predict(
     asked: &Bisect,
     ends: Vec<VariantSpec>,
@@ -173,7 +174,7 @@ pub fn predict(
     store: &Store,
     jobs: Option<usize>,
 ) -> Result<String, BisectError> {
-    /// Wall-clock time for the boot of a step's kernel.
+    /// Wall-clock time to boot a step's kernel.
     const BOOT: Nanos = Nanos::from_secs(15);
     let most = u64::from(asked.campaign.sampling.until.cap());
     let seeds = pagetide_verdict::bisect::looks(most)[0];
@@ -186,7 +187,7 @@ pub fn predict(
     })?;
     let between = asked.history.versions.len().saturating_sub(2);
     let steps = u64::from((between as u64 + 1).next_power_of_two().ilog2());
-    // A step compiles what differs from the step before, as bad differs from good.
+    // A step compiles the files that differ from the step before, at most those in which bad differs from good.
     let build = kernels.last().map_or(0, |kernel| {
         let typical = Nanos::from_secs(30);
         kernel.build.0.max(typical.0)

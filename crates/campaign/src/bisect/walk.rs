@@ -1,4 +1,4 @@
-//! The search on its way: kernels are supplied, trials run, steps judged.
+//! Runs the search: supplies kernels, runs trials and judges steps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,15 +19,15 @@ use crate::campaign::{Campaign, Observe, Until};
 use crate::run::{RunError, prepared};
 use crate::site::Site;
 
-/// Who learns of every step.
+/// Receivers of each step.
 pub struct Audience<'a> {
-    /// Files that get the log, again after every step.
+    /// Log files, rewritten after each step.
     pub logs: &'a [PathBuf],
-    /// Who is told of every step.
+    /// Receives each step.
     pub say: &'a Say<'a>,
 }
 
-/// Searches to the end, or until told to stop.
+/// Searches until the end or until stopped.
 pub fn bisect(
     asked: &Bisect,
     supply: &mut Supply<'_>,
@@ -59,57 +59,57 @@ pub fn bisect(
     }
 }
 
-/// What good and bad showed.
+/// Comparison of good and bad.
 enum Ends {
-    /// They surely differ.
+    /// They significantly differ.
     Differ,
-    /// They do not: in a sentence.
+    /// They do not, as this sentence says.
     Alike(String),
-    /// It was stopped.
+    /// The user stopped it.
     Stopped,
 }
 
-/// How some trials ended.
+/// How a set of trials ended.
 enum Ran {
-    /// They have their records.
+    /// All have their records.
     Whole,
-    /// It was stopped.
+    /// The user stopped it.
     Stopped,
-    /// A guest does not come up.
+    /// A guest did not boot.
     Dead(String),
 }
 
 /// A kernel that is tried.
 struct Column {
-    /// The version that it was supplied for.
+    /// Index of the version for which it was supplied.
     place: usize,
     /// Digest of the image.
     digest: String,
 }
 
-/// Place of the good and of the bad version among the columns.
+/// Indices of the good and the bad version among the columns.
 const GOOD: usize = 0;
 const BAD: usize = 1;
 
-/// A search on its way.
+/// A bisection in progress.
 struct Walk<'a> {
     asked: &'a Bisect,
     supply: &'a mut Supply<'a>,
     site: Site<'a>,
     audience: &'a Audience<'a>,
-    /// Its variants are the columns.
+    /// The campaign whose variants are the columns.
     campaign: Campaign,
     columns: Vec<Column>,
-    /// Columns of the versions that were tried; equal images share one.
+    /// Column of each version tried; versions with equal images share one.
     tried: BTreeMap<usize, usize>,
-    /// Trials by column, block and pass, in the order in which they were first asked for.
+    /// Trials by column, block and pass, in the order in which they were first requested.
     trials: Vec<(usize, u32, Pass)>,
     note: CampaignNote,
     looks: Vec<u32>,
     towards: Shift,
     margin: Option<f64>,
     unit: Unit,
-    /// The bad version and those tried.
+    /// Steps for the bad version and for those tried.
     steps: Vec<BisectStep>,
 }
 
@@ -148,7 +148,8 @@ impl<'a> Walk<'a> {
         &self.asked.history.versions[place]
     }
 
-    /// The column of a version: that of an equal image where there is one. In words why there can be none.
+    /// The column of a version; versions with equal images share one. The inner error is the reason why the version has
+    /// none.
     fn column(&mut self, place: usize) -> Result<Result<usize, String>, BisectError> {
         let kernel = match (self.supply)(place).map_err(BisectError::Supply)? {
             Supplied::Kernel(kernel) => kernel,
@@ -184,7 +185,7 @@ impl<'a> Walk<'a> {
         Ok(Ok(variant))
     }
 
-    /// Runs what has no record: the first seeds of some columns, besides all that were asked for before.
+    /// Runs trials that have no record: the first seeds of these columns, in addition to all requested before.
     fn run(&mut self, columns: [usize; 2], seeds: u32, pass: Pass) -> Result<Ran, BisectError> {
         let before = self.trials.len();
         for block in 0..seeds {
@@ -207,7 +208,7 @@ impl<'a> Walk<'a> {
         match self.site.run(&self.campaign, &planned, &mut self.note) {
             Ok(true) => Ok(Ran::Whole),
             Ok(false) => Ok(Ran::Stopped),
-            // Such a kernel is there and is no use.
+            // Such a kernel can be supplied but not used.
             Err(RunError::Arena(ArenaError::Refused(why))) => {
                 self.trials.truncate(before);
                 Ok(Ran::Dead(why.to_string()))
@@ -216,7 +217,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The note of two columns alone.
+    /// The campaign's note, restricted to two columns.
     fn pair(&self, [a, b]: [usize; 2], seeds: u32) -> CampaignNote {
         let place = |variant| [a, b].iter().position(|column| *column == variant);
         let entries = self.note.entries.iter().filter(|entry| entry.unit < seeds);
@@ -236,7 +237,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares a column with the good version by its first seeds.
+    /// Compares a column with the good version, using its first seeds.
     fn judge(&mut self, column: usize, seeds: u32) -> Result<Option<Judgement>, BisectError> {
         let mut note = self.pair([GOOD, column], seeds);
         note.looks = self.looks.iter().map(|look| u64::from(*look)).collect();
@@ -260,7 +261,7 @@ impl<'a> Walk<'a> {
         Ok(row.judgements.first().cloned().flatten())
     }
 
-    /// Tries good and bad, which must surely differ.
+    /// Runs good and bad, which must significantly differ.
     fn ends(&mut self) -> Result<Ends, BisectError> {
         let history = &self.asked.history;
         for (which, place) in [("good", history.good), ("bad", history.bad)] {
@@ -315,7 +316,7 @@ impl<'a> Walk<'a> {
         Ok(Ends::Differ)
     }
 
-    /// The error where good or bad does not come up: the good one is tried alone.
+    /// The error if good or bad does not boot. To find out which, the good one is run alone.
     fn dead_end(&mut self, why: String) -> Result<BisectError, BisectError> {
         let history = &self.asked.history;
         let (which, place) = match self.run([GOOD, GOOD], 1, Pass::Timed)? {
@@ -326,7 +327,7 @@ impl<'a> Walk<'a> {
         Ok(BisectError::End { which, name, why })
     }
 
-    /// Why there is nothing to bisect.
+    /// The sentence that says why there is nothing to bisect.
     fn alike(&self, judgement: Option<&Judgement>, seeds: u32) -> String {
         let verdict = match judgement {
             None => "it has no value there".to_owned(),
@@ -350,7 +351,7 @@ impl<'a> Walk<'a> {
         self.log(&[])
     }
 
-    /// Tries a version. False where it was stopped.
+    /// Tries a version. Returns false if stopped.
     fn step(&mut self, place: usize) -> Result<bool, BisectError> {
         let mut step = BisectStep {
             version: self.version(place).clone(),
@@ -373,7 +374,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// A version whose image was tried already, as that of another version.
+    /// Copies the result of another version with the same image.
     fn like(&self, column: usize, step: &mut BisectStep) {
         let other = self.version(self.columns[column].place);
         step.why = Some(format!("the same kernel as {}", other.name));
@@ -385,7 +386,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs a version's trials until it is judged. False where it was stopped.
+    /// Runs a version's trials until it is judged. Returns false if stopped.
     fn try_out(&mut self, column: usize, step: &mut BisectStep) -> Result<bool, BisectError> {
         for look in self.looks.clone() {
             match self.run([GOOD, column], look, Pass::Timed)? {
@@ -451,8 +452,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What it came to: the last good and the first bad version compared, and observed where their kernels allow that.
-    /// `None` where it was stopped.
+    /// The result: the last good and the first bad version compared, with observed passes if their kernels support
+    /// tracing. `None` if stopped.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -474,7 +475,7 @@ impl<'a> Walk<'a> {
         let observed = Observe::FEW.of(seeds);
         match self.run(columns, observed, Pass::Observed) {
             Ok(Ran::Stopped) => return Ok(None),
-            // A kernel without tracing is no worse for that.
+            // A kernel without tracing is compared without it.
             Ok(_) | Err(BisectError::Run(RunError::Refused { .. })) => {}
             Err(other) => return Err(other),
         }
@@ -504,7 +505,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// The last version that was found good among the ancestors of one.
+    /// The last ancestor of a version that was judged good.
     fn last_good(&self, of: usize) -> usize {
         let history = &self.asked.history;
         let mut ancestors = vec![false; history.versions.len()];
@@ -529,7 +530,7 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     rows.find(|row| row.name == metric)
 }
 
-/// Half of a difference as a share, by ratio: from 1 to 1.21 it is 0.1, for 1.1 is as far from the one as from the other.
+/// Half of a difference as a share, halved as a ratio: √1.21 = 1.1, so from 1 to 1.21 the half is 0.1.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

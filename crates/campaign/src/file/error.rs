@@ -1,4 +1,4 @@
-//! What is wrong with a campaign file: where, which key, and what was probably meant.
+//! Errors in campaign files: the line, the key, and the most likely intention.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use pagetide_outside::remedy;
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("reading campaign {path}: {source}; {}", unreadable_remedy(.source))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Something in it is wrong.
+    /// Its content is wrong.
     #[error("{file}:{line}: {problem}")]
     Wrong {
         /// The file.
@@ -28,7 +28,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Whether a user's words were wrong, rather than that the machine could not.
+    /// True if the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Wrong { .. })
     }
@@ -37,93 +37,93 @@ impl FileError {
 /// What is wrong on a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// It is no TOML.
+    /// The file is not valid TOML.
     #[error("this is no TOML: {message}")]
     Syntax {
         /// The parser's reason, in one line.
         message: String,
     },
-    /// A key that means nothing here.
+    /// A key that is not known in this table.
     #[error("unknown key `{key}` in {place}: {}", place_or_meant(*.belongs, .nearest.as_ref(), .known))]
     UnknownKey {
         /// The key.
         key: String,
-        /// Where it stands.
+        /// The table.
         place: String,
-        /// Where it would mean something.
+        /// The table to which the key belongs, if any.
         belongs: Option<&'static str>,
-        /// The nearest that means something.
+        /// The nearest known key, or `None` if none is close.
         nearest: Option<String>,
-        /// What means something, as advice.
+        /// The known keys, as advice.
         known: String,
     },
-    /// A share is asked for of sizes that stand for themselves.
+    /// `--scale` is given, but the file states no sizes of an original.
     #[error(
         "--scale has nothing to scale: this file names no scale, so its sizes are meant as they stand; use --memory"
     )]
     NoScale,
-    /// A share that is no positive number.
+    /// A scale that is not a positive number.
     #[error("--scale {scale} is no size: give a number above 0")]
     BadScale {
         /// The share as given.
         scale: String,
     },
-    /// A key that must be there.
+    /// A mandatory key is missing.
     #[error("`{key}` is missing in {place}: add {example}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// Where it is missing.
+        /// The table in which it is missing.
         place: String,
-        /// How it may look.
+        /// An example of it.
         example: &'static str,
     },
-    /// A value of the wrong kind.
+    /// A value of the wrong type.
     #[error("`{key}` is {found}: give {wanted}")]
     Kind {
         /// The key.
         key: String,
-        /// What stands there.
+        /// The type found.
         found: &'static str,
-        /// What belongs there.
+        /// The type expected.
         wanted: &'static str,
     },
-    /// A value that cannot be.
+    /// A value out of range or malformed.
     #[error("`{key}` cannot be `{value}`: {why}")]
     Value {
         /// The key.
         key: String,
         /// The value.
         value: String,
-        /// Why not, and what to write instead.
+        /// Why it is refused, and what to write instead.
         why: String,
     },
-    /// A name that stands for nothing.
+    /// An unknown name.
     #[error("there is no {what} `{name}`: {}", meant(.nearest.as_ref(), .known))]
     UnknownName {
         /// What kind of name.
         what: String,
         /// The name.
         name: String,
-        /// The nearest that stands for something.
+        /// The nearest known name, or `None` if none is close.
         nearest: Option<String>,
-        /// What does, as advice.
+        /// The known names, as advice.
         known: String,
     },
-    /// A metric that no scenario it is said of has.
+    /// A metric that none of the scenarios concerned has.
     #[error("there is no metric `{name}` here: {}", meant(.nearest.as_ref(), .known))]
     UnknownMetric {
         /// The name.
         name: String,
-        /// The nearest that is one.
+        /// The nearest metric, or `None` if none is close.
         nearest: Option<String>,
-        /// What else is, as advice.
+        /// The other metrics, as advice.
         known: String,
     },
-    /// The bytes are no text.
+    /// The file is not UTF-8 text.
     #[error("this line is not UTF-8 text: save the file as UTF-8")]
     NotText,
-    /// A name that is given twice.
+    /// A name is given twice.
     #[error("{what} `{name}` stands here for the second time: give each a name of its own")]
     Twice {
         /// What kind of name.
@@ -131,7 +131,7 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// More of something than anybody runs.
+    /// Too many of something.
     #[error("there are more than {most} {what}: leave some out, or split the campaign")]
     TooMany {
         /// What there are too many of.
@@ -142,14 +142,14 @@ pub enum Problem {
     /// Keys that exclude each other.
     #[error("`{key}` has no place beside `{other}`: remove one of them")]
     Conflict {
-        /// The one.
+        /// The first key.
         key: &'static str,
-        /// The other.
+        /// The second key.
         other: &'static str,
     },
 }
 
-/// What to do about a campaign file that cannot be read.
+/// The remedy if a campaign file cannot be read.
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
@@ -160,7 +160,7 @@ fn unreadable_remedy(why: &std::io::Error) -> String {
     }
 }
 
-/// What was probably meant, and where the key itself belongs.
+/// The table to which the key belongs, or the most likely intention.
 fn place_or_meant(place: Option<&str>, nearest: Option<&String>, known: &str) -> String {
     match (place.map(under), nearest) {
         (Some(place), Some(name)) => format!("did you mean `{name}`? It belongs {place} itself"),
@@ -177,7 +177,7 @@ fn under(place: &str) -> String {
     }
 }
 
-/// What was probably meant, or what else there is.
+/// The most likely intention, or the known names.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),

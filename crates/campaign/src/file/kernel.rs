@@ -1,10 +1,10 @@
-//! Which kernel a variant of a campaign file runs on: one that is named, or one that is built from source.
+//! The kernel of a variant in a campaign file: an existing one by name, or one built from source.
 
 use super::error::{FileError, Problem};
 use super::table::{Item, Table};
 use crate::variants::{DEFAULT_SOURCE, built_kernel};
 
-/// What a table says of a kernel that is built from source.
+/// The keys of a table about a kernel that is built from source.
 pub struct KernelKeys {
     source: Option<String>,
     config: Option<String>,
@@ -18,7 +18,7 @@ impl KernelKeys {
         item.string("a kernel in quotes, such as \"debian:sid\"")
     }
 
-    /// Reads the keys of a table.
+    /// Reads these keys of a table.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
         Ok(Self {
             source: table.text("source", "a source in quotes, such as \"debian:6.12\"")?,
@@ -45,7 +45,7 @@ impl KernelKeys {
         self.source.is_none() && self.config.is_none() && self.patches.is_empty()
     }
 
-    /// The name of the kernel; what is not said here is taken from above.
+    /// The name of the built kernel; keys not given here are taken from `above`.
     pub fn built(&self, above: Option<&Self>) -> String {
         let source = self
             .source
@@ -65,7 +65,7 @@ impl KernelKeys {
     }
 }
 
-/// The kernel of a variant: one that is named, one that is built, or that of all.
+/// The kernel of a variant: the one it names, the one built for it, or the file's default.
 pub fn kernel_of(table: &Table<'_>, above: &KernelKeys, of_all: &str) -> Result<String, FileError> {
     let keys = KernelKeys::read(table)?;
     match table.get("kernel") {

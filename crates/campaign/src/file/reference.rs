@@ -1,5 +1,5 @@
-//! The keys of a campaign file, by which it is parsed, and from which its reference is made: `docs/campaigns.md` and the page
-//! `pagetide-campaign` of the manual.
+//! The keys of a campaign file. The parser uses them, and the reference is generated from them: `docs/campaigns.md` and
+//! the manual page `pagetide-campaign`.
 
 use std::fmt::Write;
 
@@ -8,25 +8,25 @@ use std::fmt::Write;
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What may stand behind it.
+    /// The form of its value.
     pub value: &'static str,
-    /// What it means, and what holds without it.
+    /// Its meaning, and its default.
     pub meaning: &'static str,
 }
 
 /// A table of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct TableKeys {
-    /// How it is called in messages: the header under which its keys stand.
+    /// Name in messages: the header of the table.
     pub place: &'static str,
     /// What it is for.
     pub meaning: &'static str,
-    /// Its keys, in the order in which they are told.
+    /// Its keys, in the order of the reference.
     pub keys: &'static [Key],
 }
 
 impl TableKeys {
-    /// Whether it has this key.
+    /// True if the table has this key.
     pub fn has(&self, name: &str) -> bool {
         self.names().any(|known| known == name)
     }
@@ -43,7 +43,7 @@ macro_rules! keys {
     };
 }
 
-/// What stands above all tables.
+/// Keys above all tables.
 pub const TOP: TableKeys = TableKeys {
     place: "the file",
     meaning: "What a scenario may say as well holds here for those that do not.",
@@ -154,7 +154,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
 /// All tables, in the order in which a file has them.
 pub const TABLES: [TableKeys; 5] = [TOP, SAMPLING, VARIANT, SCENARIO, PROGRAM_KEYS];
 
-/// Where a key belongs that has no place in `here`.
+/// The table to which a key belongs that is not one of `here`; `None` if it is unknown.
 pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
     let mut tables = TABLES.iter().filter(|table| table.place != here);
     let table = tables.find(|table| table.has(key))?;
@@ -165,14 +165,14 @@ pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
     })
 }
 
-/// A file that shows what belongs where.
+/// Example of a whole file.
 const EXAMPLE: &str = include_str!("../../../../campaigns/quick.toml");
 
 const SUMMARY: &str = "A campaign file says in TOML what is compared, under which workloads, and with how many trials. \
     `pagetide plan FILE` says what it would run and how long that takes, `pagetide run FILE` runs it, and goes on where it was \
     interrupted. Keys may be written with hyphens or underscores. Every mistake is told with its line.";
 
-/// The reference in Markdown: what `docs/campaigns.md` holds.
+/// The reference in Markdown: the content of `docs/campaigns.md`.
 pub fn markdown() -> String {
     let mut text = format!(
         "<!-- Made by `cargo run -p pagetide-campaign --example reference`, not by hand. -->\n\n# Campaign files\n\n{SUMMARY}\n"
@@ -200,7 +200,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// The reference as a page of the manual, section 5.
+/// The reference as a manual page of section 5.
 pub fn man() -> String {
     let mut text = format!(
         ".TH PAGETIDE\\-CAMPAIGN 5\n.SH NAME\npagetide\\-campaign \\- campaign files of pagetide\n.SH DESCRIPTION\n{}\n",
@@ -231,7 +231,7 @@ pub fn man() -> String {
     text
 }
 
-/// Text for a manual page, which has no marks for code.
+/// Converts text for a manual page, which has no markup for code.
 fn roff(text: &str) -> String {
     pagetide_quantity::roff(&text.replace('`', ""))
 }

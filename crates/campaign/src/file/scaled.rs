@@ -1,4 +1,4 @@
-//! Sizes of an original, of which a campaign takes a share.
+//! Sizes of an original, of which a campaign uses a share.
 
 use pagetide_quantity::Bytes;
 use pagetide_record::MemorySpec;
@@ -6,19 +6,19 @@ use pagetide_record::MemorySpec;
 use super::error::{FileError, Problem};
 use super::table::Table;
 
-/// Machines have whole mebibytes, so that they can be named.
+/// Machines have whole mebibytes, so that users can name their sizes.
 const STEP: u64 = 1 << 20;
 
-/// The share of an original's sizes that is used.
+/// The share of an original's sizes that is used, such as 0.25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share(f64);
 
 impl Share {
-    /// The share that the file names, or the one `asked` for in its place; none where the file has no sizes of an original.
+    /// The share given in the file, or `asked` in its place; `None` if the file states no sizes of an original.
     ///
     /// # Errors
     ///
-    /// When a share is asked for that the file has no sizes for, or that is no size.
+    /// If a share is asked for but the file states no sizes of an original, or if the share is not a positive number.
     pub fn read(top: &Table<'_>, asked: Option<f64>) -> Result<Option<Self>, FileError> {
         const WANTED: &str = "a number above 0, such as 0.25";
         let Some(item) = top.get("scale") else {
@@ -40,13 +40,13 @@ impl Share {
         }
     }
 
-    /// Whether the file itself names another.
+    /// True if the file itself gives another share.
     pub fn is_other_than(self, top: &Table<'_>) -> bool {
         let written = top.get("scale").and_then(|item| item.text());
         written.and_then(|text| text.parse().ok()) != Some(self.0)
     }
 
-    /// This share of a size; the size itself where it is the whole.
+    /// This share of a size; unchanged if the share is 1.
     pub fn of(self, size: Bytes) -> Bytes {
         if (self.0 - 1.0).abs() < f64::EPSILON {
             return size;
@@ -54,7 +54,7 @@ impl Share {
         Bytes(size.times(self.0).0.max(1).next_multiple_of(STEP))
     }
 
-    /// The same of a machine's memory.
+    /// This share of a machine's memory.
     pub fn of_memory(self, memory: MemorySpec) -> MemorySpec {
         match memory {
             MemorySpec::Free(size) => MemorySpec::Free(self.of(size)),
@@ -62,7 +62,7 @@ impl Share {
         }
     }
 
-    /// How it is written behind the name of a campaign: `1`, `0.125` as `0-125`.
+    /// Its form in the name of a campaign: `1`, or `0-125` for `0.125`.
     pub fn in_name(self) -> String {
         self.0.to_string().replace('.', "-")
     }

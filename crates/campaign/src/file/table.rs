@@ -1,4 +1,4 @@
-//! A TOML table that is read key by key and remembers where everything stands.
+//! A TOML table that is read key by key and knows the line of each key.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error about what stands at `span`.
+    /// An error about the text at `span`.
     pub fn wrong(&self, span: &Range<usize>, problem: Problem) -> FileError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         FileError::Wrong {
@@ -39,22 +39,22 @@ pub(super) struct Item<'a> {
     pub value: &'a DeValue<'a>,
 }
 
-/// A table with the keys it may have.
+/// A table with the keys that it may have.
 pub(super) struct Table<'a> {
     source: Source<'a>,
-    /// How it is called in messages, such as "[[variant]]".
+    /// Its name in messages, such as "[[variant]]".
     pub place: String,
     pub span: Range<usize>,
     entries: &'a DeTable<'a>,
 }
 
-/// Keys may be written with hyphens or underscores.
+/// The name of a key with hyphens; it may be written with underscores.
 fn canonical(key: &str) -> String {
     key.replace('_', "-")
 }
 
 impl<'a> Table<'a> {
-    /// A table of which any key may be read.
+    /// Creates a table in which any key is allowed.
     pub fn free(
         source: Source<'a>,
         place: &str,
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A table in which only these keys mean something.
+    /// Creates a table in which only these keys are allowed; fails if there are others.
     pub fn new(
         source: Source<'a>,
         span: Range<usize>,
@@ -92,28 +92,28 @@ impl<'a> Table<'a> {
         Ok(Self::free(source, known.place, span, table))
     }
 
-    /// Something is wrong with it as a whole.
+    /// An error about the whole table.
     pub fn wrong(&self, problem: Problem) -> FileError {
         self.source.wrong(&self.span, problem)
     }
 
-    /// The item of this key.
+    /// The item of this key; `None` if it is missing.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         self.items().find(|item| canonical(&item.key) == key)
     }
 
-    /// Text, where the key is there.
+    /// The text of this key; `None` if it is missing.
     pub fn text(&self, key: &str, wanted: &'static str) -> Result<Option<String>, FileError> {
         self.get(key).map(|item| item.string(wanted)).transpose()
     }
 
-    /// Text, or a list of texts; none where the key is not there.
+    /// The text or list of texts of this key; empty if it is missing.
     pub fn texts(&self, key: &str, wanted: &'static str) -> Result<Vec<String>, FileError> {
         let items = self.get(key).map(|item| item.list()).unwrap_or_default();
         items.iter().map(|item| item.string(wanted)).collect()
     }
 
-    /// A value that is written as text, where the key is there.
+    /// The value of this key, parsed from text; `None` if it is missing.
     pub fn parsed<T: FromStr>(
         &self,
         key: &str,
@@ -130,7 +130,7 @@ impl<'a> Table<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// The item of this key, which must be there.
+    /// The item of this key; fails if it is missing.
     pub fn need(&self, key: &'static str, example: &'static str) -> Result<Item<'a>, FileError> {
         self.get(key).ok_or_else(|| {
             let problem = Problem::Missing {
@@ -159,7 +159,7 @@ impl<'a> Item<'a> {
         self.source.wrong(&self.span, problem)
     }
 
-    /// It is of the wrong kind.
+    /// An error: the value is of the wrong type.
     pub fn kind(&self, wanted: &'static str) -> FileError {
         let found = match self.value {
             DeValue::String(_) => "text",
@@ -177,7 +177,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Its value cannot be.
+    /// An error: the value is not allowed.
     pub fn value(&self, why: &impl ToString) -> FileError {
         self.wrong(Problem::Value {
             key: self.key.clone(),
@@ -189,7 +189,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Text, number or truth value as text.
+    /// The text, number or truth value as text; `None` for other types.
     pub fn text(&self) -> Option<String> {
         match self.value {
             DeValue::String(text) => Some(text.to_string()),
@@ -204,7 +204,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Text alone.
+    /// The value, if it is text; fails for other types.
     pub fn string(&self, wanted: &'static str) -> Result<String, FileError> {
         match self.value {
             DeValue::String(text) => Ok(text.to_string()),
@@ -212,7 +212,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The path of a file: beside the campaign file if one lies there, else as it is written.
+    /// The path of a file: relative to the campaign file if the file exists there, else as written.
     pub fn path(&self, wanted: &'static str) -> Result<String, FileError> {
         let written = self.string(wanted)?;
         let beside = Path::new(self.source.file).with_file_name(&written);
@@ -231,7 +231,7 @@ impl<'a> Item<'a> {
             .ok_or_else(|| self.kind("true or false"))
     }
 
-    /// A number, with a fraction or without.
+    /// A number, integer or not.
     pub fn number(&self, wanted: &'static str) -> Result<f64, FileError> {
         match self.value {
             DeValue::Integer(_) | DeValue::Float(_) => self.text(),
@@ -241,7 +241,7 @@ impl<'a> Item<'a> {
         .ok_or_else(|| self.kind(wanted))
     }
 
-    /// A whole number within bounds.
+    /// An integer within bounds.
     pub fn whole(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, FileError> {
         let DeValue::Integer(_) = self.value else {
             return Err(self.kind("a whole number"));
@@ -257,7 +257,7 @@ impl<'a> Item<'a> {
             })
     }
 
-    /// As [`Item::whole`], for numbers that fit.
+    /// As [`Item::whole`], for `u32`.
     pub fn count(&self, bounds: std::ops::RangeInclusive<u32>) -> Result<u32, FileError> {
         let (low, high) = bounds.into_inner();
         let number = self.whole(u64::from(low)..=u64::from(high))?;
@@ -296,7 +296,7 @@ impl<'a> Item<'a> {
             .collect()
     }
 
-    /// The table of this key.
+    /// The table that is the value of this key.
     pub fn table(&self, known: Option<&TableKeys>) -> Result<Table<'a>, FileError> {
         let DeValue::Table(table) = self.value else {
             return Err(self.kind("a table"));

@@ -1,4 +1,5 @@
-//! The words a campaign file may use beyond its own keys: arenas, scenarios with their parameters and metrics, settings.
+//! Names that a campaign file may use besides its own keys: arenas, scenarios with their parameters and metrics,
+//! settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,32 +7,32 @@ use pagetide_quantity::command::told;
 use pagetide_quantity::{Bytes, hint, slip};
 use pagetide_record::ArenaKind;
 
-/// The words that are known; the command line fills it from the definitions of scenarios and settings.
+/// The known names. The command line fills it from the definitions of scenarios and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// The kernel of whoever names none.
+    /// The kernel of a variant that names none.
     pub kernel: String,
-    /// Arenas that are there.
+    /// Arenas of this version.
     pub arenas: Vec<ArenaKind>,
     /// Scenarios by name.
     pub scenarios: BTreeMap<String, ScenarioWords>,
-    /// Settings by the names that are documented; others of a known form are let through, unless they are so near to
-    /// one of these that a slip is likely.
+    /// Documented names of settings. Others of a known form are accepted, unless they are so similar to one of these
+    /// that a typing error is likely.
     pub settings: Vec<String>,
 }
 
-/// What can be said about one scenario.
+/// The names of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioWords {
     /// Names of its parameters.
     pub params: Vec<String>,
     /// Names of its metrics.
     pub metrics: Vec<String>,
-    /// How many of its metrics decide.
+    /// Number of its primary metrics.
     pub primaries: usize,
-    /// Memory that it finds where nobody says how much.
+    /// Memory available to it by default.
     pub default_memory: Bytes,
-    /// Memory of the machine that its original ran on.
+    /// Memory of the machine on which its original ran.
     pub original_memory: Bytes,
 }
 
@@ -41,12 +42,12 @@ pub(crate) fn plain_name(name: &str) -> &str {
 }
 
 impl Vocabulary {
-    /// The words of a scenario; a name may carry arguments, as in `zipf(1.1)` or `file:trace.txt`.
+    /// The entry of a scenario; its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
         self.scenarios.get(plain_name(name))
     }
 
-    /// What to say of a metric that no valid record has: of this scenario, or of any.
+    /// Message on a metric that no valid record of this scenario, or of any scenario, has.
     pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
         let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
         let known: BTreeSet<&str> = self
@@ -69,7 +70,8 @@ impl Vocabulary {
         format!("there is no metric `{metric}`: {hint}")
     }
 
-    /// The documented setting that this name is probably a slip of; `None` where it is documented itself, or like none.
+    /// The documented setting of which this name is probably a typing error; `None` if it is documented itself or
+    /// similar to none.
     pub fn setting_meant(&self, name: &str) -> Option<String> {
         if self.settings.iter().any(|known| known == name) {
             return None;

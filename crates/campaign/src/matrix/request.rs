@@ -1,4 +1,4 @@
-//! What a matrix of settings is asked for: its factors and kinds of swap, checked.
+//! Checks the request for a matrix of settings: its factors and kinds of swap.
 
 use pagetide_compare::matrixed::Factor;
 use pagetide_record::SwapSpec;
@@ -9,12 +9,12 @@ use super::{Kind, Matrix};
 use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
 use crate::vary::Vary;
 
-/// Seeds where none are asked for.
+/// Default number of seeds.
 const SEEDS: u32 = 5;
-/// Fewest seeds that have an interval worth the name.
+/// Fewest seeds that give a useful interval.
 const FEWEST_SEEDS: u32 = 3;
 
-/// The factors where none are named: the name of a setting and its two levels, the one of most machines first.
+/// The default factors: the name of a setting and its two levels, the one of most machines first.
 const FACTORS: [(&str, [&str; 2]); 4] = [
     ("lru_gen/enabled", ["7", "0"]),
     ("vm.swappiness", ["10", "150"]),
@@ -22,10 +22,10 @@ const FACTORS: [(&str, [&str; 2]); 4] = [
     ("thp/enabled", ["always", "never"]),
 ];
 
-/// Why a matrix cannot be what was asked for.
+/// Why a matrix is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
-    /// There are several questions.
+    /// The campaign has several variants or cells.
     #[error(
         "matrix answers for one kernel and one workload at a time, and here are {variants} variants and {cells} cells: give one \
          kernel, no --vs, and one value of each parameter; --vary and --swap say what is tried"
@@ -33,10 +33,10 @@ pub enum MatrixError {
     Several {
         /// Number of variants.
         variants: usize,
-        /// Number of cells, kinds of swap aside.
+        /// Number of cells, not counting kinds of swap.
         cells: usize,
     },
-    /// A plan of trials was given.
+    /// Options of a campaign's plan were given.
     #[error(
         "--until-sure and --observe have no place in a matrix, which decides itself what runs: leave them out"
     )]
@@ -44,7 +44,7 @@ pub enum MatrixError {
     /// Too few seeds.
     #[error("{seeds} seeds tell nothing surely: give --seeds {FEWEST_SEEDS} or more")]
     Seeds {
-        /// How many.
+        /// Number of seeds given.
         seeds: u32,
     },
     /// A factor has more than two levels.
@@ -54,15 +54,15 @@ pub enum MatrixError {
     Levels {
         /// The setting.
         key: String,
-        /// How many values it has.
+        /// Number of values given.
         values: usize,
     },
-    /// What is varied is no setting.
+    /// The key of `--vary` is not a setting.
     #[error("matrix varies settings, boot arguments and kernels, and {key} is none: {remedy}")]
     NoFactor {
-        /// What was asked to vary.
+        /// The key.
         key: String,
-        /// How it is asked for.
+        /// The option to use instead.
         remedy: &'static str,
     },
     /// Too many factors.
@@ -70,10 +70,10 @@ pub enum MatrixError {
         "{factors} settings are too many for the design: give at most {MOST_FACTORS}, with --only those of --vary"
     )]
     TooMany {
-        /// How many.
+        /// Number of factors.
         factors: usize,
     },
-    /// A setting is fixed and varied.
+    /// A setting is both fixed and varied.
     #[error("{key} is both set for all and varied: leave out one of --set and --vary")]
     Fixed {
         /// The setting.
@@ -81,21 +81,21 @@ pub enum MatrixError {
     },
 }
 
-/// What is asked of a matrix beside the campaign.
+/// Request for a matrix, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct MatrixRequest {
-    /// What is varied beside the usual settings, or with other values.
+    /// Settings to vary in addition to the default ones, or with other values.
     pub vary: Vec<Vary>,
-    /// Whether nothing but that is varied.
+    /// Whether only those are varied.
     pub only: bool,
 }
 
 impl MatrixRequest {
-    /// The matrix of a campaign, whose only variant has what is the same in all runs.
+    /// The matrix of a campaign, whose only variant has everything common to all runs.
     ///
     /// # Errors
     ///
-    /// Where what is asked for is not one question, or no design answers it.
+    /// If the request has several variants or cells, or no design exists for it.
     pub fn matrix(
         &self,
         mut campaign: Campaign,
@@ -143,7 +143,7 @@ impl MatrixRequest {
         let mut factors = Vec::new();
         for (key, levels) in FACTORS {
             let is_varied = self.vary.iter().any(|vary| vary.key == key);
-            // What is set for all is not tried.
+            // A setting that is fixed for all runs is not varied.
             if !self.only && !is_varied && !fixed.contains_key(key) {
                 factors.push(Factor {
                     key: key.to_owned(),
@@ -178,7 +178,7 @@ impl MatrixRequest {
     }
 }
 
-/// How else that is asked for which is no factor.
+/// The option to use for a key that is not a factor.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
         "swap" => Some("give each kind of swap with --swap"),
@@ -188,7 +188,7 @@ fn remedy(key: &str) -> Option<&'static str> {
     }
 }
 
-/// The kinds of swap: those that are named, or zram, zswap before a solid-state disk, and that disk.
+/// The kinds of swap: those given, or by default zram, zswap in front of a solid-state disk, and that disk.
 fn kinds(spec: &ScenarioSpec) -> Vec<Kind> {
     let kind = |swap: SwapSpec| Kind {
         name: match swap {

@@ -1,4 +1,4 @@
-//! What a search is asked for: checked, with its sizes settled.
+//! Checks the request for a search, and sets its sizes.
 
 use pagetide_arena::VariantSpec;
 use pagetide_compare::squeezed::Knob;
@@ -9,24 +9,24 @@ use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
 use crate::program::PROGRAM;
 use crate::vary::Vary;
 
-/// Seeds where none are asked for.
+/// Default number of seeds.
 const SEEDS: u32 = 3;
-/// Most seeds: more leave too few of the runs for sizes.
+/// Most seeds; more would leave too few runs for sizes.
 const MOST_SEEDS: u32 = 4;
-/// Sizes are multiples of this.
+/// Sizes are multiples of this number of bytes.
 const STEP_BYTES: u64 = 64 << 10;
-/// The gap between two sizes, as a share, that is narrow enough.
+/// The search ends when the gap between two sizes is at most this share.
 const RESOLUTION: f64 = 0.02;
-/// The smallest size that is tried is plenty divided by this, where none is named.
+/// By default, the smallest size tried is plenty / this number.
 const RANGE: u64 = 16;
-/// Time after which a program is ended where none is named; the scenario's own default.
+/// Default time limit of a program; equal to the scenario's default.
 const TIME_LIMIT: Nanos = Nanos::from_secs(600);
 
 /// Reads a share such as `5%` or `0.05`.
 ///
 /// # Errors
 ///
-/// A sentence where it is none, or below 0.1 % or above 1000 %.
+/// If the text is not a share, or is below 0.1 % or above 1000 %; the error is a sentence.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = crate::file::share(text.trim());
     share
@@ -34,34 +34,34 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a share from 0.1 % to 1000 %, such as 5%".to_owned())
 }
 
-/// What is asked of a search beside the campaign.
+/// Request for a search, in addition to the campaign.
 #[derive(Clone, Debug)]
 pub struct SqueezeRequest {
-    /// How much slower it may be than with plenty, as a share.
+    /// Acceptable slowdown relative to plenty, as a share.
     pub within: f64,
-    /// What is searched; `None` for the limit of a program, the memory of a scenario.
+    /// The size that is searched; `None` for the limit of a program or the memory of a scenario.
     pub knob: Option<Knob>,
-    /// Smallest size that is tried; `None` for a sixteenth of plenty.
+    /// Smallest size tried; `None` for a sixteenth of plenty.
     pub least: Option<Bytes>,
-    /// The limit that was given for the program's memory group.
+    /// Limit given for the program's memory group.
     pub limit: Option<Bytes>,
-    /// Time after which the program is to be ended.
+    /// Time limit given for the program.
     pub time_limit: Option<Nanos>,
 }
 
-/// What a scenario says of itself.
+/// Attributes of a scenario that the search needs.
 #[derive(Clone, Debug)]
 pub struct ScenarioFacts<'a> {
-    /// The first metric that decides where none is named.
+    /// The first primary metric.
     pub primary: Option<&'a str>,
     /// Its parameters with their defaults.
     pub defaults: Vec<(&'a str, &'a str)>,
 }
 
-/// Why a search cannot be what was asked for.
+/// Why a search is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SqueezeError {
-    /// There are several questions.
+    /// The campaign has several cells.
     #[error(
         "squeeze answers for one workload at a time, and here are {cells}: give one size, one kind of swap and one value of each \
          parameter"
@@ -70,7 +70,7 @@ pub enum SqueezeError {
         /// Number of cells.
         cells: usize,
     },
-    /// There are two questions.
+    /// Both a word and the variant vary.
     #[error(
         "squeeze compares variants or values of {{{key}}}, not both at once, and here are {variants} variants: give one kernel and no --vs, \
          or leave --vary out"
@@ -81,16 +81,16 @@ pub enum SqueezeError {
         /// Number of variants.
         variants: usize,
     },
-    /// What is varied is no word of the program.
+    /// The key of `--vary` is not a word in the program.
     #[error(
         "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
          `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"
     )]
     NotAWord {
-        /// What was asked to vary.
+        /// The key.
         key: String,
     },
-    /// A plan of trials was given.
+    /// Options of a campaign's plan were given.
     #[error(
         "--until-sure and --observe have no place in a search, which decides itself what runs: leave them out"
     )]
@@ -100,7 +100,7 @@ pub enum SqueezeError {
         "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MOST_SEEDS}"
     )]
     Seeds {
-        /// How many.
+        /// Number of seeds given.
         seeds: u32,
     },
     /// A scenario has no memory group.
@@ -111,12 +111,12 @@ pub enum SqueezeError {
         /// Its name.
         scenario: String,
     },
-    /// What is searched was given.
+    /// The size that is searched was given as fixed.
     #[error(
         "--limit is what is searched: say with --memory how much is plenty, and leave --limit out"
     )]
     LimitGiven,
-    /// No size lies between.
+    /// There is no size between the smallest and plenty.
     #[error(
         "there is nothing between {least} and {plenty} to search: lower --least, or raise --memory"
     )]
@@ -128,11 +128,11 @@ pub enum SqueezeError {
     },
 }
 
-/// What is varied: nothing, or one word of the program, which stands in one of its texts as `{WORD}`.
+/// The varied word of the program, which occurs in its texts as `{WORD}`; `None` if nothing is varied.
 ///
 /// # Errors
 ///
-/// Where it is something else.
+/// If another key is varied.
 pub fn varied_word<'a>(
     mut all: Vec<Vary>,
     texts: impl Iterator<Item = &'a mut String>,
@@ -145,11 +145,12 @@ pub fn varied_word<'a>(
     }
 }
 
-/// Makes a campaign one question, asked of one variant or of several: so many seeds where none are said. `word` is varied in it.
+/// Restricts a campaign to one cell, with one variant or several, and sets the default number of seeds. `word` is
+/// varied in it.
 ///
 /// # Errors
 ///
-/// Where it asks more than one, or has a plan of its own.
+/// If it has several cells, or options of a campaign's plan.
 pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
@@ -162,7 +163,7 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
         let key = word.key.clone();
         return Err(SqueezeError::VariantsAndWord { key, variants });
     }
-    // What is observed where nobody asked for it is meant for comparisons of trials.
+    // Observing by default is meant for comparisons of trials, not for a search.
     if campaign.observe == Observe::unless_told(variants) {
         campaign.observe = Observe::None;
     }
@@ -177,7 +178,7 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
     Ok(())
 }
 
-/// The same question of each variant alone, named for it, in a campaign of its own; `value` is that of a word that is varied.
+/// One campaign per variant, named after it; `value` is that of a varied word.
 pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Campaign)> {
     let word = |text: &str| -> String {
         let own = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
@@ -198,11 +199,11 @@ pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Camp
 }
 
 impl SqueezeRequest {
-    /// The search of a campaign that is [`one_question`].
+    /// The search for a campaign that passed [`one_question`].
     ///
     /// # Errors
     ///
-    /// Where what is asked for cannot be searched.
+    /// If the size that was asked for cannot be searched.
     pub fn search(
         &self,
         campaign: Campaign,
@@ -247,7 +248,7 @@ impl SqueezeRequest {
                 step: STEP_BYTES,
                 within: self.within,
                 seeds: campaign.sampling.until.cap(),
-                // One is observed.
+                // One run is observed.
                 runs: MOST_RUNS - 1,
                 resolution: RESOLUTION,
             },
@@ -256,7 +257,7 @@ impl SqueezeRequest {
     }
 }
 
-/// Parameters whose text depends on the size of the machine.
+/// Parameters whose default or given text depends on the memory.
 fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
     let depends = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');

@@ -1,6 +1,6 @@
-//! A scripted arena: runs nothing, answers at once, and does what a test tells it.
+//! A scripted arena: runs nothing, returns at once, and behaves as a test specifies.
 
-// Every test file uses a part of this; helpers may unwrap as tests do.
+// Every test file uses only some of these helpers, and helpers may unwrap as tests do.
 
 pub mod trace;
 
@@ -27,14 +27,14 @@ use pagetide_store::Store;
 /// The metric that decides.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
-/// What a scripted trial does instead of finishing well.
+/// Behaviour of a scripted trial that does not finish normally.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Produces an invalid record.
     Invalid(Invalid),
     /// Reports that the arena is broken.
     Break(String),
-    /// Waits until it is told to stop.
+    /// Waits until stopped.
     WaitForStop,
 }
 
@@ -44,25 +44,25 @@ pub struct ScriptedArena {
     pub kind: ArenaKind,
     /// Wall-clock time of a trial.
     pub takes: Duration,
-    /// How many times slower it is than the machine that campaign files speak of.
+    /// How many times slower it is than the machine to which campaign files refer.
     pub slower: u64,
-    /// Effect of a variant on the metric, by its name: factor on the baseline's value.
+    /// Factor of a variant on the baseline's value of the metric, by name.
     pub effect: BTreeMap<String, f64>,
-    /// What some seeds do under some variant instead.
+    /// Special behaviour by variant and seed.
     pub deeds: BTreeMap<(String, u64), Act>,
-    /// What the observed passes of variants tell, by their names.
+    /// Traces of the observed passes, by name of the variant.
     pub tells: BTreeMap<String, trace::Told>,
-    /// Whether the name of a kernel stands for its image too.
+    /// Whether equal names of kernels mean equal images.
     pub tells_images: bool,
-    /// A name of a kernel that this arena refuses.
+    /// Name of a kernel that this arena refuses.
     pub refuses: Option<String>,
-    /// Wall-clock time that a guest's boot is said to take; each kind of swap has a guest of its own.
+    /// Wall-clock time reported for a guest's boot; each kind of swap has its own guest.
     pub boot: Option<Nanos>,
-    /// Trials in the order they were begun.
+    /// Trials in the order in which they were started.
     pub log: Mutex<Vec<Trial>>,
-    /// Trials that were prepared.
+    /// Number of trials prepared.
     pub prepared: AtomicUsize,
-    /// Trials running now, and the most there ever were.
+    /// Number of trials running now, and the maximum so far.
     pub running: AtomicUsize,
     pub most: AtomicUsize,
 }
@@ -87,7 +87,7 @@ impl Default for ScriptedArena {
     }
 }
 
-/// A number from 0 to 1 that depends on a text alone.
+/// A number from 0 to 1 that depends only on a text.
 fn noise(text: &str) -> f64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -187,7 +187,7 @@ impl ScriptedArena {
         }
         sink.section("blob", "log", subject.key().as_bytes())?;
         let mut results = Results::default();
-        // The seed shifts both sides of a pair; what is left is the trial's own.
+        // The seed shifts both trials of a pair equally; the rest is different for each trial.
         let base = 1e9 * (1.0 + 0.2 * noise(&format!("{} {}", subject.cell(), trial.seed)));
         let own = 1.0 + 0.002 * noise(&subject.key());
         let effect = self.effect.get(&trial.variant.name).copied().unwrap_or(1.0);
@@ -210,13 +210,13 @@ impl ScriptedArena {
         })
     }
 
-    /// What was begun: scenario, variant, seed and pass.
+    /// The started trials: scenario, variant, seed and pass.
     pub fn begun(&self) -> Vec<Trial> {
         self.log.lock().unwrap().clone()
     }
 }
 
-/// Two variants, two scenarios on two kinds of swap.
+/// A campaign with two variants and two scenarios on two kinds of swap.
 pub fn campaign(seeds: u32) -> Campaign {
     let variant = |name: &str| VariantSpec {
         name: name.into(),
@@ -245,7 +245,7 @@ pub fn campaign(seeds: u32) -> Campaign {
     }
 }
 
-/// Collects events, and stops after a number of stored trials.
+/// Collects events, and stops after a given number of stored trials.
 #[derive(Default)]
 pub struct Diary {
     pub lines: Mutex<Vec<String>>,
@@ -286,7 +286,7 @@ impl Watch for Diary {
     }
 }
 
-/// Runs with a maker that says nothing.
+/// Runs a campaign with an empty maker.
 pub fn go(
     campaign: &Campaign,
     arena: &ScriptedArena,

@@ -1,4 +1,4 @@
-//! What an observed pass leaves behind, made up: one process, and what the trace tells of its time.
+//! A synthetic trace of an observed pass: one process, and how it spent its time.
 
 use pagetide_arena::ArenaError;
 use pagetide_probe::meaning::TaskAccounting;
@@ -26,17 +26,17 @@ format:
 	field:pid_t next_pid;	offset:24;	size:4;	signed:1;
 ";
 
-/// What the trace tells of the time of an observed trial, in nanoseconds.
+/// Content of the trace of an observed trial, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
-    /// Blocked so long, once.
+    /// Blocked once for this long.
     Blocked(u64),
-    /// Nothing at all of so long.
+    /// A gap of this long without events.
     Nothing(u64),
 }
 
 impl Told {
-    /// Adds it to a record.
+    /// Writes the trace to a record.
     pub fn write(self, sink: &mut RecordWriter, results: &mut Results) -> Result<(), ArenaError> {
         let (end, bytes) = match self {
             Self::Blocked(time) => {
