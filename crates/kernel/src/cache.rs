@@ -22,6 +22,19 @@ use crate::step::{Step, Watch};
 use crate::stop::Stop;
 use crate::version;
 
+/// The folder of a cache that the user names, else [`cache_root`], as an absolute path.
+///
+/// # Errors
+/// A name that is not UTF-8, because the emulator receives it in JSON.
+pub fn named_root(named: Option<&Path>) -> Result<PathBuf, KernelError> {
+    let folder = named.map_or_else(cache_root, |named| Ok(named.to_owned()))?;
+    let folder = std::path::absolute(&folder).map_err(KernelError::cache("finding", &folder))?;
+    match folder.to_str() {
+        Some(_) => Ok(folder),
+        None => Err(KernelError::NoText { path: folder }),
+    }
+}
+
 /// The folder of the cache: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`. Fails if none
 /// of these variables is set.
 pub fn cache_root() -> Result<PathBuf, KernelError> {

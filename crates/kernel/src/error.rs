@@ -279,7 +279,10 @@ fn parts_beside(names: &[String]) -> String {
 impl KernelError {
     /// Whether the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
-        matches!(self, Self::UnknownReference { .. } | Self::Absent { .. })
+        matches!(
+            self,
+            Self::UnknownReference { .. } | Self::Absent { .. } | Self::NoText { .. }
+        )
     }
 
     /// Wraps an error of reading `path`.

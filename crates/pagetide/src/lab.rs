@@ -12,8 +12,6 @@ use pagetide_kernel::{Cache, named_root};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_store::Store;
 
-use crate::exit::Usage;
-
 /// Locations of the store and the cache.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Places")]
@@ -63,20 +61,7 @@ impl StoreArgs {
 
     /// The absolute path of the folder of kernels and snapshots.
     pub fn cache_folder(&self) -> Result<PathBuf> {
-        let folder = match &self.cache {
-            Some(folder) => folder.clone(),
-            None => cache_root()?,
-        };
-        let folder = std::path::absolute(&folder)
-            .with_context(|| format!("finding {}", folder.display()))?;
-        // The emulator receives the path in JSON, which must be UTF-8.
-        if folder.to_str().is_none() {
-            return Err(Usage::error(format!(
-                "the cache {} has a name that is no UTF-8: name another folder with --cache or PAGETIDE_CACHE",
-                folder.display()
-            )));
-        }
-        Ok(folder)
+        Ok(named_root(self.cache.as_deref())?)
     }
 
     /// Opens the cache of kernels.
