@@ -103,7 +103,7 @@ pub(crate) fn look(
                     beside.inert = inert::of_records(&pair, cell.equal_trials(column));
                 }
                 // The index can still be judged; `store verify` reports what is wrong with the file.
-                _ => beside.unknown = vec!["all of it, for the file of a record cannot be read"],
+                _ => beside.unknown = vec!["all of it (the file of a record cannot be read)"],
             }
             beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
             all.push(beside);
@@ -126,7 +126,8 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// Returns one record of each side: of a seed that both sides have, otherwise of any trial, valid or not.
+/// Returns one record of each side: of a seed that both sides have, otherwise of any trial, valid or not. `None` if a
+/// side has no trial.
 fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
     let common = sides[0].trials.iter().find(|t| seeds.contains(&t.seed));

@@ -18,7 +18,7 @@ use crate::explain::CellExplanation;
 pub struct Comparison {
     /// The campaign; `None` if records were named individually.
     pub campaign: Option<String>,
-    /// Why the first variant is the baseline, if that was derived when foreign results were imported.
+    /// Why the first variant is the baseline, if that was derived when foreign results were imported; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The variants.
@@ -131,7 +131,7 @@ pub struct MetricRow {
 pub struct Values {
     /// Each value with the index of its trial in [`Side::trials`].
     pub values: Vec<(usize, f64)>,
-    /// Why there are no values, from the first trial without one.
+    /// Why there are no values, from the first trial without one; `None` if there are values.
     pub absent: Option<String>,
 }
 
@@ -389,7 +389,7 @@ fn list(differences: &[Difference]) -> String {
 }
 
 impl Comparison {
-    /// The notes on this column of this cell.
+    /// The notes on this column of this cell; `None` if there are none.
     pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
         let mut beside = self.beside.iter();
         beside.find(|beside| (beside.cell, beside.column) == (cell, column))

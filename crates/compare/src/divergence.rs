@@ -161,7 +161,7 @@ fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
         })
 }
 
-/// The first name whose values differ between two maps.
+/// The first name whose values differ between two maps; `None` if they are equal.
 fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,
@@ -179,7 +179,7 @@ fn of_maps(
         })
 }
 
-/// The first different line in two texts.
+/// The first different line in two sets of texts; `None` if they are equal.
 fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<Divergence> {
     let difference = of_maps("text", a, b)?;
     let mut lines = difference.before.lines();

@@ -250,7 +250,7 @@ fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     cells
 }
 
-/// Returns a warning if valid records of one exact trial differ.
+/// Returns a warning if valid records of one exact trial differ, otherwise `None`.
 fn not_exact(rows: &[Row]) -> Option<Caution> {
     let mut valid = rows
         .iter()

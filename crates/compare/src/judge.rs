@@ -117,7 +117,8 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     cells
 }
 
-/// The last look whose trials are all planned; the first if there is no such look.
+/// The last look whose trials are all planned, or the first look if there is no such look; `None` without a sequential
+/// plan.
 fn look(input: &Input) -> Option<Look> {
     let number = input
         .looks

@@ -107,7 +107,7 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// The reason of the first run of a cell under a variant that died in these blocks, unabridged.
+    /// The unabridged reason of the first run of a cell under a variant that died in these blocks; `None` if none did.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)
@@ -182,7 +182,7 @@ pub struct Choice {
     pub swap: String,
     /// Settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
-    /// Mean of the metric, as a cost.
+    /// Mean of the metric, as a cost; `None` without a valid run.
     pub time: Option<f64>,
     /// Mean of the peak memory in use, in bytes.
     pub memory: Option<f64>,

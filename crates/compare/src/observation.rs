@@ -254,8 +254,8 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
     })
 }
 
-/// Start and end of each row of the series `attempts`, on the trace's clock. A row's start time is relative to the
-/// phase of its pass.
+/// Start and end of each row of the series `attempts`, on the trace's clock; `None` if there is no such series. A row's
+/// start time is relative to the phase of its pass.
 fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2]>> {
     let attempts = reader.series(ATTEMPTS).ok()?;
     let passes: Vec<Nanos> = phases

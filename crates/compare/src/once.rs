@@ -54,7 +54,7 @@ impl Cell {
     }
 
     /// The row from which this row's judgement is derived, if this row is a fixed multiple of it by definition and by
-    /// values. If only one of two such rows is primary, that one is judged.
+    /// values; otherwise `None`. If only one of two such rows is primary, that one is judged.
     pub(crate) fn multiple(&self, number: usize) -> Option<Multiple> {
         let row = self.metrics.get(number)?;
         let others = self.metrics.iter().enumerate();

@@ -40,7 +40,7 @@ pub struct MetricPower {
     pub variant: String,
     /// Number of pairs from which the noise was estimated.
     pub pairs_seen: usize,
-    /// Smallest effect found with the required probability, as a ratio minus 1.
+    /// Smallest effect found with the required probability, as a ratio minus 1; `None` if there is no such effect.
     pub detectable: Option<f64>,
     /// Number of seeds that the effect needs; `None` if more than [`MOST_SEEDS`].
     pub needed: Option<usize>,

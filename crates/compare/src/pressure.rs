@@ -133,7 +133,7 @@ impl Pressure {
         }
     }
 
-    /// Mean share of the time over the runs of a size.
+    /// Mean share of the time over the runs of a size; `None` if not measured.
     pub fn of(self, means: &Means) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,
@@ -203,7 +203,7 @@ pub struct PressureDifference {
     /// Logarithm of the ratio between the slowdown for the same waiting on this variant and on the first; `None` if the
     /// two cannot be compared.
     pub found: Option<RateRatio>,
-    /// Why the two cannot be compared.
+    /// Why the two cannot be compared; `None` if they can.
     pub why: Option<Incomparable>,
 }
 

@@ -24,7 +24,7 @@ pub struct Scale {
     pub opt: f64,
     /// Faults of LRU with all of the memory.
     pub lru: f64,
-    /// The same for the memory that can hold pages of the workload; `None` if unknown.
+    /// Reference values for the memory that can hold pages of the workload; `None` if unknown.
     pub room: Option<Room>,
 }
 
@@ -35,7 +35,7 @@ pub struct Room {
     pub pages: f64,
     /// Faults of an optimal policy (OPT) with this number of pages.
     pub opt: f64,
-    /// Faults of a model of the kernel's policy with this number of pages; `None` if not computed.
+    /// Faults of a model of the kernel's policy with this number of pages.
     pub model: f64,
 }
 

@@ -85,7 +85,7 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     all
 }
 
-/// The label of a cell without its memory, and the memory.
+/// The label of a cell without its memory, and the memory; `None` if the cell has no record yet.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     let memory = cell.subject.as_ref()?.memory;
     let part = format!(" · {memory} · ");

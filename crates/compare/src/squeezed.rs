@@ -96,7 +96,7 @@ pub struct TriedSize {
     pub pressed: Vec<Pressed>,
 }
 
-/// Means over the runs of a size that finished.
+/// Means over the runs of a size that finished; `None` if not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// Time from the start of the scenario to its end, in nanoseconds.

@@ -87,7 +87,7 @@ struct WorkloadArgs {
     /// File system for the scenario's files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]
     fs: Option<FileSystem>,
-    /// Run the scenario as its original did, faults included
+    /// Run the scenario as its original did, including its errors
     #[arg(long)]
     as_written: bool,
     /// Size relative to the machine of the original; it sets the memory, and other sizes follow. It replaces the scale

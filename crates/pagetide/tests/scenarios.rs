@@ -251,7 +251,7 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
     let mut written = BTreeMap::new();
     for done in &all {
         check_references(done, &string, "pages-2");
-        // Of the harness single pages may be swapped, but none of the 7,680 pages of the file.
+        // Single pages of the harness may be swapped, but none of the 7,680 pages of the file.
         let swapped = done.count("swapped-out");
         assert!(swapped <= 1, "a file goes back to its disk: {swapped}");
         // A fault also reads surrounding pages.

@@ -243,8 +243,8 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     assert_eq!(answer["kind"], "between", "{answer}");
     let (small, enough) = (size(&answer["too_small"]), size(&answer["enough"]));
 
-    // The need according to the kernel's figures: the store and its page tables, the harness, the memory kept free
-    // above which background reclaim stops, and the part of the first zone reserved for others.
+    // The need according to the kernel's figures: the store and its page tables, the harness, the free memory at which
+    // background reclaim begins, and the part of the first zone that is reserved for others.
     let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
     let ids: Vec<&str> = list
         .as_array()

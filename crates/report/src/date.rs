@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Option<Nanos> {
     u64::try_from(exact.as_nanos()).ok().map(Nanos)
 }
 
-/// Parses `COUNT` numbers of at most four digits between separators.
+/// Parses exactly `COUNT` numbers of at most four digits between separators; otherwise `None`.
 fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]> {
     let all: Vec<u64> = text
         .split(between)

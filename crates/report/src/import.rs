@@ -358,7 +358,7 @@ pub fn name_of(path: &Path) -> String {
 /// Information from the user about imported records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claims<'a> {
-    /// The baseline.
+    /// The baseline, if the user named one.
     pub baseline: Option<&'a str>,
     /// True if the variants took turns.
     pub interleaved: bool,

@@ -321,7 +321,8 @@ fn table(
     grid
 }
 
-/// Heading of a column in a short mail: with two columns it is before or after, because their names may be long.
+/// Heading of a column in a short mail: "before" or "after" if there are two columns, because their names may be long;
+/// otherwise `None`.
 fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
     let roles = ["before", "after"];
     (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])

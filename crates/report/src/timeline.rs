@@ -121,7 +121,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// Notes the place where a task that went to sleep sleeps.
+    /// Notes the place in the kernel where a task fell asleep.
     fn sleeps(&mut self, traced: &TraceEvent, sites: &SleepSites) {
         if let Event::SleepsIn { site: Some(site) } = traced.event
             && let Some(sleep) = self.asleep.get_mut(&traced.pid)

@@ -161,7 +161,7 @@ fn composition(record: &Record) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The number after a name, a separator and spaces in a report of the kernel.
+/// The number after a name, a separator and spaces in a report of the kernel; `None` if the name does not occur.
 fn number(report: &str, name: &str, sign: char) -> Option<u64> {
     let mut from = 0;
     while let Some(found) = report[from..].find(name) {

@@ -64,7 +64,7 @@ const PART_SHARE: f64 = 0.1;
 const LONGEST: &str = "-max";
 
 /// The claim that `time` (of both sides, in nanoseconds) explains. Among the times that change in the same direction
-/// and are a large part of it, it is the one with the most similar difference.
+/// and are a large part of it, it is the one with the most similar difference; `None` if there is no such time.
 pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     let distance = |claim: &Claim| {
         let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());

@@ -75,7 +75,7 @@ pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     )
 }
 
-/// A workload that copies 8,000 pages beside a process for which `swapped` pages come back from swap. A request takes
+/// A workload that copies 8,000 pages while another process needs `swapped` pages back from swap. A request takes
 /// `request` ns.
 pub fn copying(swapped: f64, request: f64) -> Account {
     let mut side = account(

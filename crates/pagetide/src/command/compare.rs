@@ -43,7 +43,7 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// What may differ although nobody asked for it.
+/// Unintended differences that are accepted.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct AcceptArgs {
     /// Accept an unintended difference: huge-pages, swap, memory, dirty-limits, given, or a setting

@@ -36,7 +36,7 @@ pub struct Args {
 enum What {
     /// Workloads, each with the question that it asks
     Scenarios {
-        /// With parameters, metrics, origin and faults of the original
+        /// With parameters, metrics, origin and errors of the original
         #[arg(long)]
         long: bool,
         /// Only this scenario

@@ -30,7 +30,7 @@ pub struct Args {
     /// Seed of random choices
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// The pattern in its original form, including its faults
+    /// The pattern in its original form, including its errors
     #[arg(long)]
     as_written: bool,
     /// Write one page index per line, in order

@@ -25,7 +25,8 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// ASCII replacement for the few characters used in pagetide's own labels; other Unicode is escaped.
+/// ASCII replacement for the few characters used in pagetide's own labels; `None` for other characters, which are
+/// escaped.
 const fn plain(c: char) -> Option<&'static str> {
     Some(match c {
         'µ' | 'μ' => "u",

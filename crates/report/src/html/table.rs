@@ -1,4 +1,4 @@
-//! Series as blobs: whole numbers as small differences, others as they are.
+//! Encodes series as blobs: integers as small differences, other numbers unchanged.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use super::blob::{Blobs, varint, zigzag};
 use super::data::{Table, TableColumn};
 use crate::draw::clean;
 
-/// Most rows of a series that go into the page; of more, every second, third, … row does.
+/// Maximum number of rows of a series in the page; of a longer series, only every second, third, … row is included.
 pub(crate) const ROWS: usize = 1 << 18;
-/// Longest name.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 80;
 
-/// Writes a series.
+/// Writes the columns of a series as blobs and returns the table that refers to them.
 pub(crate) fn pack(series: &Series, blobs: &mut Blobs<'_>) -> io::Result<Table> {
     let stride = series.rows().div_ceil(ROWS).max(1);
     let mut columns = Vec::new();

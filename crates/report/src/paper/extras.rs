@@ -44,12 +44,12 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
-/// Mean times of one process, in nanoseconds; `None` where it made no such operation.
+/// Mean times of one process in nanoseconds; `None` for an operation that it did not make.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessTimes {
-    /// To read all of its memory.
+    /// Time to read all of its memory.
     pub read: Option<f64>,
-    /// To write all of its memory.
+    /// Time to write all of its memory.
     pub write: Option<f64>,
 }
 

@@ -22,7 +22,7 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests: true if in random order, true if over more pages than fit in memory, and the published result.
+/// The four tests: true if in random order, true if over twice the memory, and the published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),

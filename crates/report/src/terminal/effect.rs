@@ -191,8 +191,8 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     format!("[{low}, {high}]")
 }
 
-/// Text for a row whose seeds all agree but whose verdict is open because other metrics are judged with it: how many
-/// seeds agree, and how many would decide.
+/// How many seeds agree, and how many would decide, if all seeds of a row agree and its verdict is only open because
+/// other metrics are judged with it; otherwise `None`.
 pub fn agreement(judgement: &Judgement) -> Option<String> {
     judgement.notes.iter().find_map(|note| match note {
         Note::AllAgree { n, least } => Some(format!("all {n} seeds agree; {least} would decide")),
@@ -227,7 +227,7 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     }
 }
 
-/// If the ratio of the printed medians contradicts the printed change: the ratio of the medians as a note.
+/// A note with the ratio of the printed medians, if that ratio contradicts the printed change; otherwise `None`.
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;

@@ -134,8 +134,8 @@ fn is(verdict: &Verdict, word: &str) -> bool {
     verdict.to_string() == word
 }
 
-/// The finding with this verdict and the largest effect. Ratios are compared by the absolute value of their logarithm.
-/// They come before differences, whose sizes cannot be compared.
+/// The finding with this verdict and the largest effect; `None` without such a finding. Ratios are compared by the
+/// absolute value of their logarithm. They come before differences, whose sizes cannot be compared.
 fn largest<'a, 'b>(findings: &'b [Finding<'a>], word: &str) -> Option<&'b Finding<'a>> {
     let size = |finding: &Finding| match &finding.judgement.effect {
         Some(effect) if effect.kind == EffectKind::Ratio => effect.estimate.ln().abs(),
