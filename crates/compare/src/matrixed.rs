@@ -361,7 +361,7 @@ mod tests {
     const DEFAULTS: &[f64] = &[1.0, 1.02, 0.99, 1.01];
 
     #[test]
-    fn where_nothing_is_surely_faster_the_defaults_stay() {
+    fn if_nothing_is_surely_faster_the_defaults_are_recommended() {
         let (all, recommended) = judged(&[0, 1], &[DEFAULTS, &[0.7, 1.3, 0.8, 1.1]]);
         assert_eq!(recommended, 0);
         assert!(!all[1].is_surely_faster() && all[1].is_on_front);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_reclaimed_nothing_is_recommended() {
+    fn if_nothing_was_reclaimed_nothing_is_recommended() {
         let fast = [0.5, 0.51, 0.495, 0.505];
         let mut idle = runs(&[DEFAULTS, &fast]);
         for run in idle.runs.values_mut().flat_map(BTreeMap::values_mut) {

@@ -335,7 +335,7 @@ mod tests {
     use pagetide_record::Invalid;
 
     #[test]
-    fn a_reason_is_told_without_its_remedy() {
+    fn a_reason_is_printed_without_its_remedy() {
         let why = "the kernel killed sort after 2 s at the limit of its memory group, not of the machine: raise --limit";
         assert_eq!(short(why), "was killed at its limit");
         let invalid = Invalid::OutOfMemory {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_nobody_has_any_more_is_not_told_as_in_memory() {
+    fn memory_of_an_exited_workload_is_not_reported_as_resident() {
         const MIB: i64 = 1 << 20;
         // Memory in use by processes and by files, in MiB. At the end the workload exits.
         let mut samples = vec![(0, 0, 0), (10, 8, 1)];

@@ -257,7 +257,7 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
 }
 
 #[test]
-fn flips_lie_where_a_file_has_data() {
+fn flips_only_change_data_of_a_sparse_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sparse");
     let file = File::create(&path).unwrap();

@@ -226,7 +226,7 @@ fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value
 
 #[test]
 #[ignore = "test-all"]
-fn where_nothing_waits_nothing_is_named() {
+fn a_trial_without_waits_names_no_places() {
     let Some(lab) = Lab::that_runs() else { return };
     let small =
         "run linear --memory 24M --swap-size 64M -p pages=4M -p refs=12000 --seeds 1 --observe";

@@ -214,7 +214,7 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
 
 #[test]
 #[ignore = "test-all"]
-fn huge_pages_are_had_where_asked_for_and_go_to_swap_whole() {
+fn requested_huge_pages_are_used_and_swapped_as_a_whole() {
     let Some(lab) = Lab::that_runs() else { return };
     let usemem = |more: &str| {
         let all = format!("usemem -p processes=2 -p size=16M -p passes=1 {more}");

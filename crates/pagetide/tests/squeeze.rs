@@ -84,7 +84,7 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
 
 #[test]
 #[ignore = "test-all"]
-fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
+fn the_answer_says_if_memory_never_matters_or_if_even_plenty_fails() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut options = SMALL.to_vec();
     options.extend(["--least", "8M", "--seeds", "1"]);
@@ -161,7 +161,7 @@ const READS: &str = "srand($ARGV[0]); open(F, '<', 'data') or die; for (1..3000)
 
 #[test]
 #[ignore = "test-all"]
-fn where_a_kernel_counts_less_of_the_waiting_pressure_is_said_to_mean_something_else() {
+fn pressure_means_something_else_on_a_kernel_that_counts_less_of_the_waiting() {
     let Some(lab) = Lab::that_runs() else { return };
     let data: Vec<u8> = (0..8 << 20)
         .map(|place: u32| place.wrapping_mul(2_654_435_761).to_le_bytes()[3])

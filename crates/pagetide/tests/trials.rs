@@ -209,7 +209,7 @@ fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
 }
 
 #[test]
-fn memory_below_what_the_kernel_boots_with_is_told_with_its_last_words() {
+fn too_little_memory_to_boot_is_reported_with_the_kernels_last_words() {
     let Some(lab) = Lab::that_runs() else { return };
     let arguments = [
         "run",

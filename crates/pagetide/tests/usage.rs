@@ -248,7 +248,7 @@ fn a_store_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn names_that_stand_for_nothing_are_refused() {
+fn unknown_names_are_refused() {
     let lab = Lab::new();
     for arguments in [
         vec!["show", "abcd"],
@@ -318,7 +318,7 @@ fn a_closed_reader_is_no_error() {
 }
 
 #[test]
-fn no_colours_go_where_no_terminal_is() {
+fn output_without_a_terminal_has_no_colours() {
     let lab = Lab::new();
     for arguments in [vec!["list", "scenarios", "--long"], vec!["doctor"]] {
         let output = lab.pagetide(&arguments).output().unwrap();

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_dies_is_told_with_its_counts_its_test_and_what_memory_was() {
+    fn a_side_that_ran_out_of_memory_is_reported_with_counts_test_and_content_of_memory() {
         let deaths = Deaths {
             died: [4, 0],
             trials: [4, 4],
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_confounds_is_told_with_the_way_out_and_a_setting_that_cannot_act_with_its_reason() {
+    fn a_confounding_difference_is_reported_with_a_remedy_and_an_inert_setting_with_its_reason() {
         let also = |what: &str, kind, standing| OtherDifference {
             what: what.to_owned(),
             kind,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_a_probe_nobody_knows_are_shown_like_those_of_a_known_one() {
+    fn numbers_of_an_unknown_probe_are_shown_like_those_of_a_known_one() {
         let values = [("a", [5, 5]), ("b", [1, 4]), ("c", [9, 2])];
         let values = values.map(|(name, pair)| (name.to_owned(), pair)).into();
         let counters = Counters { values };

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_seen_enough_is_a_cause_of_its_own_in_every_table() {
+    fn a_closed_pipe_is_kept_as_the_cause_in_every_table() {
         /// Accepts this number of bytes, then behaves like a closed pipe.
         struct Pipe(usize);
         impl Write for Pipe {

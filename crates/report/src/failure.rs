@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let inner = Failure {
             what: "writing /x: no space",
             source: io::Error::other("no space").into(),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_reader_is_told_from_what_did_not_work() {
+    fn a_closed_pipe_is_distinguished_from_a_failure() {
         for (kind, closed) in [
             (io::ErrorKind::BrokenPipe, true),
             (io::ErrorKind::StorageFull, false),

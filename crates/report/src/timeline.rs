@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_says_what_its_own_stack_told() {
+    fn a_wait_has_the_place_from_its_own_stack() {
         let function = Function {
             address: 1,
             name: "io_wait_of_some_kind".to_owned(),

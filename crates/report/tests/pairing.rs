@@ -292,7 +292,7 @@ fn equal_variants(order: Order, paired: bool, timed: bool, random: &mut Xoshiro)
 }
 
 #[test]
-fn equal_variants_are_told_apart_without_a_caution_in_seven_percent_at_most() {
+fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
     let mut random = Xoshiro::new(2026);
     for order in [
         Order::Blocks,

@@ -311,7 +311,7 @@ fn a_difference_without_a_cause_is_not_explained() {
 }
 
 #[test]
-fn sure_causes_below_a_tenth_do_not_stand_under_the_word_that_none_was_found() {
+fn small_sure_causes_are_not_listed_under_the_words_no_sure_cause_found() {
     let a = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
     let mut b = side("0x0007", 9_000.0, 2_000.0, 44.0, false);
     b.passes[0].observed.times.insert(Part::Unexplained, 700e6);
@@ -356,7 +356,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
 }
 
 #[test]
-fn a_time_that_is_explained_says_how_it_relates_to_the_one_judged() {
+fn an_explained_time_is_related_to_the_judged_one() {
     // A process next to the copy became nearly five times slower, but it has only a small part of the total time.
     let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
     let b = side("0x0000", 16_000.0, 5_000.0, 4.0, false);

@@ -122,7 +122,7 @@ fn connections_on_which_nothing_comes_are_ended_and_others_are_not() {
 }
 
 #[test]
-fn without_the_token_nothing_is_told() {
+fn requests_without_the_token_are_refused() {
     let asked = started();
     let host = asked.address.to_string();
     for path in [
@@ -164,7 +164,7 @@ fn a_name_that_is_not_its_own_is_refused_even_with_the_token() {
 }
 
 #[test]
-fn names_are_shown_as_text_and_no_script_stands_in_a_page() {
+fn names_are_shown_as_text_and_pages_contain_no_script() {
     let asked = started();
     let list = asked.get("/records");
     assert!(list.starts_with("HTTP/1.1 200"), "{list}");
@@ -246,7 +246,7 @@ fn nothing_is_stopped_or_resumed_but_from_a_page_of_this_server() {
 }
 
 #[test]
-fn what_is_not_there_is_said_in_a_sentence() {
+fn missing_things_are_reported_in_a_sentence() {
     let asked = started();
     for path in [
         "/record/ffff",

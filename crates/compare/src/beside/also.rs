@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_no_difference_beside_it() {
+    fn an_intended_difference_is_not_reported_as_unintended() {
         let mut b = record("x", &[ALWAYS], &[]);
         b.subject
             .variant

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_setting_that_do_the_same_for_a_workload_are_told_so() {
+    fn values_of_a_setting_with_the_same_effect_on_a_workload_are_reported() {
         let differ = |page_size: &str, a: Option<&str>, b: Option<&str>| {
             let params = [("page-size", page_size), ("pattern", "linear")];
             let params = params.map(|(name, value)| (name.to_owned(), value.to_owned()));

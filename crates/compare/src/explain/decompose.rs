@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_are_told_apart_where_their_proportion_differs() {
+    fn two_kinds_are_separated_if_their_proportions_differ() {
         // A minor fault costs 2, a major one 20.
         let [major, minor] = kinds([100.0, 1000.0, 4000.0], [300.0, 1100.0, 8200.0]).unwrap();
         assert!(near(major, 4000.0, 1.0) && near(minor, 200.0, 1.0));

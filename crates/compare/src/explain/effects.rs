@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn more_waits_with_less_memory_are_its_doing_where_read_ahead_is_alike() {
+    fn more_waits_are_attributed_to_less_memory_if_read_ahead_is_equal() {
         let less = [20e6, 16e6];
         let alike = |_: &mut Account| {};
         assert_eq!(of_more_waits(less, alike), [Mechanism::SharedMemory]);

@@ -54,7 +54,7 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
 }
 
 #[test]
-fn by_dates_a_history_keeps_variants_apart_and_sittings_together() {
+fn by_dates_a_history_separates_variants_and_groups_sessions() {
     let mut bench = Bench::new(1);
     // Two sessions, hours apart, in which the variants alternated.
     for session in 0..2_u64 {

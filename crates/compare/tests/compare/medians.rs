@@ -12,7 +12,7 @@ fn killed() -> Invalid {
 }
 
 #[test]
-fn a_trial_that_went_well_after_an_accident_leaves_no_trace_of_it_in_the_results() {
+fn a_trial_repeated_after_an_accident_hides_the_accident_from_the_results() {
     let mut bench = Bench::new(1);
     bench.note.variants.pop();
     for seed in 1..=4 {
@@ -35,7 +35,7 @@ fn a_trial_that_went_well_after_an_accident_leaves_no_trace_of_it_in_the_results
 }
 
 #[test]
-fn where_no_run_went_well_the_accident_is_told_once() {
+fn if_no_run_succeeded_the_accident_is_reported_once() {
     let mut bench = Bench::new(1);
     bench.note.variants.pop();
     for _ in 0..3 {

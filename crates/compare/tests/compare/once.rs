@@ -81,7 +81,7 @@ fn a_metric_that_is_a_multiple_of_a_judged_one_has_its_verdict_and_costs_nothing
 }
 
 #[test]
-fn of_the_two_the_one_that_decides_is_judged() {
+fn the_primary_one_of_two_multiples_is_judged() {
     let comparison = slower(|time| time / 24_000.0, true);
     let time = row(&comparison, "access-time").judgements[0]
         .clone()
@@ -95,7 +95,7 @@ fn of_the_two_the_one_that_decides_is_judged() {
 }
 
 #[test]
-fn values_that_are_no_multiple_are_judged_whatever_their_name() {
+fn values_that_are_no_multiple_are_judged_independently_of_their_name() {
     let comparison = slower(|time| time.sqrt(), false);
     let mean = row(&comparison, "access-mean").judgements[0]
         .clone()

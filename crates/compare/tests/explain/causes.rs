@@ -7,7 +7,7 @@ use pagetide_quantity::Unit;
 use super::account::{account, claim, explain, first, reading, time, told};
 
 #[test]
-fn shares_are_not_told_where_effects_oppose_each_other() {
+fn shares_are_omitted_if_effects_oppose_each_other() {
     // Fewer pages come back, but each takes longer.
     let mut a = reading(8_000.0, 1.0, 100e3);
     let mut b = reading(2_000.0, 1.0, 150e3);
@@ -28,7 +28,7 @@ fn shares_are_not_told_where_effects_oppose_each_other() {
 }
 
 #[test]
-fn a_few_ticks_are_no_computing() {
+fn a_difference_of_a_few_ticks_is_not_attributed_to_computing() {
     let of = |user: f64| {
         account(
             &[("pgfault", 10_000.0)],
@@ -63,7 +63,7 @@ fn less_free_memory_is_named_before_the_choice_of_victims() {
 }
 
 #[test]
-fn how_pages_moved_between_the_lists_is_told_of_two_kernels_and_of_one_it_is_not() {
+fn moves_between_lru_lists_are_reported_only_for_different_kernels() {
     let of = |pages: f64, moves: f64, kernel: &str| {
         let mut side = reading(pages, 1.0, 100e3);
         for growth in [&mut side.growth, &mut side.passes[0].observed.growth] {
@@ -199,7 +199,7 @@ fn lines_that_all_go_the_other_way_are_no_reason() {
 }
 
 #[test]
-fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
+fn an_effect_that_is_small_compared_with_the_claim_is_no_cause_of_it() {
     let passes = |costs: [f64; 3], pages: [f64; 3]| {
         let mut side = reading(2_000.0, 1.0, 100e3);
         side.settings.insert("swap".into(), "zram".into());
@@ -242,7 +242,7 @@ fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
 }
 
 #[test]
-fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faults() {
+fn missing_blocks_are_attributed_to_compaction_and_not_to_cheaper_faults() {
     // 30 attempts: a block costs 600 µs to clear, a failure 10 µs. The rest of the trial has the same number of faults
     // on both sides.
     let of = |blocks: f64, each: f64| {
@@ -263,7 +263,7 @@ fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faul
 }
 
 #[test]
-fn what_works_against_a_difference_stands_behind_what_made_it() {
+fn effects_against_a_difference_rank_after_its_causes() {
     let mut a = reading(2_000.0, 1.0, 100e3);
     let mut b = reading(8_000.0, 1.0, 100e3);
     // Slower because of refaults, although the savings elsewhere are larger than any single cost.

@@ -200,7 +200,7 @@ fn a_count_that_surely_changed_is_explained_where_no_time_is() {
 }
 
 #[test]
-fn the_mean_of_all_seeds_is_told_with_what_each_says() {
+fn the_mean_over_seeds_is_reported_with_the_effect_of_each() {
     let of = |seeds: &[(f64, f64)]| {
         let mut sides = seeds
             .iter()
@@ -238,7 +238,7 @@ fn the_mean_of_all_seeds_is_told_with_what_each_says() {
 }
 
 #[test]
-fn a_mapping_read_back_sooner_from_a_device_where_it_lies_together_is_the_layouts_doing() {
+fn a_faster_read_back_is_attributed_to_the_layout_if_contiguity_rose() {
     let claim = |metric: &str, unit, means: [f64; 2]| {
         claim_of_difference(metric, unit, Verdict::Improved, means)
     };

@@ -59,7 +59,7 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
 }
 
 #[test]
-fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
+fn a_few_long_waits_among_thousands_of_swap_ins_are_reported_separately() {
     // On zram a swap-in does not sleep. Seven tasks slept for another reason, longer on one side than on the other.
     let of = |pages: f64, slept: f64, longest: f64| {
         let mut side = reading(pages, 1.0, 0.0);
@@ -214,7 +214,7 @@ fn what_moved_against_an_effect_is_no_evidence_of_it() {
 }
 
 #[test]
-fn swap_in_beside_a_stream_of_files_is_no_slower_device() {
+fn swap_in_during_file_reads_is_not_attributed_to_a_slower_device() {
     let (mechanism, effect) = first(&copying(0.0, 100e3), &copying(400.0, 105e3));
     assert_eq!(mechanism, Mechanism::EvictionChoice);
     assert!(effect > 40e6, "{effect}");

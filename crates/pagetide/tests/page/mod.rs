@@ -273,7 +273,7 @@ fn a_report_of_real_trials_is_small_and_drawn() {
 }
 
 #[test]
-fn a_report_replaces_no_file_unless_told_to() {
+fn a_report_replaces_a_file_only_with_force() {
     let lab = Lab::new();
     let dir = lab.folder();
     sample::fill_hostile(dir);

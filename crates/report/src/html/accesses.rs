@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_keeps_times_exact_where_there_is_room_and_says_where_there_is_none() {
+    fn a_trace_keeps_exact_times_if_they_fit_and_states_when_they_do_not() {
         // SplitMix64. Plain multiples of its constant are too regular: they would fit any limit exactly.
         let noise = |at: u64| {
             let mut word = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_backquotes_is_code_and_still_escaped() {
+    fn text_between_backquotes_is_code_and_still_escaped() {
         assert_eq!(
             prose("`--sizes <a>` asks", 100),
             "<code>--sizes &lt;a&gt;</code> asks"

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_accesses_are_the_faults_whatever_their_order() {
+    fn the_longest_accesses_are_the_faults_in_any_order() {
         let mut times = vec![9, 80_000, 9, 12, 81_000, 900_000, 2_000, 2_100, 9, 80_500];
         let states = split(&mut times, 4, Some(2));
         assert_eq!(states.counts, [4, 2, 3, 1]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn without_faults_all_are_hits_and_without_minor_faults_none_is_told_apart() {
+    fn without_faults_all_are_hits_and_without_minor_faults_none_is_distinguished() {
         let mut times = vec![9, 10, 11];
         assert_eq!(split(&mut times, 0, Some(0)).counts, [3, 0, 0, 0]);
         assert_eq!(split(&mut times, 1, None).minor_from, None);

@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_beside_no_effect_does_not_look_as_if_it_touched_it() {
+    fn an_interval_near_zero_is_not_printed_as_touching_zero() {
         let shown = |kind: EffectKind, unit: Unit, [low, high]: [f64; 2]| {
             let interval = Interval {
                 low,

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_sure_the_defaults_stay_and_nothing_is_to_be_pasted() {
+    fn if_nothing_is_sure_the_defaults_are_recommended_and_nothing_is_to_be_pasted() {
         let text = matrix(&found(&[0.1, -0.2, 0.1, 0.0]), &Look::plain(200));
         assert!(
             text.starts_with("No setting surely matters here: leave the defaults."),

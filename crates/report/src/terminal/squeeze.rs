@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_in_the_machine_than_the_limit_is_told_apart_from_what_the_limit_counts() {
+    fn memory_of_the_machine_beyond_the_limit_is_distinguished_from_what_the_limit_counts() {
         let kib = |count: u64| Bytes(count << 10);
         let resident = Resident {
             anon: kib(21_289),
