@@ -23,7 +23,7 @@ pub struct Args {
     svg: bool,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let only = args.scenario.as_deref();
     only.map(pagetide_scenario::find).transpose()?;

@@ -55,7 +55,7 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut program = args.program.clone();

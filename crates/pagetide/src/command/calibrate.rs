@@ -41,7 +41,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     if args.show {

@@ -65,7 +65,7 @@ impl AcceptArgs {
     }
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let names = args
         .accept

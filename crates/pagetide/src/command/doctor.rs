@@ -39,7 +39,7 @@ impl Row for PieceRow {
     }
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store_folder()?;
     let pieces: Vec<PieceRow> = examine(&places.cache_folder()?, &store)

@@ -33,7 +33,7 @@ pub struct Args {
     accept: AcceptArgs,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let names = args
         .accept

@@ -37,7 +37,7 @@ pub struct Args {
     by: Order,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let filter = Filter {

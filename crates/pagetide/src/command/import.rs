@@ -80,7 +80,7 @@ fn source(typed: &Path) -> Source {
     }
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let first = args.paths.first().and_then(|path| path.to_str());
     let named = first.and_then(Format::named);

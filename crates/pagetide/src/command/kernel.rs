@@ -50,7 +50,7 @@ enum What {
     },
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
     match args.what {
         What::Add { kernels, refresh } => {

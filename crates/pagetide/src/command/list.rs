@@ -69,7 +69,7 @@ enum What {
     Campaigns,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
     match args.what {
         What::Scenarios { long, scenario } => scenarios(long, scenario.as_deref(), out)?,

@@ -42,7 +42,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut words = args.campaign.clone();

@@ -37,7 +37,7 @@ pub struct Args {
     primaries: Option<u16>,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if !args.effect.is_finite() || args.effect <= 0.0 {
         return Err(Usage::error("--effect is a number of percent above 0"));

@@ -47,7 +47,7 @@ pub struct Args {
     anyway: bool,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let names = Names {

@@ -59,7 +59,7 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;

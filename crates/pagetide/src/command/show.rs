@@ -39,7 +39,7 @@ pub struct Args {
     blob: Option<String>,
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let row = store.find(&args.record)?;

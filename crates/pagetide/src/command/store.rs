@@ -38,7 +38,7 @@ enum What {
     },
 }
 
-/// Runs the command.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     let (found, did) = match &args.what {

@@ -331,7 +331,7 @@ pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectK
         .fold(0.0_f64, f64::max)
 }
 
-/// The range of a table's intervals in per cent: the smallest of [`REACHES`] that contains the intervals of its primary
+/// The range of a table's intervals in per cent: the smallest possible range that contains the intervals of its primary
 /// metrics, or of all metrics if none is primary.
 pub fn reach(rows: &[&MetricRow]) -> f64 {
     let any = rows.iter().any(|row| row.primary);
