@@ -1,4 +1,4 @@
-//! Tests the exchange formats with other projects' programs: the kernel's KTAP parser, kcidb-io, DuckDB and pandas.
+//! Tests the exchange formats with other projects' programs: the kernel's KTAP parser, kcidb-io, `duckdb` and pandas.
 //!
 //! If a program is not available (no network, no Debian), its test is skipped with a message. Downloads are kept in
 //! cargo's folder for temporary test files and used again.

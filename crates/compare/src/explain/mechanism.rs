@@ -31,7 +31,7 @@ pub enum Mechanism {
     SeenReclaimWaits,
     /// Waits within reclaim with unknown cause.
     ReclaimWaits,
-    /// Sleeps of tasks that wrote to files faster than the device (balance_dirty_pages).
+    /// Sleeps of tasks that wrote to files faster than the device (`balance_dirty_pages`).
     DirtyLimits,
     /// Reclaim in tasks of the workload.
     DirectReclaim,
