@@ -103,7 +103,7 @@ enum Other {
     Model(model::Args),
 }
 
-/// Runs `pagetide ideal`.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     match &args.other {
         Some(Other::References(args)) => return references::run(args, out),

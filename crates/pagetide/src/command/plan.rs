@@ -51,7 +51,7 @@ enum Other {
     Power(power::Args),
 }
 
-/// Plans.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if let Some(Other::Power(args)) = &args.other {
         return power::run(args, places, out);

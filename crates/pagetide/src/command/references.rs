@@ -61,7 +61,7 @@ fn patterns() -> String {
     text
 }
 
-/// Writes or reads.
+/// Runs the command and returns how it ended.
 pub fn run(args: &Args, out: Output) -> Result<End> {
     let Some(name) = &args.pattern else {
         return Err(Usage::error(
