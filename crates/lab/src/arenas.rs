@@ -1,4 +1,4 @@
-//! The arenas there are. This is the one place that knows more of them than the trait: one line each.
+//! The available arenas, one line each. Only this file uses more of an arena than the trait.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use pagetide_source::tools;
 
 use crate::error::LabError;
 
-/// The arenas that [`open`] opens.
+/// The kinds of arena that [`open`] supports.
 pub const KINDS: [ArenaKind; 1] = [ArenaKind::Exact];
 
 /// Opens the arena of this kind.
@@ -39,7 +39,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     pieces
 }
 
-/// Whether kernels can be built from source here.
+/// Whether kernels can be built from source on this machine.
 fn kernel_builds() -> Diagnosis {
     let missing = tools::missing();
     if missing.is_empty() {

@@ -1,4 +1,5 @@
-//! What a search for the first bad version goes through: kernels of the cache by their releases, or commits of a git tree.
+//! Prepares a search for the first bad version: among kernels of the cache, ordered by release, or among commits of a
+//! git tree.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +18,18 @@ use crate::error::LabError;
 use crate::lab::Lab;
 use crate::{facts, vocabulary};
 
-/// A search and the kernels of its versions, some of which may have to be built.
+/// A search, with the kernels of its versions, some of which may still have to be built.
 #[derive(Debug)]
 pub struct BisectPlan {
     /// The search.
     pub search: Bisect,
-    /// Names of kernels, or recipes.
+    /// Names of kernels, or recipes, one for each version.
     kernels: Vec<String>,
 }
 
 impl Lab {
-    /// What is to be searched: nothing is built, but kernels of packages that good and bad name are fetched. Builds and
-    /// snapshots share the limit of the cache from now on.
+    /// Prepares the search. Builds nothing, but fetches packaged kernels named as good or bad. From then on, builds and
+    /// snapshots share the size limit of the cache.
     pub fn bisect(
         &mut self,
         mut campaign: Campaign,
@@ -70,7 +71,7 @@ impl Lab {
         let all = if request.among.is_empty() {
             cache.between(&good, &bad)?
         } else {
-            // Whoever names them knows their order.
+            // Kernels named by the user are searched in the order given.
             let named = request.among.iter().map(find);
             let mut all = named.collect::<Result<Vec<_>, _>>()?;
             let mut seen = BTreeSet::from([good.digest.clone(), bad.digest.clone()]);
@@ -98,7 +99,7 @@ impl Lab {
         ))
     }
 
-    /// What the search will cost, in a sentence. Nothing is built for that.
+    /// Predicted cost of the search, in a sentence. Builds nothing.
     pub fn cost(
         &self,
         plan: &BisectPlan,
@@ -120,7 +121,7 @@ impl Lab {
         Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
     }
 
-    /// Searches. Kernels are built where they must be; a version that does not build is skipped.
+    /// Runs the search, building kernels as needed. A version that does not build is skipped.
     pub fn search(
         &self,
         plan: &BisectPlan,
@@ -144,7 +145,7 @@ impl Lab {
     }
 }
 
-/// The commits between good and bad, with the recipe of each kernel.
+/// The commits between good and bad, and the recipe of each one's kernel.
 fn commits(like: &Recipe, request: &BisectRequest) -> Result<(History, Vec<String>), LabError> {
     let SourceRef::Git { folder, .. } = &like.source else {
         let source_name = like.source.to_string();

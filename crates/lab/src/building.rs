@@ -1,4 +1,4 @@
-//! Variants whose kernels are built from source: built before anything runs, and told apart.
+//! Variants whose kernels are built from source. Their kernels are built before anything runs.
 
 use std::sync::atomic::Ordering;
 
@@ -10,27 +10,27 @@ use pagetide_source::{BuildState, Delivery, Order, Recipe, VariantForecast, Work
 
 use crate::error::LabError;
 
-/// What snapshots may take of the cache however much builds take: without any, every trial would boot.
+/// Share of the cache that is left for snapshots, however much builds take: without snapshots, every trial would boot.
 const LEAST_FOR_SNAPSHOTS: Bytes = Bytes::from_mib(1024);
 
-/// What came of building.
+/// Result of building.
 #[derive(Debug, Default)]
 pub struct Builds {
-    /// Variants that could not be built, apart from controls. They are left out, as was said.
+    /// Number of variants that could not be built, not counting controls. They are left out, and a message said so.
     pub failed: usize,
-    /// Variants that are left out because their kernels are the baseline's to the last byte, in sentences.
+    /// A sentence for each variant that is left out because its kernel is byte-identical to the baseline's.
     pub same: Vec<String>,
 }
 
 impl Builds {
-    /// Whether building has answered all there was to ask: only the baseline is left, or a control beside it.
+    /// True if building alone has answered the question: only the baseline is left, possibly with a control.
     pub fn settles(&self, campaign: &Campaign) -> bool {
         let mut others = campaign.variants.iter().skip(1);
         (!self.same.is_empty() || self.failed > 0) && others.all(|variant| variant.name == CONTROL)
     }
 }
 
-/// Whether any kernel of a campaign is built from source.
+/// True if any kernel of a campaign is built from source.
 fn is_built(campaign: &Campaign) -> bool {
     let mut kernels = campaign.variants.iter().map(|v| &v.kernel);
     kernels.any(|kernel| Recipe::is_recipe(kernel))
@@ -42,7 +42,7 @@ pub(crate) fn workshop(cache: Cache, options: &Options) -> Workshop {
     Workshop::open(cache, freshness, options.cache_limit.0)
 }
 
-/// The kernels of a campaign, as the workshop is asked for them.
+/// The kernels of a campaign as orders for the workshop.
 fn orders(campaign: &Campaign) -> Vec<Order> {
     let first = &campaign.variants[0];
     let order = |variant: &VariantSpec| Order {
@@ -53,8 +53,9 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
     campaign.variants.iter().map(order).collect()
 }
 
-/// Says what building the kernels of a campaign would come to, and builds none. Those that are not there yet are planned on
-/// the kernel `otherwise`. Variants that would be left out are, which `say` is told.
+/// Predicts the cost of building the kernels of a campaign; builds nothing. Variants whose kernels are not built yet
+/// are planned with the kernel `otherwise`. Variants that would be left out are removed from the campaign, with a
+/// message to `say`.
 pub(crate) fn foretell(
     campaign: &mut Campaign,
     cache: Cache,
@@ -104,8 +105,9 @@ pub(crate) fn foretell(
     Ok(kernels)
 }
 
-/// Builds the kernels of a campaign that are built from source, and puts their names in their variants' places. Variants that
-/// cannot be built or have nothing to show are left out; the baseline cannot be.
+/// Builds the kernels of a campaign that are built from source, and writes the kernels' names into the variants.
+/// Variants that cannot be built or do not differ from the baseline are left out. Fails if the baseline cannot be
+/// built.
 pub(crate) fn build(
     campaign: &mut Campaign,
     cache: Cache,
@@ -136,12 +138,12 @@ pub(crate) fn build(
     Ok(outcome)
 }
 
-/// Kernels and snapshots share one limit: what builds take is taken from it.
+/// Makes kernels and snapshots share one size limit: the size of the builds is subtracted from that of snapshots.
 pub(crate) fn share_limit(options: &mut Options, workshop: &Workshop) {
     take(options, Bytes(workshop.taken()));
 }
 
-/// Takes from the limit what something other than snapshots has.
+/// Subtracts `taken` from the limit for snapshots.
 pub(crate) fn take(options: &mut Options, taken: Bytes) {
     options.cache_limit = options
         .cache_limit

@@ -1,4 +1,4 @@
-//! What a laboratory cannot do.
+//! Errors of the laboratory.
 
 use pagetide_campaign::RequestError;
 use pagetide_campaign::bisect::BisectError;
@@ -9,22 +9,23 @@ use pagetide_root::RootError;
 use pagetide_source::{OrderError, SourceError};
 use thiserror::Error;
 
-/// Why something cannot be put in place. Each cause is the source too, for whoever asks what kind of error it is.
+/// Why the laboratory cannot do what was asked for. Each cause is also the source, so that callers can find the kind of
+/// error.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// An arena that no one has built yet.
+    /// An arena that this version does not have.
     #[error("the {kind} arena is not in this version yet: use the exact arena")]
     NoArena {
-        /// Which.
+        /// Kind of the arena.
         kind: ArenaKind,
     },
-    /// The exact arena does not open.
+    /// The exact arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),
-    /// A kernel or packages cannot be had.
+    /// A kernel or a package is not available.
     #[error("{0}")]
     Kernel(#[from] KernelError),
-    /// A program's files cannot be put in place.
+    /// A program's files cannot be made into a root.
     #[error("{0}")]
     Root(#[from] RootError),
     /// A kernel cannot be built.
@@ -33,17 +34,17 @@ pub enum LabError {
     /// A source or its history cannot be read.
     #[error("{0}")]
     Source(#[source] Box<SourceError>),
-    /// The words ask for no search.
+    /// The request is not a valid search.
     #[error("{0}")]
     Bisect(#[source] Box<BisectError>),
-    /// The words make no campaign.
+    /// The request is not a valid campaign.
     #[error("{0}")]
     Request(#[from] RequestError),
 }
 
 impl LabError {
-    /// Whether a user's words were wrong, rather than this machine unable. Causes answer for themselves, except a program's
-    /// files: what is wrong with them was named by the user, unless making the image failed.
+    /// True if the user's input was wrong, as opposed to a failure of the machine. Causes are asked themselves. Errors
+    /// about a program's files count as the user's, because the user named the files, unless making the image failed.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::NoArena { .. } => true,

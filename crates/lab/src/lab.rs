@@ -1,4 +1,4 @@
-//! The laboratory itself: opened with its places, asked for campaigns and arenas.
+//! The laboratory: opened with its folders and options, it returns campaigns and arenas.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::building::{self, Builds};
 use crate::error::LabError;
 use crate::{arenas, program, room, vocabulary};
 
-/// Who is told of long steps, such as fetching a kernel or booting one.
+/// Receives a message for each long step, such as fetching or booting a kernel.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Where things lie, how trials run, and who is told of long steps.
+/// The laboratory: its folders, its options for trials, and the receiver of messages.
 pub struct Lab {
     options: Options,
     say: Say,
 }
 
 impl Lab {
-    /// A laboratory with these places; nothing is opened yet.
+    /// Creates a laboratory with these options. Opens nothing yet.
     pub fn new(options: Options, say: Say) -> Self {
         Self { options, say }
     }
 
-    /// Most trials side by side; `None` for as many as there are processors.
+    /// Most trials in parallel; `None` for the number of processors.
     pub fn jobs(&self) -> Option<usize> {
         self.options.jobs
     }
 
-    /// How everything runs.
+    /// Options for the arenas.
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
@@ -45,18 +45,18 @@ impl Lab {
         (self.say)(text);
     }
 
-    /// The folder of kernels, snapshots and roots.
+    /// The cache folder with kernels, snapshots and roots.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.cache
     }
 
-    /// The kernels' cache, whose long steps end when the user wants no more.
+    /// The cache of kernels. Its long steps end if the user asks to stop.
     pub(crate) fn cache(&self) -> Result<Cache, LabError> {
         let cache = Cache::open(self.options.cache.clone())?;
         Ok(cache.stopping_by(Stop::by(Arc::clone(&self.options.stop))))
     }
 
-    /// The campaign that the words stand for; programs in it get their files.
+    /// The campaign for a request; the files of its programs are put into roots.
     pub fn campaign(&self, request: &Request, what: &[String]) -> Result<Campaign, LabError> {
         let mut campaign = request.campaign(what, &vocabulary())?;
         for scenario in &mut campaign.scenarios {
@@ -68,7 +68,7 @@ impl Lab {
         Ok(campaign)
     }
 
-    /// The campaign of a program of the user's own, whose files are put in place.
+    /// The campaign of a user's own program, whose files are put into a root.
     pub fn campaign_of_program(
         &self,
         request: Request,
@@ -80,15 +80,16 @@ impl Lab {
         Ok(request.of_program(what, spec, &place, &vocabulary())?)
     }
 
-    /// Builds the kernels of a campaign that are built from source, and puts their names in their variants' places. Variants
-    /// that cannot be built or have nothing to show are left out; the baseline cannot be.
+    /// Builds the kernels of a campaign that are built from source, and writes the kernels' names into the variants.
+    /// Variants that cannot be built or do not differ from the baseline are left out. Fails if the baseline cannot be
+    /// built.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds, LabError> {
         let cache = self.cache()?;
         building::build(campaign, cache, &mut self.options, &*self.say)
     }
 
-    /// Says what building the kernels of a campaign would come to, and builds none: those that are not there yet are planned on
-    /// the kernel that runs where none is named.
+    /// Predicts the cost of building the kernels of a campaign; builds nothing. Variants whose kernels are not built
+    /// yet are planned with the default kernel.
     pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
         let (cache, kernel) = (self.cache()?, vocabulary().kernel);
         building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
@@ -98,7 +99,7 @@ impl Lab {
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>, LabError> {
         let say = Arc::clone(&self.say);
         let say = Box::new(move |text: &str| say(text));
-        // Packages and roots share the limit with snapshots, as kernels that were built do.
+        // Packages, roots and built kernels share one size limit with snapshots.
         let mut options = self.options.clone();
         let taken = room::make(self.folder(), options.cache_limit);
         building::take(&mut options, taken);

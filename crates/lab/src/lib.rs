@@ -1,8 +1,8 @@
-//! The laboratory of a command: everything between the words of a user and trials that can run.
+//! The laboratory of a command: everything from the user's request to trials that can run.
 //!
-//! It knows which words there are, which arenas, how kernels are built from source and how a user's program gets its files.
-//! It knows nothing of verdicts, and nothing of command lines: whoever opens it says where things lie and whom to tell of long
-//! steps. Begin reading in [`Lab`].
+//! It defines the known names and the available arenas, builds kernels from source, and collects the files of a user's
+//! program. It does not depend on verdicts or command lines: the caller supplies folders and the receiver of messages.
+//! Start reading in [`Lab`].
 
 pub mod arenas;
 mod bisect;

@@ -1,4 +1,4 @@
-//! The files of a user's own program, made into a root in the cache.
+//! Puts the files of a user's own program into a root in the cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pagetide_root::{Contents, Roots};
 use crate::error::LabError;
 use crate::lab::Lab;
 
-/// Makes the root of a program in the cache.
+/// Makes the root of a program in the cache, and returns the paths in it.
 pub(crate) fn install(lab: &Lab, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
     let files = files.clone();
     let cache = lab.cache()?;

@@ -1,4 +1,4 @@
-//! What an ideal policy is asked about: the references of a scenario, a record or a file, and sizes of memory.
+//! Input of `pagetide ideal`: the references of a scenario, a record or a file, and sizes of memory.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use pagetide_scenario::{Context, ScenarioError};
 use pagetide_store::{Store, StoreError};
 use thiserror::Error;
 
-/// Why references are not known.
+/// Why references are not available.
 #[derive(Debug, Error)]
 pub enum QuestionError {
-    /// Nothing has this name.
+    /// The name is neither a scenario, nor a record, nor a file.
     #[error("`{what}` is no file, no scenario (`pagetide list scenarios`) and no record")]
     Nothing {
         /// The name.
         what: String,
-        /// What the store said.
+        /// The store's error.
         source: StoreError,
     },
     /// The store cannot be read.
@@ -36,10 +36,10 @@ pub enum QuestionError {
     Scenario(#[from] ScenarioError),
 }
 
-/// References as a user names them.
+/// A request for references.
 #[derive(Clone, Debug, Default)]
 pub struct ReferencesQuestion {
-    /// A scenario, a record or a file.
+    /// Name of a scenario, a record or a file.
     pub what: String,
     /// Sizes of memory.
     pub memory: Vec<Bytes>,
@@ -49,37 +49,37 @@ pub struct ReferencesQuestion {
     pub params: Vec<(String, String)>,
     /// Seed of the scenario's references.
     pub seed: u64,
-    /// How a file holds its references; `None` where its contents tell.
+    /// Format of a file of references; `None` to detect it from the contents.
     pub format: Option<Format>,
-    /// Memory for references; `None` for a quarter of what is at hand, at most 4 GiB.
+    /// Memory for the references; `None` for a quarter of the available memory, at most 4 GiB.
     pub hold: Option<Bytes>,
-    /// Whether it has to be known which references write.
+    /// Whether writes must be distinguished from reads.
     pub writes: bool,
 }
 
-/// References, and the sizes that are asked for.
+/// References and sizes of memory.
 pub struct KnownReferences {
     /// The references.
     pub string: ReferenceString,
-    /// Sizes of memory in pages; empty where a file is asked about and none is given.
+    /// Sizes of memory in pages; empty if `what` is a file and no size was given.
     pub sizes: Vec<u32>,
-    /// The record, where one is asked about.
+    /// The record, if `what` is one.
     pub record: Option<Box<Record>>,
 }
 
 impl ReferencesQuestion {
-    /// The sizes that were given, in pages.
+    /// The sizes given, in pages.
     pub fn sizes(&self) -> Vec<u32> {
         let memory = self.memory.iter().map(|memory| in_pages(*memory));
         memory.chain(self.pages.iter().copied()).collect()
     }
 
-    /// Whether a file is asked about without a size: it has none of its own.
+    /// True if no size was given and `what` is a file, which has no size of memory.
     pub fn is_open(&self) -> bool {
         self.sizes().is_empty() && Path::new(&self.what).is_file()
     }
 
-    /// The references; `store` is opened where a record is named.
+    /// Returns the references; `store` is opened only if a record is named.
     pub fn references(
         &self,
         store: impl FnOnce() -> Result<Store, StoreError>,
@@ -122,7 +122,7 @@ impl ReferencesQuestion {
         })
     }
 
-    /// The references of a scenario at this memory.
+    /// The references of a scenario with this memory.
     fn of_scenario(&self, memory: Bytes) -> Result<ReferenceString, QuestionError> {
         let context = Context {
             memory,

@@ -1,4 +1,4 @@
-//! The room that programs' packages and file systems take in the cache, beside snapshots and kernels.
+//! Limits the space that roots and packages of programs take in the cache.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use pagetide_quantity::Bytes;
 
-/// Folders of the cache that hold them, each in a folder of its own.
+/// Folders of the cache with roots and packages, each in its own subfolder.
 const FOLDERS: [&str; 2] = ["roots", "packages"];
-/// What was used within this time stays: a campaign may be about to start with it.
+/// Anything used within this time is kept, because a campaign may be about to start with it.
 const KEPT: Duration = Duration::from_hours(1);
 
 /// A root, or a set of packages.
@@ -19,7 +19,8 @@ struct Piece {
     used: SystemTime,
 }
 
-/// Removes roots and packages, those used longest ago first, until the rest takes at most half of `limit`. Returns what they take.
+/// Removes roots and packages, least recently used first, until the rest takes at most half of `limit`. Returns the
+/// bytes that the rest takes.
 pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
@@ -33,7 +34,7 @@ pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     Bytes(total)
 }
 
-/// What there is. Half-made ones, whose names begin with a dot, are others' work.
+/// All roots and packages. Names that begin with a dot are skipped: other processes are still making them.
 fn pieces(cache: &Path) -> Vec<Piece> {
     let folders = FOLDERS
         .iter()
@@ -45,7 +46,7 @@ fn pieces(cache: &Path) -> Vec<Piece> {
             let folder = entry.path();
             let files = fs::read_dir(&folder).ok()?.flatten();
             let files: Vec<fs::Metadata> = files.filter_map(|file| file.metadata().ok()).collect();
-            // Roots note their use in a file, packages in their folder.
+            // The time of last use is that of a file for roots, and that of the folder for packages.
             let own = entry.metadata().ok()?;
             let times = files.iter().chain([&own]);
             Some(Piece {
@@ -86,14 +87,14 @@ mod tests {
             let names = ["roots/old", "packages/older", "roots/new", "packages/newer"];
             names.map(|name| cache.path().join(name).exists())
         };
-        // All that fits stays, and is counted.
+        // If all fits, all is kept and counted.
         let taken = make(cache.path(), Bytes::from_mib(9));
         assert!((4 << 20..5 << 20).contains(&taken.0), "{taken}");
         assert_eq!(left(), [true; 4]);
         let taken = make(cache.path(), Bytes::from_mib(5));
         assert_eq!(left(), [false, false, true, true]);
         assert!((2 << 20..3 << 20).contains(&taken.0), "{taken}");
-        // What may be in use stays even where there is no room.
+        // Anything that may be in use is kept even if it exceeds the limit.
         make(cache.path(), Bytes(0));
         assert_eq!(left(), [false, false, true, false]);
         assert!(cache.path().join("snapshots/no-business-of-ours").exists());

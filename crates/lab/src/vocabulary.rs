@@ -1,4 +1,4 @@
-//! The words a campaign file or command line may use, taken from the definitions of scenarios and settings.
+//! Names that a campaign file or command line may use, taken from the definitions of scenarios and settings.
 
 use pagetide_campaign::squeeze::ScenarioFacts;
 use pagetide_campaign::{ScenarioSpec, ScenarioWords, Vocabulary};
@@ -7,7 +7,7 @@ use pagetide_scenario::ScenarioError;
 
 use crate::arenas;
 
-/// All of them.
+/// All known names.
 pub fn vocabulary() -> Vocabulary {
     Vocabulary {
         kernel: pagetide_kernel::defaults()[1].to_string(),
@@ -37,7 +37,7 @@ pub fn vocabulary() -> Vocabulary {
     }
 }
 
-/// What a scenario says of itself to a search for the memory that is enough.
+/// Attributes of a scenario that a search for its smallest memory needs.
 pub fn facts(spec: &ScenarioSpec) -> Result<ScenarioFacts<'static>, ScenarioError> {
     let definition = pagetide_scenario::find(&spec.name)?;
     let mut metrics = definition.metrics.iter();

@@ -1,4 +1,4 @@
-//! What campaigns here come to.
+//! Tests of shipped campaigns.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
