@@ -1,4 +1,5 @@
-//! The one reader of files that others may have written, and the few ways in which a file of our own is written where others can write.
+//! The single reader of files that others may have written, and safe ways to write files in folders where others can
+//! write.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,18 +12,18 @@ use rustix::io::Errno;
 
 use crate::refusal::Refusal;
 
-/// Where a file lies, which says what it may be.
+/// Where a file is from, which determines the types allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the store or the cache: a regular file that is no link.
+    /// In the store or the cache: a regular file, not a symbolic link.
     Own,
-    /// In a folder that the user named: a regular file, or a link to one.
+    /// In a folder that the user named: a regular file, or a symbolic link to one.
     Listed,
-    /// Named by the user: also a pipe or a device, and `-` is standard input.
+    /// Named by the user: pipes and devices are allowed too, and `-` is standard input.
     Named,
 }
 
-/// What a file is that is no regular one.
+/// The type of a non-regular file, in words.
 const fn kind(of: FileType) -> &'static str {
     match of {
         FileType::RegularFile => "a file",
@@ -34,17 +35,17 @@ const fn kind(of: FileType) -> &'static str {
     }
 }
 
-/// What an open file is, and its size in bytes.
+/// Type of an open file, and its size in bytes.
 fn status(file: &File) -> io::Result<(FileType, u64)> {
     let status = rustix::fs::fstat(file)?;
     let size = u64::try_from(status.st_size).unwrap_or_default();
     Ok((FileType::from_raw_mode(status.st_mode), size))
 }
 
-/// Opens a regular file with these flags; it never waits for the other end of a pipe.
+/// Opens a regular file with these flags. Never blocks on a pipe.
 fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // The mode that `File::create` asks for; the user's mask takes from it.
+    // The same mode as `File::create`; the umask applies.
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => File::from(file),
         Err(why) => return Err(refused(path, why, flags)),
@@ -55,7 +56,7 @@ fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
-/// Why a file could not be opened: the system names neither links nor the kinds that cannot be opened.
+/// Converts the error of a failed open to one that names symbolic links and file types.
 fn refused(path: &Path, why: Errno, flags: OFlags) -> io::Error {
     let found = fs::symlink_metadata(path);
     let found = found.map(|data| FileType::from_raw_mode(rustix_mode(&data)));
@@ -75,15 +76,15 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
     data.mode()
 }
 
-/// Opens a file for reading. What is no regular file is refused without waiting for it, except where the user named it.
+/// Opens a file for reading. Refuses files that are not regular without blocking on them, unless the user named them.
 ///
 /// # Errors
-/// The system's reason, or a [`Refusal`].
+/// The system's error, or a [`Refusal`].
 pub fn open(path: &Path, place: Place) -> io::Result<File> {
     match place {
         Place::Own => open_regular(path, OFlags::RDONLY | OFlags::NOFOLLOW),
         Place::Listed => open_regular(path, OFlags::RDONLY),
-        // Whoever names a pipe fills it, as with `cat`.
+        // A pipe named by the user may block until it has a writer, as with `cat`.
         Place::Named if path == Path::new("-") => {
             let own = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?;
             Ok(File::from(own))
@@ -98,13 +99,14 @@ pub fn open(path: &Path, place: Place) -> io::Result<File> {
     }
 }
 
-/// What pipes gave: they give it once, and a plan reads a patch before a build does.
+/// Contents of pipes. A pipe can be read only once, but a plan reads a patch before a build does.
 static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 
-/// Reads a file of at most `limit` bytes. What a pipe gave is kept, and given again when the same name is read again.
+/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and returned again if the same name is read
+/// again.
 ///
 /// # Errors
-/// The system's reason, or a [`Refusal`].
+/// The system's error, or a [`Refusal`].
 pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
     let given = || GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     if place == Place::Named
@@ -129,27 +131,29 @@ pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text of at most `limit` bytes, which must be UTF-8.
+/// Reads a UTF-8 text of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`read`], and [`io::ErrorKind::InvalidData`] where it is no UTF-8.
+/// As [`read`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path, place: Place, limit: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text");
     String::from_utf8(read(path, place, limit)?).map_err(no_text)
 }
 
-/// Opens a file of the store or cache to lock it and to read and write it; made where there is none. A link is not followed.
+/// Opens a file of the store or cache for locking, reading and writing; creates it if needed. Symbolic links are not
+/// followed.
 ///
 /// # Errors
-/// The system's reason, or a [`Refusal`].
+/// The system's error, or a [`Refusal`].
 pub fn lock_file(path: &Path) -> io::Result<File> {
     open_regular(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of the store or cache to write it anew; made where there is none. A link is not followed.
+/// Opens a file of the store or cache for writing and truncates it; creates it if needed. Symbolic links are not
+/// followed.
 ///
 /// # Errors
-/// The system's reason, or a [`Refusal`].
+/// The system's error, or a [`Refusal`].
 pub fn create(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;
     let file = open_regular(path, flags)?;
@@ -157,15 +161,15 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives a file of the store or cache new contents at once: a reader sees the old or the new ones. A link in its place is replaced,
-/// and what it points to is left alone.
+/// Replaces the contents of a file of the store or cache atomically: a reader sees the old or the new contents. A
+/// symbolic link at this path is replaced, and its target does not change.
 ///
 /// # Errors
-/// The system's reason.
+/// The system's error.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
-        // One left by a process that had this number before.
+        // Left behind by an earlier process with the same id.
         match fs::remove_file(&part) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
             _ => {}
@@ -200,7 +204,7 @@ mod tests {
             let found = refusal(read(&pipe, place, LIMIT));
             assert_eq!(found, Some(Refusal::Kind("a named pipe")));
         }
-        // Without a reader, opening one for writing would wait as well.
+        // Without a reader, opening a pipe for writing would block too.
         let found = [refusal(create(&pipe)), refusal(lock_file(&pipe))];
         assert_eq!(found, [Some(Refusal::Kind("a named pipe")); 2]);
     }
@@ -257,7 +261,7 @@ mod tests {
             let found = refusal(read(&path, place, 9));
             assert_eq!(found, Some(Refusal::TooLarge { limit: 9 }));
         }
-        // A file of the kernel's says that it is empty, and is not.
+        // A file in /proc has size 0 but is not empty.
         let status = read_text(Path::new("/proc/self/status"), Place::Listed, LIMIT).unwrap();
         assert!(status.contains("VmRSS"), "{status}");
     }

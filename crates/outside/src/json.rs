@@ -1,13 +1,13 @@
-//! JSON that its own reader takes.
+//! JSON that is guaranteed to be readable again.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A value as JSON, read back before it is given out: a number that is not finite becomes `null`, and a path that is no UTF-8
-/// becomes nothing, which the next reader would refuse.
+/// Serializes a value as JSON, and verifies that it can be parsed again. A number that is not finite becomes `null`,
+/// and a path that is not UTF-8 fails; a reader would refuse either.
 ///
 /// # Errors
-/// What cannot be written, or was written and cannot be read.
+/// If the value cannot be serialized, or the result cannot be parsed.
 pub fn readable_json<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<Vec<u8>> {
     let json = serde_json::to_vec(value)?;
     serde_json::from_slice::<T>(&json)?;

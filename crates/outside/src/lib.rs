@@ -1,10 +1,10 @@
-//! What comes from outside: files that others wrote, and words that others chose.
+//! Input from outside: files that others wrote, and text that others chose.
 //!
-//! Every file that this program did not write in the same process is read through [`read`] or [`open`], within a stated limit
-//! and without waiting for a pipe that nobody fills. What a message quotes is cut by [`shortened`], and what a user can do
-//! about a refusal of the system is worded by [`remedy`].
+//! Every file that this process did not write itself is read through [`read`] or [`open`], with a stated limit and
+//! without blocking on a pipe that has no writer. [`shortened`] cuts quotations in messages, and [`remedy`] tells the
+//! user what to do about an error of the system.
 //!
-//! This crate stands at the bottom and knows nothing of any other. Begin reading in [`Place`].
+//! This crate depends on no other crate of the workspace. Start reading in [`Place`].
 
 mod file;
 mod json;

@@ -1,25 +1,26 @@
-//! Words of others in a message.
+//! Quotations in messages.
 
 use std::borrow::Cow;
 
-/// Most characters of one word: paths have at most 4,096, and those that are typed have fewer than this.
+/// Most characters of one word: paths have at most 4,096, and those typed by users have fewer than this.
 const WORD_CHARS: usize = 300;
 /// Most characters of a whole message.
 const TEXT_CHARS: usize = 4_000;
-/// What stands in the place of what was left out.
+/// Marks the place of the part that was cut.
 const GAP: &str = "[…]";
 
-/// A message whose quotations are cut in their middles where they are longer than anybody reads: each word of more than 300
-/// characters, then the whole of more than 4,000. Beginning and end stay, where a message says what was attempted and what to do.
+/// Returns a message with over-long quotations cut in their middles: each word of more than 300 characters, then the
+/// whole message if it has more than 4,000. Beginning and end are kept, because they state what was attempted and the
+/// remedy.
 pub fn shortened(text: &str) -> Cow<'_, str> {
-    // No text of so few bytes has a word that is too long.
+    // A text of at most this many bytes has no word that is too long.
     if text.len() <= WORD_CHARS {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
     for word in text.split_inclusive(char::is_whitespace) {
         out.push_str(&cut(word, WORD_CHARS));
-        // Of a long text the middle goes in any case; the last of it is kept from here on.
+        // The middle of a long text is cut in any case, so only its last part is collected from here on.
         if out.len() > 16 * TEXT_CHARS {
             out = cut(&out, TEXT_CHARS).into_owned();
         }
@@ -27,7 +28,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut(&out, TEXT_CHARS).into_owned())
 }
 
-/// At most so many characters of a text, from both of its ends.
+/// At most `most` characters of a text, taken from both ends.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
