@@ -1,46 +1,46 @@
-//! A change applied to a file's content.
+//! Applies a change to a file's content.
 //!
-//! Lines may have moved, as with `git apply`; they must not differ. A patch that fits only when context is ignored is
-//! refused: what it would do there nobody has checked.
+//! As with `git apply`, lines may have moved but must not differ. A patch that fits only if context is ignored is
+//! refused, because nobody has checked its effect there.
 
 use crate::diff::{FileChange, Hunk};
 
 /// Why a change does not fit a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misfit {
-    /// The lines of a hunk are not there.
+    /// The file does not contain the lines of a hunk.
     NotThere {
         /// The hunk's line in the old file.
         line: usize,
-        /// The line that begins it.
+        /// The hunk's first line.
         head: String,
     },
-    /// The hunk fits only if so many lines of its context are ignored.
+    /// The hunk fits only if this many lines of its context are ignored.
     Fuzz {
         /// The hunk's line in the old file.
         line: usize,
         /// Lines of context ignored at either end.
         ignored: usize,
     },
-    /// What the hunk would make is there already.
+    /// The file already contains the result of the hunk.
     Done {
         /// The hunk's line in the new file.
         line: usize,
     },
 }
 
-/// Most lines of context that are ignored to tell a near fit from none, as `patch` does.
+/// Most lines of context that are ignored when looking for a near fit, as in `patch`.
 const FUZZ: usize = 2;
 
-/// The content after a change.
+/// Returns the content after a change, or why the change does not fit.
 pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let mut out: Vec<u8> = Vec::with_capacity(content.len());
-    // First line that is not written yet, and by how much hunks were found below where they say.
+    // First line that is not written yet, and by how many lines hunks are found below their stated position.
     let (mut done, mut moved) = (0_usize, 0_isize);
     for hunk in &change.hunks {
         let wanted: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.before()).collect();
-        // An empty range names the line before it.
+        // An empty range states the line before it.
         let said = if wanted.is_empty() {
             hunk.old_at
         } else {
@@ -65,7 +65,7 @@ pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     Ok(out)
 }
 
-/// Where these lines stand, nearest to `near` and not before `from`.
+/// Index of these lines in the file, nearest to `near` and not before `from`.
 fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let fits =
@@ -76,7 +76,7 @@ fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<u
         .find(|at| fits(*at))
 }
 
-/// Says why a hunk does not fit.
+/// Why a hunk does not fit.
 fn misfit(lines: &[&[u8]], hunk: &Hunk, near: usize, from: usize) -> Misfit {
     let after: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.after()).collect();
     let before: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.before()).collect();
@@ -97,7 +97,7 @@ fn misfit(lines: &[&[u8]], hunk: &Hunk, near: usize, from: usize) -> Misfit {
         .take_while(|line| is_context(line))
         .count();
     for ignored in 1..=FUZZ {
-        // The longer side goes first, as with `patch`.
+        // The longer side is reduced first, as in `patch`.
         let longer = head.max(tail);
         let start = (ignored + head).saturating_sub(longer).min(head);
         let end = before.len() - (ignored + tail).saturating_sub(longer).min(tail);

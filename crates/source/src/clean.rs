@@ -1,5 +1,5 @@
-//! A second try in a clean folder. What lies in a folder that is kept from build to build may be half made in a way that nobody
-//! foresaw, and then every later build in it fails.
+//! Retries a build in a clean folder. A folder kept from build to build may be inconsistent in a way that was not
+//! foreseen, and then every later build in it fails.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use crate::make::Make;
 use crate::step::{BuildStep, Watch};
 use crate::workshop::{CONFIGURED, Job, compile, configure};
 
-/// Where the files of a kept folder are while one object is tried in a clean one.
+/// Subfolder for the files of a kept folder while one object is compiled in a clean one.
 pub const KEPT: &str = "kept";
 
-/// Whether a build that failed so may succeed in a clean folder.
+/// True if a build that failed with this error may succeed in a clean folder.
 pub fn may_help(why: &SourceError) -> bool {
     match why {
         SourceError::Configure { said, .. } | SourceError::Make { said, .. } => {
@@ -24,7 +24,7 @@ pub fn may_help(why: &SourceError) -> bool {
     }
 }
 
-/// Makes a folder empty.
+/// Empties a folder.
 pub fn empty(folder: &Path) -> Result<(), SourceError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -35,8 +35,9 @@ pub fn empty(folder: &Path) -> Result<(), SourceError> {
     fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))
 }
 
-/// Builds from nothing what `failed` in a kept folder; returns how many objects were compiled. If a single object failed, it is
-/// compiled alone first. If it fails again, the source is at fault, and the kept folder stays as it is.
+/// Repeats a build that `failed` in a kept folder from nothing; returns the number of objects compiled. If a single
+/// object failed, it is compiled alone first. If it fails again, the source is at fault, and the kept folder is left as
+/// it was.
 pub fn build(
     make: &Make,
     folder: &Path,
@@ -80,8 +81,9 @@ pub fn build(
     compile(make, folder, job, watch)
 }
 
-/// The object below the top of the source that make could not make, by its log: `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`.
-/// `None` where it is another kind of file or not of a plain folder: make does not make those by name.
+/// The object that make could not make, from its log, relative to the top of the source: `make[3]: *** [FILE:LINE:
+/// mm/vmscan.o] Error 1`. `None` if it is not an object file or its folder is not a plain one, because make cannot make
+/// those by name.
 fn failed_object(log: &str, source: &Path, out: &Path) -> Option<String> {
     const OWN_RULES: [&str; 8] = [
         "scripts/",

@@ -1,17 +1,17 @@
-//! The configuration of a built kernel: our own fragment, and the user's options over it.
+//! The configuration of a built kernel: pagetide's own fragment, overridden by the user's options.
 
 use std::collections::BTreeMap;
 
-/// What a kernel for the exact arena needs and no more: it builds in minutes and boots without any hardware.
+/// The options that a kernel for the exact arena needs, and no others: it builds in minutes and boots without hardware.
 pub const FRAGMENT: &str = include_str!("fragment.config");
 
-/// What is set over a distribution's own configuration.
+/// Options that override a distribution's own configuration.
 pub const OVER_DISTRIBUTION: &str = include_str!("distribution.config");
 
 /// Options by name without `CONFIG_`, with their values; `n` for those that must not be set.
 pub type Options = BTreeMap<String, String>;
 
-/// Reads the lines `CONFIG_X=…` and `# CONFIG_X is not set`; a later line wins.
+/// Parses lines `CONFIG_X=…` and `# CONFIG_X is not set`; a later line overrides an earlier one.
 pub fn options(text: &str) -> Options {
     text.lines().filter_map(option).collect()
 }
@@ -28,7 +28,7 @@ fn option(line: &str) -> Option<(String, String)> {
     Some((name.to_owned(), value.trim().to_owned()))
 }
 
-/// Options with others over them.
+/// The options in `under`, overridden by those in `over`.
 pub fn merged(under: &Options, over: &Options) -> Options {
     let mut all = under.clone();
     all.extend(
@@ -38,7 +38,8 @@ pub fn merged(under: &Options, over: &Options) -> Options {
     all
 }
 
-/// A distribution's configuration as it is built here: of its modules those that a trial may load, and what a guest needs.
+/// A distribution's configuration as it is built here: with only those modules that a trial may load, and with the
+/// options that a guest needs.
 pub fn of_distribution(text: &str) -> Options {
     let over = options(OVER_DISTRIBUTION);
     let mut all = options(text);
@@ -56,7 +57,7 @@ pub fn of_distribution(text: &str) -> Options {
     all
 }
 
-/// The text of options, as kconfig reads it.
+/// Options as text for kconfig.
 pub fn text(options: &Options) -> String {
     options.iter().fold(String::new(), |text, (name, value)| {
         text + &match value.as_str() {
@@ -66,7 +67,7 @@ pub fn text(options: &Options) -> String {
     })
 }
 
-/// Options that came out otherwise than asked for: as asked, and what became of them.
+/// Options that differ from those requested: each as requested and as it is.
 pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
     asked
         .iter()
@@ -80,10 +81,10 @@ pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
         .collect()
 }
 
-/// The option that builds an object, as a Makefile says: `obj-$(CONFIG_ZSWAP) += zswap.o`. `None` where it is built always
-/// or as part of another.
+/// The option that enables an object, from a Makefile line such as `obj-$(CONFIG_ZSWAP) += zswap.o`. `None` if the
+/// object is always built or is a part of another.
 pub fn option_of(makefile: &str, object: &str) -> Option<String> {
-    // Lines that end with a backslash go on.
+    // A line that ends with a backslash continues on the next line.
     let joined = makefile.replace("\\\n", " ");
     joined.lines().find_map(|line| {
         let (left, right) = line.split_once("+=").or_else(|| line.split_once(":="))?;

@@ -1,4 +1,4 @@
-//! Debian's sources, unpacked in the cache, and its configurations.
+//! Debian's sources, unpacked in the cache, and Debian's configurations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::options::MOST_CONFIG_BYTES;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
 
-/// Most bytes of a version that is kept.
+/// Most bytes of a stored version.
 const MOST_PIN_BYTES: u64 = 4096;
 
-/// The folder of the source of a series and its version, as far as they are in the cache.
+/// The folder of a series' source and its version, if they are in the cache.
 pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
     let sources = cache.root().join("sources");
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
@@ -25,7 +25,8 @@ pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String
     is_there.then(|| (folder, version.to_owned()))
 }
 
-/// The folder of the source of a series, and its version. It is fetched if it is not here, or if a newer one is asked for.
+/// The folder of a series' source and its version. Fetches the source if it is not in the cache, or if a newer one is
+/// asked for.
 pub fn open(
     cache: &Cache,
     suite: &str,
@@ -46,7 +47,7 @@ pub fn open(
     {
         return Ok(found);
     }
-    // One at a time: two that unpack the same would each take a minute and a gigabyte.
+    // One process at a time: unpacking takes a minute and a gigabyte, which two would both spend.
     let gate = sources.join("lock");
     let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
     if freshness == Freshness::Pinned
@@ -77,7 +78,7 @@ pub fn open(
     Ok((folder, version))
 }
 
-/// Debian's configuration of a series as it lies in the cache.
+/// Debian's configuration of a series, if it is in the cache.
 pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
     read_text(
         &config_file(cache, suite, series),
@@ -92,7 +93,7 @@ fn config_file(cache: &Cache, suite: &str, series: &str) -> PathBuf {
     cache.root().join("sources").join(name)
 }
 
-/// Debian's configuration of a series. It is fetched if it is not here, or if a newer one is asked for.
+/// Debian's configuration of a series. Fetches it if it is not in the cache, or if a newer one is asked for.
 pub fn config(
     cache: &Cache,
     suite: &str,

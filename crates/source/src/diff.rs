@@ -1,43 +1,43 @@
 //! Unified diffs, as `git diff`, `git format-patch` and `diff -u` write them.
 //!
-//! Every name in a diff is checked before anything is done with it: a patch comes from strangers.
+//! Every name in a diff is checked before it is used, because patches come from strangers.
 
 use crate::error::SourceError;
 
-/// What a patch does to one file.
+/// The change of a patch to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// The file before; `None` where it is new.
+    /// Path before the change; `None` for a new file.
     pub old: Option<String>,
-    /// The file after; `None` where it is deleted.
+    /// Path after the change; `None` for a deleted file.
     pub new: Option<String>,
-    /// Whether `old` stays as it is, as in a copy.
+    /// Whether the old file is kept, as in a copy.
     pub keeps_old: bool,
-    /// What changes in it.
+    /// Changes to its content.
     pub hunks: Vec<Hunk>,
 }
 
-/// One hunk. Lines have their line ends, but for a last line without one.
+/// One hunk. Lines include their newlines, except a last line without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// First line in the old file, from 1; 0 where the old file is empty.
+    /// First line in the old file, from 1; 0 if the old file is empty.
     pub old_at: usize,
     /// First line in the new file, from 1.
     pub new_at: usize,
     /// The lines.
     pub lines: Vec<HunkLine>,
-    /// The line that begins it, for messages.
+    /// Its header line, for messages.
     pub head: String,
 }
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HunkLine {
-    /// In both.
+    /// In both files.
     Context(Vec<u8>),
-    /// In the old file alone.
+    /// Only in the old file.
     Removed(Vec<u8>),
-    /// In the new file alone.
+    /// Only in the new file.
     Added(Vec<u8>),
 }
 
@@ -66,7 +66,7 @@ impl HunkLine {
 }
 
 impl FileChange {
-    /// The file by which it is named.
+    /// The path for messages: the new one, or the old one of a deleted file.
     pub fn path(&self) -> &str {
         self.new
             .as_deref()
@@ -78,9 +78,10 @@ impl FileChange {
 /// The longest name of a file, in bytes.
 const LONGEST: usize = 1024;
 
-/// A name in a diff as a path below the top of the source: without `a/`, `b/` or the first folder. `None` for /dev/null.
+/// Converts a name in a diff to a path below the top of the source, by removing `a/`, `b/` or the first folder. `None`
+/// for /dev/null.
 fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
-    // What follows a tab is a date.
+    // The date follows after a tab.
     let name = name.split('\t').next().unwrap_or_default().trim_end();
     if name == "/dev/null" {
         return Ok(None);
@@ -110,7 +111,7 @@ fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
         .map_or_else(refused, |()| Ok(Some(inner.to_owned())))
 }
 
-/// Refuses a path that leads out of the source or into git's own files.
+/// Fails for a path that leads out of the source or into git's own files.
 fn check(path: &str) -> Result<(), &'static str> {
     for part in path.split('/') {
         match part {
@@ -123,7 +124,7 @@ fn check(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Reads all changes in a text, which may have anything before, between and behind them. Empty where there is no diff.
+/// Parses all changes in a text, ignoring text before, between and after them. Empty if there is no diff.
 pub fn parse(text: &[u8], origin: &str) -> Result<Vec<FileChange>, SourceError> {
     let mut reader = Reader {
         lines: text.split_inclusive(|byte| *byte == b'\n').collect(),
@@ -145,7 +146,7 @@ struct Reader<'a> {
     origin: &'a str,
 }
 
-/// What the extended header of git says of a file.
+/// Content of git's extended header for a file.
 #[derive(Default)]
 struct GitHead {
     from: Option<String>,
@@ -156,7 +157,7 @@ struct GitHead {
 }
 
 impl<'a> Reader<'a> {
-    /// The line at this distance, as text without its end.
+    /// The line at this distance ahead, without its newline.
     fn line(&self, ahead: usize) -> Option<String> {
         let line = self.lines.get(self.at + ahead)?;
         let text = String::from_utf8_lossy(line);
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The change that begins at this line, or a step to the next line.
+    /// Parses the change that begins at this line; `None` and one line forward if none does.
     fn change(&mut self) -> Result<Option<FileChange>, SourceError> {
         let Some(line) = self.line(0) else {
             return Ok(None);
@@ -212,7 +213,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The lines between `diff --git` and `---`.
+    /// Parses the lines between `diff --git` and `---`.
     fn git_head(&mut self, head: &mut GitHead) -> Result<(), SourceError> {
         while let Some(line) = self.line(0) {
             let named = |name: &str| path(&format!("a/{name}"), self.origin);
@@ -257,7 +258,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A file that git names without any hunk: an empty one that is new or deleted, a rename, or a change of its mode.
+    /// The change of a file without hunks in git's format: an empty file that is new or deleted, a rename, or a change
+    /// of mode.
     fn without_hunks(&self, line: &str, head: GitHead) -> Result<Option<FileChange>, SourceError> {
         if head.from.is_some() || head.to.is_some() {
             return Ok(Some(FileChange {
@@ -270,7 +272,7 @@ impl<'a> Reader<'a> {
         if !head.is_new && !head.is_deleted {
             return Ok(None);
         }
-        // Both names are the same and have no spaces: kernel files have none.
+        // Both names are equal and contain no spaces, as no kernel file does.
         let name = line.rsplit(' ').next().unwrap_or_default();
         let name = path(name, self.origin)?;
         let (old, new) = if head.is_new {
@@ -311,7 +313,7 @@ impl<'a> Reader<'a> {
                     take(&mut new)?;
                     lines.push(HunkLine::Context(text.to_vec()));
                 }
-                // Mailers drop the blank of an empty line.
+                // Mailers strip the space of an empty context line.
                 b'\n' | b'\r' => {
                     take(&mut old)?;
                     take(&mut new)?;
@@ -347,7 +349,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The last line has no line end in the file.
+/// Removes the newline of the last line.
 fn without_end(lines: &mut [HunkLine]) {
     if let Some(line) = lines.last_mut()
         && line.text_mut().last() == Some(&b'\n')
@@ -359,7 +361,7 @@ fn without_end(lines: &mut [HunkLine]) {
 /// First line and number of lines.
 type Range = (usize, usize);
 
-/// The ranges in `@@ -l,s +l,s @@`; a missing size is 1.
+/// Parses the ranges in `@@ -l,s +l,s @@`; a missing size is 1.
 fn ranges(head: &str) -> Option<(Range, Range)> {
     let inner = head.strip_prefix("@@ ")?.split(" @@").next()?;
     let (old, new) = inner.split_once(' ')?;
@@ -367,7 +369,7 @@ fn ranges(head: &str) -> Option<(Range, Range)> {
         let text = text.strip_prefix(sign)?;
         let (at, size) = text.split_once(',').unwrap_or((text, "1"));
         let (at, size) = (at.parse().ok()?, size.parse().ok()?);
-        // No file of a kernel has so many lines.
+        // No kernel file has more lines.
         (at < 1 << 24 && size < 1 << 24).then_some((at, size))
     };
     Some((range(old, '-')?, range(new, '+')?))

@@ -1,4 +1,4 @@
-//! What can go wrong between a patch and a kernel. Each message is one sentence: attempt, object, remedy.
+//! Errors between a patch and a kernel. Each message is one sentence: attempt, object, remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use thiserror::Error;
 /// Why a kernel could not be built from source.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The argument names no source.
+    /// The argument is not a kernel source.
     #[error("`{text}` names no kernel source: {hint}")]
     UnknownSource {
-        /// What the user typed.
+        /// The argument.
         text: String,
-        /// What is understood.
+        /// The forms that are understood.
         hint: String,
     },
     /// A file could not be read.
@@ -23,34 +23,34 @@ pub enum SourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The cache could not be used.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {
-        /// What was being done.
+        /// The attempted operation.
         attempt: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A file or folder given as a patch holds none.
+    /// A file or folder given as a patch contains none.
     #[error("{origin} holds no patch: give the output of `git format-patch`, `b4 am` or `diff -u`")]
     NoPatch {
         /// The file or folder.
         origin: String,
     },
-    /// A patch is no patch that can be taken.
+    /// A patch cannot be parsed or is not supported.
     #[error("{origin} cannot be taken as a patch: {what}")]
     Malformed {
         /// The file, and the patch in it.
         origin: String,
-        /// What is wrong and what to do.
+        /// What is wrong, and the remedy.
         what: String,
     },
-    /// A patch names a file that it must not touch.
+    /// A patch names a file that it must not change.
     #[error("{origin} was refused because it names `{path}`, {why}: do not trust this patch")]
     Unsafe {
         /// The file, and the patch in it.
@@ -60,12 +60,12 @@ pub enum SourceError {
         /// Why that is refused.
         why: &'static str,
     },
-    /// Numbers of a series do not go together.
+    /// The numbers of a series are inconsistent.
     #[error("{origin} is no whole series: {what}")]
     Incomplete {
         /// The file or folder.
         origin: String,
-        /// What is missing or double, and what to do.
+        /// What is missing or duplicate, and the remedy.
         what: String,
     },
     /// A patch does not fit the source.
@@ -75,29 +75,29 @@ pub enum SourceError {
         patch: String,
         /// The source.
         source_name: String,
-        /// Where and why, and what to do.
+        /// The position, the reason and the remedy.
         why: String,
     },
-    /// Of two revisions the one is no ancestor of the other.
+    /// One of two revisions must be an ancestor of the other, and is not.
     #[error(
         "{good} is no ancestor of {bad} in {}: give an ancestor, such as the last one that both have ({common})", path.display()
     )]
     NoAncestor {
         /// The revision that should be the ancestor.
         good: String,
-        /// The other.
+        /// The other revision.
         bad: String,
-        /// The last commit that both have.
+        /// The last common commit.
         common: String,
         /// The tree.
         path: PathBuf,
     },
-    /// git could not do its work.
+    /// git failed.
     #[error("git could not {attempt} ({said}): check that {} is a git tree and has that revision", path.display())]
     Git {
-        /// What it was asked to do.
+        /// The attempted operation.
         attempt: String,
-        /// Its own words.
+        /// git's error message.
         said: String,
         /// The user's tree.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum SourceError {
     NotTaken {
         /// The source.
         source_name: String,
-        /// The options, as asked for and as they came out.
+        /// The options, as requested and as they are.
         options: String,
     },
     /// The configuration could not be made.
@@ -125,43 +125,43 @@ pub enum SourceError {
     Configure {
         /// The source.
         source_name: String,
-        /// The last words of make.
+        /// The last output of make.
         said: String,
         /// The log.
         log: PathBuf,
     },
-    /// Something does not compile.
+    /// A source file does not compile.
     #[error("{what} does not compile: {error}{hunk}; the whole log is {}", log.display())]
     Compile {
         /// What was built.
         what: String,
-        /// The first error of the compiler.
+        /// The compiler's first error.
         error: String,
-        /// The patch's hunk it lies in, if it lies in one.
+        /// The patch's hunk at that line; empty if there is none.
         hunk: String,
         /// The log.
         log: PathBuf,
     },
-    /// The disk or memory ran out, or make failed in another way.
+    /// The disk or memory is full, or make failed in another way.
     #[error("building {what} stopped ({said}): the whole log is {}", log.display())]
     Make {
         /// What was built.
         what: String,
-        /// Its last words.
+        /// The last output of make.
         said: String,
         /// The log.
         log: PathBuf,
     },
-    /// The kernel crate could not do its part.
+    /// Fetching or storing a kernel failed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// It was told to stop. What is compiled stays compiled.
+    /// The user stopped the build. Compiled objects are kept.
     #[error("building the kernel was stopped: the same command goes on from there")]
     Stopped,
 }
 
 impl SourceError {
-    /// Whether a user's words or files are wrong, rather than that the machine could not.
+    /// True if the user's input or files are wrong, as opposed to a failure of the machine.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl SourceError {
         )
     }
 
-    /// Whether the source itself cannot be built, rather than that the machine could not.
+    /// True if the source itself cannot be built, as opposed to a failure of the machine.
     pub fn is_by_source(&self) -> bool {
         matches!(
             self,
@@ -187,13 +187,13 @@ impl SourceError {
         )
     }
 
-    /// Wraps an error from reading `path`.
+    /// Converts an error of reading `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Wraps an error from doing `attempt` on `path` inside the cache.
+    /// Converts an error of doing `attempt` on `path` in the cache.
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {

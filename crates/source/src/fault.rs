@@ -1,22 +1,23 @@
-//! What went wrong in a build, read from what make said.
+//! Finds the cause of a failed build in make's output.
 
 use crate::series::Series;
 
-/// The first error of a compiler: where, and in its own words.
+/// The compiler's first error, with its position and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// File below the top of the source.
+    /// Path below the top of the source.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// `FILE:LINE:COLUMN: error: …`, with the file as the source names it.
+    /// `FILE:LINE:COLUMN: error: …`, with the path below the top of the source.
     pub text: String,
 }
 
-/// Most lines of a compiler that are shown.
+/// Most lines of compiler output that are shown.
 const SHOWN: usize = 40;
 
-/// The first error of a compiler in a log. `top` is the folder of the source, as make was given it.
+/// The compiler's first error in a log; `None` if there is none. `top` is the folder of the source, as it was passed to
+/// make.
 pub fn first(log: &[String], top: &str) -> Option<Fault> {
     log.iter().find_map(|line| {
         let (place, _) = line
@@ -34,7 +35,7 @@ pub fn first(log: &[String], top: &str) -> Option<Fault> {
     })
 }
 
-/// A file as the source names it: without the folder of the source, or the way there from the build folder.
+/// Path of a file below the top of the source: without the source's folder or the relative path from the build folder.
 fn within<'a>(file: &'a str, top: &str) -> &'a str {
     if let Some(inner) = file.strip_prefix(top) {
         return inner.trim_start_matches('/');
@@ -46,7 +47,7 @@ fn within<'a>(file: &'a str, top: &str) -> &'a str {
     }
 }
 
-/// What compiler and linker said of errors, as they said it: the lines of an error, its notes, and where it was included.
+/// Unmodified lines of compiler and linker about errors: the error, its notes, and the including files.
 pub fn said(log: &[String]) -> Vec<&str> {
     let speaks = |line: &str| {
         [": error:", ": fatal error:", ": note:", "undefined reference", "In file included from", ": In function", ": warning:", " ERROR: "]
@@ -54,7 +55,7 @@ pub fn said(log: &[String]) -> Vec<&str> {
             .any(|mark| line.contains(mark))
             || line.starts_with("ERROR:")
             || line.starts_with("make")
-            // The line of source and the mark below it, as gcc shows them.
+            // The source line, and the marker below it, as gcc prints them.
             || line.trim_start().split_once('|').is_some_and(|(number, _)| {
                 number.trim().chars().all(|c| c.is_ascii_digit())
             })
@@ -66,7 +67,7 @@ pub fn said(log: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// The words to show where no compiler said what is wrong.
+/// The output to show if no compiler error was found.
 pub fn last_words(log: &[String]) -> String {
     let telling = log.iter().rev().find(|line| {
         [
@@ -93,7 +94,7 @@ pub fn last_words(log: &[String]) -> String {
         .collect()
 }
 
-/// The patch and hunk that made a line of a patched file, in words; empty where none did.
+/// Text about the patch and hunk that introduced a line of a patched file; empty if none did.
 pub fn hunk(series: &Series, fault: &Fault) -> String {
     for patch in &series.patches {
         for change in patch

@@ -1,4 +1,4 @@
-//! What building would come to, found out without building: what is in the cache already, what would be compiled, and about how
+//! Predicts the cost of builds without building: which kernels are in the cache, what would be compiled, and about how
 //! long that takes on this machine.
 
 use std::collections::BTreeSet;
@@ -16,50 +16,50 @@ use crate::tree::{MOST_NOTE_BYTES, write};
 use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
 
-/// Time of a build that compiles what a patch touches, where none was timed here.
+/// Assumed time of an incremental build after a patch, if none was timed here.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 
-/// What a recipe's kernel would come to.
+/// Prediction for the kernel of a recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildForecast {
-    /// Source, configuration and patches in words.
+    /// Description of source, configuration and patches.
     pub what: String,
-    /// Whether the configuration is our own, which those words do not name.
+    /// Whether it uses pagetide's own configuration, which the description does not mention.
     pub ours: bool,
-    /// Whether it is there, or what it takes to build it.
+    /// Whether the kernel exists, or what it takes to build it.
     pub state: BuildState,
 }
 
-/// Whether a kernel is there, or what it takes to build it.
+/// Whether a kernel exists, or what it takes to build it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildState {
     /// It is in the cache under this name.
     Built(String),
     /// It must be built.
     ToBuild {
-        /// About how long that takes.
+        /// Approximate duration.
         about: Duration,
-        /// Whether everything is compiled, or what differs from a build that is there.
+        /// Whether everything is compiled, as opposed to the differences to an existing build.
         whole: bool,
-        /// Whether that time was measured here, rather than guessed.
+        /// Whether that duration was measured here, as opposed to guessed.
         timed: bool,
     },
-    /// Its source is not in the cache: nothing is known of what is in it, and whether the patches fit.
+    /// Its source is not in the cache, so nothing is known about its content or whether the patches fit.
     ToFetch {
-        /// About how long building takes once it is here.
+        /// Approximate duration of the build once the source is fetched.
         about: Duration,
     },
 }
 
 impl VariantForecast {
-    /// Whether something must be built.
+    /// True if the kernel must be built.
     pub fn is_to_build(&self) -> bool {
         matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
     }
 }
 
 impl BuildState {
-    /// About how long it takes until it is there, without what must be fetched.
+    /// Approximate time until the kernel exists, not counting downloads; zero if it exists.
     pub fn about(&self) -> Duration {
         match self {
             Self::Built(_) => Duration::ZERO,
@@ -97,23 +97,23 @@ impl Display for BuildForecast {
     }
 }
 
-/// What became of a variant in a plan.
+/// Prediction for a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariantForecast {
-    /// Its kernel is no recipe.
+    /// Its kernel is not a recipe.
     Other,
-    /// Its kernel is, or would be, built.
+    /// Its kernel exists or would be built.
     Kernel(BuildForecast),
-    /// It would be left out: it cannot be built, or its kernel is the baseline's. In a sentence.
+    /// It would be left out, because it cannot be built or its kernel is the baseline's; the sentence says which.
     LeftOut(String),
 }
 
-/// How long builds in a folder took.
+/// Durations of builds in a folder.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Times {
-    /// Seconds of the build from nothing.
+    /// Seconds of a build from nothing.
     whole: Option<f64>,
-    /// Seconds of the last build that compiled what differed.
+    /// Seconds of the last incremental build.
     again: Option<f64>,
 }
 
@@ -124,7 +124,7 @@ fn times(folder: &Path) -> Times {
         .unwrap_or_default()
 }
 
-/// Keeps how long a build took, for the next plan.
+/// Stores the duration of a build for later predictions.
 pub(crate) fn keep(folder: &Path, took: Duration, whole: bool) -> Result<(), SourceError> {
     let mut times = times(folder);
     let place = if whole {
@@ -137,13 +137,13 @@ pub(crate) fn keep(folder: &Path, took: Duration, whole: bool) -> Result<(), Sou
     write(&folder.join("times.json"), &text)
 }
 
-/// Whether a build folder holds a build that came to its end.
+/// True if a build folder contains a completed build.
 pub(crate) fn is_whole(folder: &Path) -> bool {
     folder.join("objects").is_file()
 }
 
-/// What a build in this folder would take; `there` holds folders that will have been built in by then.
-/// `typical` is the processor time of a build from nothing, for where none was timed.
+/// Predicted duration of a build in this folder; `there` lists folders in which a build will have been completed by
+/// then. `typical` is the assumed processor time of a build from nothing, used if none was timed.
 pub(crate) fn of_folder(
     folder: &Path,
     there: &mut BTreeSet<PathBuf>,
@@ -168,8 +168,8 @@ pub(crate) fn of_folder(
 }
 
 impl Workshop {
-    /// Says what building the kernels of variants would come to. Nothing is built and nothing is fetched. Fails where
-    /// [`Workshop::deliver`] would fail before it fetches or builds, except for want of programs.
+    /// Predicts the builds of the kernels of variants. Builds and fetches nothing. Fails if [`Workshop::deliver`] would
+    /// fail before it fetches or builds, but does not check for missing programs.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -178,7 +178,7 @@ impl Workshop {
         self.foretell_telling(orders, &mut |_| {})
     }
 
-    /// The same; `watch` is told where another process is waited for.
+    /// The same; `watch` receives a step if another process is waited for.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"

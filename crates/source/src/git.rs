@@ -1,4 +1,4 @@
-//! A git tree of the user's: its files are written into the cache, with an index of their own. The user's folder, index and
+//! A user's git tree: its files are written into the cache, with a separate index. The user's folder, index and
 //! branches are only read.
 
 use std::fs;
@@ -14,9 +14,9 @@ use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
 
-/// Longest run time of git: a checkout of the kernel over a slow network file system.
+/// Time limit of git, enough for a checkout of the kernel over a slow network file system.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Most bytes that git prints: the names of six million commits.
+/// Most bytes of git's output: the hashes of six million commits.
 const MOST_PRINTED: usize = 256 << 20;
 
 /// A revision of a git tree.
@@ -24,16 +24,16 @@ const MOST_PRINTED: usize = 256 << 20;
 pub struct Revision {
     /// The user's folder.
     folder: PathBuf,
-    /// The folder with git's own files.
+    /// The repository's git directory.
     git: String,
     /// The commit.
     pub commit: String,
-    /// As `git describe` or a user names it, for messages.
+    /// Name for messages, as given by `git describe` or the user.
     pub name: String,
 }
 
 impl Revision {
-    /// The commit that a revision of this tree stands for.
+    /// Resolves a revision of this tree to a commit.
     pub fn find(
         folder: &Path,
         revision: Option<&str>,
@@ -91,18 +91,18 @@ impl Revision {
         })
     }
 
-    /// The folder's name in the cache: one for each git tree, for all its revisions.
+    /// The folder's name in the cache: the same for all revisions of a git tree.
     pub fn key(&self) -> String {
         format!("git-{}", Digest::of(self.git.as_bytes()).short())
     }
 
-    /// Whether the tree in this folder of the cache is at this revision.
+    /// True if the tree in this folder of the cache is at this revision.
     pub fn is_in(&self, place: &Path) -> bool {
         read_text(&place.join("commit"), Place::Own, MOST_NOTE_BYTES)
             .is_ok_and(|commit| commit == self.commit)
     }
 
-    /// Brings a tree in the cache to this revision. Only files that differ are written.
+    /// Checks out this revision in the cache. Only files that differ are written.
     pub fn check_out(
         &self,
         tree: &Tree,
@@ -116,13 +116,13 @@ impl Revision {
         watch(&BuildStep::CheckingOut {
             revision: self.name.clone(),
         });
-        // Patches off first: git must find the files as its index says.
+        // Patches are removed first, because git expects the files of its index.
         tree.bring_to(&Files::new())?;
         let _ = fs::remove_file(&marker);
         let top = tree.top();
         fs::create_dir_all(&top).map_err(SourceError::cache("making", &top))?;
         let index = tree.folder().join("index");
-        // A lock of a git that was killed; ours is held, so nobody else works here.
+        // Left behind by a killed git. No other process works here, because this one holds the tree's lock.
         let _ = fs::remove_file(index.with_extension("lock"));
         git_with(
             &self.folder,
@@ -143,9 +143,9 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// What git says of a tree that is only read.
+/// Runs a git command that only reads a tree; returns its output.
 pub(crate) fn ask(folder: &Path, arguments: &[&str], attempt: &str) -> Result<String, SourceError> {
-    // What users set for their own eyes must not change what is read.
+    // Display settings of the user must not change the output.
     let plain = ["-c", "log.showSignature=false", "-c", "color.ui=false"];
     let path = text(folder);
     let place = [&plain[..], &["-C", &path]].concat();

@@ -1,4 +1,4 @@
-//! The commits of a git tree between two revisions, for the search of the one that did it.
+//! The commits of a git tree between two revisions, for a bisection.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use crate::recipe::{Recipe, SourceRef};
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its whole hash.
+    /// Its full hash.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
 }
 
-/// Commits after a good one up to a bad one, merges with all that they bring, parents before children. The good one comes first,
-/// the bad one last.
+/// The commits after a good one up to a bad one, including those of merged branches. Parents come before children: the
+/// good commit is first, the bad one last.
 #[derive(Clone, Debug)]
 pub struct Commits {
     folder: PathBuf,
     /// The commits.
     pub commits: Vec<Commit>,
-    /// Places of each one's parents, as far as they are among them.
+    /// Indices of each commit's parents that are in the list.
     pub parents: Vec<Vec<usize>>,
 }
 
 impl Commits {
-    /// Those of a tree, which is only read.
+    /// Reads the commits of a tree; the tree is not modified.
     pub fn between(folder: &Path, good: &str, bad: &str) -> Result<Self, SourceError> {
         let [from, to] = [
             Revision::find(folder, Some(good), &mut |_| {})?.commit,
@@ -79,7 +79,7 @@ impl Commits {
         })
     }
 
-    /// The recipe of a commit, in all else like `like`.
+    /// The recipe for a commit, otherwise equal to `like`.
     pub fn recipe(&self, place: usize, like: &Recipe) -> Recipe {
         Recipe {
             source: SourceRef::Git {

@@ -1,13 +1,12 @@
 //! Kernel sources: fetched, patched, configured and built into kernels of the cache.
 //!
-//! A [`Recipe`] is what is asked for: a source, a configuration, patches. A [`Workshop`] turns it into a kernel of the cache
-//! that any arena can boot. Sources lie unpacked in the cache, each with one build folder for each configuration, which is
-//! kept, so that the next patch compiles only what it touches. The user's own trees are never written.
+//! A [`Recipe`] states a source, a configuration and patches. A [`Workshop`] builds it into a kernel of the cache that
+//! any arena can boot. Sources are unpacked in the cache. Each has one build folder per configuration; build folders
+//! are kept, so that a new patch compiles only the files it changes. The user's own trees are never written.
 //!
-//! This crate knows nothing of emulators, guests, trials or records.
+//! This crate does not depend on emulators, guests, trials or records.
 //!
-//! Begin with [`Recipe`] (what may be asked for), then [`Workshop`] (the way from there to a kernel), then [`Series`] (how
-//! patches are read).
+//! Start reading in [`Recipe`] (the request), then [`Workshop`] (building a kernel), then [`Series`] (reading patches).
 
 mod apply;
 mod clean;

@@ -1,18 +1,18 @@
-//! Mails with patches: what `git format-patch`, `b4 am` and mail archives write, or a bare diff without any header.
+//! Mails with patches, as written by `git format-patch`, `b4 am` and mail archives, or a diff without a mail header.
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
-    /// Its subject, decoded and on one line; empty where there is none.
+    /// Its subject, decoded and on one line; empty if there is none.
     pub subject: String,
     /// Its body, decoded.
     pub body: Vec<u8>,
 }
 
-/// Most bytes of a line that begins a message: an address has at most 254.
+/// Most bytes of a separator line; an address has at most 254.
 const MOST_SEPARATOR: usize = 1_000;
 
-/// Splits a file into its messages: an mbox into many, anything else into one.
+/// Splits an mbox into its messages; any other file is one message.
 pub fn messages(text: &[u8]) -> Vec<Message> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut parts: Vec<Vec<&[u8]>> = Vec::new();
@@ -30,7 +30,7 @@ pub fn messages(text: &[u8]) -> Vec<Message> {
     parts.iter().map(|part| message(part)).collect()
 }
 
-/// Whether a line begins a message of an mbox: `From SENDER DATE` (RFC 4155), as git writes it with a commit for the sender.
+/// True if a line separates messages of an mbox: `From SENDER DATE` (RFC 4155); git writes a commit as the sender.
 fn is_separator(line: &[u8]) -> bool {
     if !line.starts_with(b"From ") || line.len() > MOST_SEPARATOR {
         return false;
@@ -45,7 +45,7 @@ fn is_separator(line: &[u8]) -> bool {
         })
 }
 
-/// Reads one message; lines that begin with `>From ` lose the mark that an mbox puts there.
+/// Parses one message, and removes the `>` with which an mbox escapes lines that begin with `From `.
 fn message(lines: &[&[u8]]) -> Message {
     let has_header = lines.first().is_some_and(|line| is_field(line));
     let end = if has_header {
@@ -95,7 +95,7 @@ fn message(lines: &[&[u8]]) -> Message {
         "base64" => unbased(&raw),
         _ => raw,
     };
-    // Mail ends its lines with CR LF; kernel sources do not.
+    // Lines of mails end with CR LF, those of kernel sources do not.
     let body = if has_header {
         without_returns(body)
     } else {
@@ -107,7 +107,7 @@ fn message(lines: &[&[u8]]) -> Message {
     }
 }
 
-/// Whether a line is a field of a header, such as `Subject: …`.
+/// True if a line is a header field, such as `Subject: …`.
 fn is_field(line: &[u8]) -> bool {
     let name: Vec<u8> = line
         .iter()
@@ -117,7 +117,7 @@ fn is_field(line: &[u8]) -> bool {
     name.len() < line.len()
         && !name.is_empty()
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        // `diff:` or a path begins with a small letter, as do the headers of a few mailers.
+        // `diff:` or a path begins with a small letter. So do some mailers' header fields, which are not needed.
         && name.first().is_some_and(u8::is_ascii_uppercase)
 }
 
@@ -138,7 +138,7 @@ fn without_returns(body: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Decodes quoted-printable text (RFC 2045, 6.7); in headers an underscore is a blank (RFC 2047, 4.2).
+/// Decodes quoted-printable text (RFC 2045, 6.7); in headers an underscore is a space (RFC 2047, 4.2).
 fn unquoted(text: &[u8], in_header: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -165,7 +165,7 @@ fn hex(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Decodes base64 (RFC 4648); anything that is no digit of it is passed over.
+/// Decodes base64 (RFC 4648), skipping invalid characters.
 fn unbased(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0_u32);
@@ -188,7 +188,8 @@ fn unbased(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Decodes the encoded words of a subject (RFC 2047), as UTF-8 whatever they say, and takes out control characters.
+/// Decodes the encoded words of a subject (RFC 2047), assuming UTF-8 whatever charset is stated, and removes control
+/// characters.
 fn decoded(text: &str) -> String {
     let mut out: Vec<u8> = Vec::new();
     let mut rest = text;
@@ -201,7 +202,7 @@ fn decoded(text: &str) -> String {
             break;
         };
         let before = &rest[..at];
-        // Blanks between two encoded words are not part of the text.
+        // White space between two encoded words is not part of the text.
         if out.is_empty() || !before.trim().is_empty() {
             out.extend_from_slice(before.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! Running make: cut off from the network, ended with all its children when it should stop or when we die.
+//! Runs make without access to the network. Ends it with all its children if it should stop or this process dies.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -13,30 +13,30 @@ use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 
-/// How often it is asked whether to stop.
+/// Interval at which a request to stop is checked.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long make has to end in order: it removes what is half made.
+/// How long make may take for an orderly end, in which it removes incomplete files.
 const ORDERLY: Duration = Duration::from_millis(900);
-/// Longest run time of make.
+/// Time limit of make.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Most bytes that make prints: a build of all modules with warnings prints a few megabytes.
+/// Most bytes of make's output; a build of all modules with warnings prints a few megabytes.
 const MOST_PRINTED: usize = 256 << 20;
-/// Longest line of it in bytes; the rest of a longer one is the next line.
+/// Longest line in bytes; the rest of a longer one becomes the next line.
 const LONGEST_LINE: u64 = 64 << 10;
-/// Lines that are read before the first of them is looked at.
+/// Most lines buffered before they are processed.
 const LINES_AHEAD: usize = 1024;
 
-/// How a build is kept from the network and from outliving us.
+/// How a build is cut off from the network and kept from outliving this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation {
-    /// The command that goes before make's; empty where nothing of it works here.
+    /// Command prefixed to make; empty if no isolation works on this machine.
     wrapper: Vec<&'static str>,
-    /// What does not work here.
+    /// Which isolation does not work on this machine.
     pub lacks: Option<&'static str>,
 }
 
 impl Isolation {
-    /// The best that works here, by trying.
+    /// Finds the best isolation that works, by trying.
     pub fn find() -> Self {
         let pids = ["--pid", "--fork", "--kill-child", "--"];
         let as_root = [&["unshare", "--net"][..], &pids].concat();
@@ -70,33 +70,34 @@ fn works(wrapper: &[&str]) -> bool {
     child::run(&mut command, &Limits::QUICK).is_ok_and(|output| output.status.success())
 }
 
-/// How make is run.
+/// Parameters of a make run.
 #[derive(Debug)]
 pub struct Make<'a> {
     /// The top of the source.
     pub source: &'a Path,
-    /// The folder that is built in.
+    /// The build folder.
     pub out: &'a Path,
-    /// A folder for files that are removed again.
+    /// A temporary folder.
     pub scratch: &'a Path,
     /// ccache's folder.
     pub ccache: &'a Path,
-    /// The compiler, as make is given it.
+    /// The compiler, as passed to make.
     pub compiler: &'a str,
-    /// Objects side by side.
+    /// Number of objects compiled in parallel.
     pub jobs: usize,
-    /// Where all it says is kept.
+    /// Path of the log with all output.
     pub log: PathBuf,
-    /// How it is cut off.
+    /// Its isolation.
     pub isolation: &'a Isolation,
-    /// Held by make as well, in case it outlives us.
+    /// The lock on the build folder, also held by make in case make outlives this process.
     pub lock: &'a Lock,
-    /// Ends it.
+    /// Request to stop.
     pub stop: &'a Stop,
 }
 
 impl Make<'_> {
-    /// Makes targets. `variables` are for make and its children; `line` is told each line it says. False where it failed.
+    /// Makes targets. `variables` are set for make and its children; `line` receives each line of output. Returns false
+    /// if make failed.
     pub fn run(
         &self,
         targets: &[&str],
@@ -154,7 +155,7 @@ impl Make<'_> {
             if began.elapsed() > LONGEST {
                 return Err(fault(Failure::TooLong(LONGEST).into()));
             }
-            // A child that was left behind may hold the pipe: it is not waited for.
+            // A child that make left behind may still hold the pipe, and is not waited for.
             match ended {
                 Some((status, at)) if at.elapsed() > ORDERLY => return self.outcome(status),
                 Some(_) => {}
@@ -167,7 +168,7 @@ impl Make<'_> {
     }
 
     fn outcome(&self, status: ExitStatus) -> Result<bool, SourceError> {
-        // Whoever killed it, it was not the compiler's doing.
+        // If make was killed by a signal, the compiler is not at fault.
         match (status.success(), status.signal()) {
             (true, _) => Ok(true),
             (false, Some(_)) if self.stop.is_set() => Err(SourceError::Stopped),
@@ -210,7 +211,7 @@ impl Make<'_> {
     }
 }
 
-/// What a kernel says of its builder: the same for all, so that equal code gives equal images.
+/// Builder information embedded in a kernel: the same for all builds, so that equal code gives equal images.
 const IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
     ("KBUILD_BUILD_USER", "pagetide"),

@@ -1,4 +1,4 @@
-//! The options that a recipe asks for, and from what they are completed.
+//! The options that a recipe asks for, and the defaults of all others.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::step::human;
 /// Most bytes of a file with options; Debian's has 300 KB.
 pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
 
-/// What becomes of the options that are not asked for.
+/// Defaults of the options that are not asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// They are off: our own fragment says all that is on.
+    /// All off: pagetide's own fragment states everything that is on.
     Nothing,
-    /// They are as the source has them by default: a distribution's configuration names nearly all.
+    /// The source's defaults: a distribution's configuration states nearly all options.
     Distribution,
 }
 
 impl Start {
-    /// Processor time of a build from nothing where none was timed here, as on 6.12.
+    /// Assumed processor time of a build from nothing if none was timed here, measured on 6.12.
     pub fn typical_time(self) -> Duration {
         match self {
             Self::Nothing => Duration::from_mins(6),
@@ -32,7 +32,7 @@ impl Start {
         }
     }
 
-    /// Objects of such a build on 6.12, where no build has been counted yet.
+    /// Assumed number of objects of such a build if none was counted yet, measured on 6.12.
     pub fn typical_objects(self) -> usize {
         match self {
             Self::Nothing => 890,
@@ -40,7 +40,7 @@ impl Start {
         }
     }
 
-    /// What the first build of a distribution's configuration costs, before it begins.
+    /// Warning about the cost of the first build with a distribution's configuration.
     pub fn warning(self, jobs: usize) -> String {
         let jobs = u32::try_from(jobs.max(1)).unwrap_or(1);
         format!(
@@ -54,16 +54,17 @@ impl Start {
 
 /// The options of a recipe.
 pub struct Asked {
-    /// All of them.
+    /// All options asked for.
     pub all: Options,
-    /// Those of the user, which must come out as asked for.
+    /// The user's options, which must have these values in the final configuration.
     pub user: Options,
-    /// What becomes of the others.
+    /// Defaults of the other options.
     pub start: Start,
 }
 
 impl Asked {
-    /// Reads them; a distribution's are those in the cache, and of a distribution that is not there nothing is known yet.
+    /// Reads the options. A distribution's are read from the cache; if they are not there, they are still unknown and
+    /// left out.
     pub fn of(recipe: &Recipe, cache: &Cache) -> Result<Self, SourceError> {
         let ours = || config::options(FRAGMENT);
         Ok(match &recipe.config {

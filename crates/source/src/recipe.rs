@@ -1,6 +1,6 @@
-//! What may be asked for: a source, a configuration, patches.
+//! The request for a kernel: a source, a configuration, patches.
 //!
-//! A recipe has a form as text, in which it stands where a kernel's name may stand:
+//! A recipe has a text form, which can be used as a kernel's name:
 //! `source:SOURCE[,config:FILE][,patch:FILE]…[,first:N][,control]`.
 
 use std::fmt::{self, Display};
@@ -12,27 +12,27 @@ use crate::error::SourceError;
 /// Where the source comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceRef {
-    /// Debian's package of a series.
+    /// Debian's source package of a series.
     Debian {
-        /// The suite it is looked up in.
+        /// The suite in which it is looked up.
         suite: String,
         /// The series, such as `6.12`.
         series: String,
-        /// Whether the suite was named.
+        /// Whether the suite was given.
         said: bool,
     },
     /// A git tree.
     Git {
         /// Its folder.
         folder: PathBuf,
-        /// The revision; `HEAD` where none is named.
+        /// The revision; `None` for `HEAD`.
         revision: Option<String>,
     },
 }
 
-/// The suite of whoever names none: its backported kernel is what other commands run on by default.
+/// The default suite; its backported kernel is the default kernel of other commands.
 const SUITE: &str = "bookworm";
-/// The series whose configuration a git tree gets that is to have Debian's.
+/// The series whose Debian configuration is used for a git tree.
 const SERIES: &str = "6.12";
 
 impl FromStr for SourceRef {
@@ -84,7 +84,7 @@ impl FromStr for SourceRef {
 }
 
 impl SourceRef {
-    /// Debian's suite and series whose configuration goes with it.
+    /// The suite and series of the Debian configuration that fits the source.
     pub(crate) fn debian_config(&self) -> (&str, &str) {
         match self {
             Self::Debian { suite, series, .. } => (suite, series),
@@ -93,7 +93,7 @@ impl SourceRef {
     }
 }
 
-/// Whether git would take the text for a revision rather than an option.
+/// True if git takes the text as a revision and not as an option.
 fn is_revision(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_whitespace)
 }
@@ -119,12 +119,12 @@ impl Display for SourceRef {
     }
 }
 
-/// Whose configuration is built.
+/// The configuration to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigRef {
-    /// Debian's own of its cloud kernels, written `debian`.
+    /// Debian's configuration of its cloud kernels, written `debian`.
     Debian,
-    /// Options in a file, merged over our own.
+    /// Options in a file, merged over pagetide's own.
     File(PathBuf),
 }
 
@@ -138,7 +138,7 @@ impl From<&str> for ConfigRef {
 }
 
 impl ConfigRef {
-    /// As it is named in what a kernel was built from.
+    /// Its description in the origin of a built kernel.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Debian => "Debian's configuration".to_owned(),
@@ -160,31 +160,31 @@ impl Display for ConfigRef {
     }
 }
 
-/// All that makes a kernel.
+/// Everything that determines a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     /// The source.
     pub source: SourceRef,
-    /// Its configuration; `None` for our own.
+    /// Its configuration; `None` for pagetide's own.
     pub config: Option<ConfigRef>,
     /// Files and folders with patches, in order.
     pub patches: Vec<PathBuf>,
-    /// Only so many patches of them are applied; `None` for all.
+    /// Number of patches that are applied; `None` for all.
     pub first: Option<usize>,
-    /// Whether the patches are not applied, and a nop is put in their place.
+    /// Whether a nop is inserted instead of applying the patches.
     pub control: bool,
 }
 
 impl Recipe {
-    /// What the text of a recipe begins with.
+    /// Prefix of the text form.
     pub const PREFIX: &str = "source:";
 
-    /// Whether a kernel's name is a recipe.
+    /// True if a kernel's name is a recipe.
     pub fn is_recipe(name: &str) -> bool {
         name.starts_with(Self::PREFIX)
     }
 
-    /// The same without patches.
+    /// The same recipe without patches.
     #[must_use]
     pub fn base(&self) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Recipe {
     }
 }
 
-/// What parts of a recipe begin with. Paths may hold commas, so comma and keyword tell them apart together.
+/// Prefixes of the parts of a recipe. Paths may contain commas, so a part begins only at a comma followed by a keyword.
 const MARKS: [&str; 4] = [",config:", ",patch:", ",first:", ",control"];
 
 impl FromStr for Recipe {

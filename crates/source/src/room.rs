@@ -1,4 +1,4 @@
-//! Room in the cache: sources, builds and built kernels that were not used for long make way.
+//! Limits the space of sources, builds and built kernels in the cache, by removing the least recently used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ struct Piece {
     used: SystemTime,
 }
 
-/// What the origin of a built kernel begins with.
+/// Prefix of the origin of a built kernel.
 pub const BUILT_FROM: &str = "built from ";
 
-/// Built kernels that are kept however little room there is.
+/// Number of built kernels that are kept in any case.
 const KERNELS: usize = 100;
 
-/// Bytes that sources, builds and built kernels take.
+/// Bytes taken by sources, builds and built kernels.
 pub fn taken(cache: &Cache) -> u64 {
     sum(cache, &pieces(cache), &built(cache))
 }
@@ -42,14 +42,14 @@ fn built(cache: &Cache) -> Vec<Kernel> {
     kernels
 }
 
-/// Removes sources and builds, those used longest ago first, until the rest takes at most `limit` bytes. What is in use, or
-/// among `kept`, stays.
+/// Removes sources and builds, least recently used first, until the rest takes at most `limit` bytes. Those in use and
+/// those in `kept` are not removed.
 pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
     let kernels = built(cache);
     let mut total = sum(cache, &pieces, &kernels);
-    // Kernels are small and the youngest are compared with: of those beyond a hundred the oldest go first.
+    // Kernels are small, and the newest are needed for comparisons. Only the oldest beyond [`KERNELS`] are removed.
     let beyond = kernels.len().saturating_sub(KERNELS);
     for kernel in kernels.iter().take(if total > limit { beyond } else { 0 }) {
         let bytes = kernel.size().unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
         if kept.contains(&piece.path.as_path()) {
             continue;
         }
-        // Whoever works on it holds its lock.
+        // A process that works on it holds its lock.
         if let Ok(Some(_lock)) = Lock::try_existing(&piece.path)
             && fs::remove_dir_all(&piece.path).is_ok()
         {
@@ -97,8 +97,7 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
     pieces
 }
 
-/// Bytes of a folder; what cannot be read counts as nothing. A source's many
-/// files are counted once: patches hardly change their size.
+/// Bytes of a folder; unreadable files count as zero. The size of a source is cached, because patches hardly change it.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
     if let Some(bytes) = read_text(&known, Place::Own, MOST_NOTE_BYTES)
@@ -112,7 +111,7 @@ fn size(folder: &Path) -> u64 {
     bytes
 }
 
-/// Bytes of a folder, counted file by file.
+/// Bytes of a folder, computed file by file.
 fn walked(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
@@ -130,7 +129,7 @@ fn walked(folder: &Path) -> u64 {
     bytes
 }
 
-/// Forgets the size of a folder that was written to.
+/// Invalidates the cached size of a folder after a write.
 pub fn changed(folder: &Path) {
     let _ = fs::remove_file(folder.join("size"));
 }

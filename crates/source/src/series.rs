@@ -1,4 +1,4 @@
-//! Patches as they are given: files, mailboxes and folders, in the order in which they apply.
+//! Patches as given by the user: files, mailboxes and folders, in the order in which they apply.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +15,18 @@ use crate::mail;
 /// One patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Its subject without what stands in brackets, or the file's name where it has none.
+    /// Its subject without the part in brackets, or the file's name if there is no subject.
     pub subject: String,
     /// The file it was read from.
     pub origin: PathBuf,
-    /// Digest of what it changes: its first 12 digits.
+    /// Digest of its changes: the first 12 digits.
     pub id: String,
-    /// What it changes, file by file.
+    /// Its changes, by file.
     pub(crate) changes: Vec<FileChange>,
 }
 
 impl Patch {
-    /// The files it changes, by their names afterwards.
+    /// Paths of the files it changes, after the change.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().map(FileChange::path)
     }
@@ -41,11 +41,11 @@ pub struct Series {
 
 /// Most bytes of all files of a series together.
 pub const MOST_BYTES: u64 = 32 << 20;
-/// Most bytes of the list of a folder's patches.
+/// Most bytes of the file that lists a folder's patches.
 const MOST_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
-    /// Reads files and folders with patches, one after the other; `-` is standard input.
+    /// Reads patches from files and folders, in order; `-` is standard input.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
         let mut room = MOST_BYTES;
@@ -61,13 +61,13 @@ impl Series {
         Ok(series)
     }
 
-    /// What stands for all of it: equal ids, equal changes.
+    /// Digest of all its changes: equal ids mean equal changes.
     pub fn id(&self) -> String {
         let ids: Vec<&str> = self.patches.iter().map(|patch| patch.id.as_str()).collect();
         Digest::of(ids.join(" ").as_bytes()).short().to_owned()
     }
 
-    /// The first so many patches.
+    /// The first `count` patches.
     #[must_use]
     pub fn first(&self, count: usize) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Series {
         }
     }
 
-    /// Its subjects in one line: the only one, or the first and how many follow.
+    /// Its subjects in one line: the only one, or the first and the number of others.
     pub fn subject(&self) -> String {
         match &self.patches[..] {
             [] => String::new(),
@@ -85,7 +85,7 @@ impl Series {
     }
 }
 
-/// The patches of a file or folder, which takes of the room for all.
+/// Reads the patches of a file or folder, and subtracts their bytes from `room`, the limit for all files.
 fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     if !path.is_dir() {
         return of_file(path, Place::Named, room);
@@ -97,7 +97,7 @@ fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     Ok(patches)
 }
 
-/// The patches in a folder: those its `series` lists, as quilt does, else all by name.
+/// The patch files in a folder: those listed in its `series` file, as in quilt, or else all, sorted by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
     let listed = match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
@@ -152,13 +152,14 @@ fn of_file(path: &Path, place: Place, room: &mut u64) -> Result<Vec<Patch>, Sour
     of_text(&text, path)
 }
 
-/// The patches in a text: messages without a diff (cover letters, replies) are left out, numbered ones are put in order.
+/// The patches in a text. Messages without a diff (cover letters, replies) are left out, and numbered patches are
+/// sorted.
 fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     let name = path.display().to_string();
     let mut numbered: Vec<(Option<Number>, Patch)> = Vec::new();
     for message in mail::messages(text) {
         let (tag, subject) = subject_of(&message.subject);
-        // A reply may quote a diff, or propose another; neither is the patch.
+        // A reply may quote a diff, or propose another; neither is part of the series.
         if is_reply(&message.subject) {
             continue;
         }
@@ -191,20 +192,20 @@ fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     in_order(&name, numbered)
 }
 
-/// The place of a patch in its series: `2/5` in its subject.
+/// The number of a patch in its series: `2/5` in its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Number {
     place: usize,
     of: usize,
 }
 
-/// Whether a subject is that of a reply.
+/// True if a subject is that of a reply.
 fn is_reply(subject: &str) -> bool {
     let start = subject.trim_start().get(..3).unwrap_or_default();
     start.eq_ignore_ascii_case("re:") || start.eq_ignore_ascii_case("aw:")
 }
 
-/// A subject without what stands in brackets before it, and the number that stands there.
+/// A subject without the brackets at its start, and the number in the brackets.
 fn subject_of(subject: &str) -> (Option<Number>, String) {
     let mut rest = subject.trim();
     let mut number = None;
@@ -222,13 +223,13 @@ fn subject_of(subject: &str) -> (Option<Number>, String) {
     (number, words.join(" "))
 }
 
-/// Numbered patches by their numbers, all of which must be there once; others as they come.
+/// Sorts numbered patches; every number must occur exactly once. Patches without numbers keep their order.
 fn in_order(
     origin: &str,
     mut patches: Vec<(Option<Number>, Patch)>,
 ) -> Result<Vec<Patch>, SourceError> {
     let numbers: Vec<Number> = patches.iter().filter_map(|(number, _)| *number).collect();
-    // A file of its own for each patch is ordered by its name.
+    // If each patch has its own file, the files' names determine the order.
     if patches.len() > 1 && numbers.len() == patches.len() {
         let incomplete = |what: String| {
             Err(SourceError::Incomplete {
@@ -251,7 +252,7 @@ fn in_order(
                 "patch {place}/{of} is there {count} times: choose one version, as `b4 am` does"
             ));
         }
-        // A cover letter, which is no patch, would be 0.
+        // The number 0 is a cover letter, which is not a patch.
         let missing = (1..=of).find(|place| !counts.contains_key(place));
         if let Some(place) = missing {
             return incomplete(format!("patch {place}/{of} is missing: fetch all of it"));
@@ -354,7 +355,7 @@ mod tests {
             error.contains("/dev/zero") && error.contains("32 MiB"),
             "{error}"
         );
-        // All files of a series share the limit.
+        // The limit applies to all files of a series together.
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.patch", "b.patch"] {
             let file = fs::File::create(folder.path().join(name)).unwrap();
@@ -386,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_series_of_a_hundred_thousand_patches_is_put_in_order() {
-        // Were each number looked for among all, it would take 10,000,000,000 steps.
+        // If each number were searched for among all, this would take 10,000,000,000 steps.
         let count = 100_000;
         let patch = |place| {
             let number = Number { place, of: count };

@@ -1,18 +1,18 @@
-//! What is being done on the way to a built kernel, for a progress display.
+//! Steps of building a kernel, for a progress display.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
 
 use pagetide_kernel::Step;
 
-/// One step, as it begins; [`Display`] makes a line of it.
+/// A step, reported when it begins. [`Display`] writes it as a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildStep {
     /// A step of the kernels' cache: fetching or unpacking.
     Kernel(Step),
-    /// Another process builds in the same folder; it is waited for.
+    /// Waiting for another process that builds in the same folder.
     Waiting {
-        /// What for.
+        /// What is waited for.
         what: String,
     },
     /// A git tree's files are being written into the cache.
@@ -20,27 +20,27 @@ pub enum BuildStep {
         /// The revision.
         revision: String,
     },
-    /// Something a user should know, in a whole sentence.
+    /// A full sentence for the user.
     Note(String),
-    /// A build begins.
+    /// A build starts.
     Building {
         /// What is built.
         what: String,
     },
-    /// A build goes on.
+    /// A build makes progress.
     Progress {
         /// What is built.
         what: String,
         /// Objects compiled so far.
         done: usize,
-        /// About how many there will be; `None` where nothing is known.
+        /// Approximate total number; `None` if unknown.
         of: Option<usize>,
-        /// Time left, reckoned from the objects done.
+        /// Remaining time, extrapolated from the objects done.
         left: Option<Duration>,
     },
-    /// What the compiler said, as it said it.
+    /// Unmodified output of the compiler.
     Compiler(String),
-    /// A build is done.
+    /// A build has finished.
     Built {
         /// What was built.
         what: String,
@@ -51,7 +51,7 @@ pub enum BuildStep {
     },
 }
 
-/// Told of each step as it begins.
+/// Receives each step when it begins.
 pub type Watch<'a> = dyn FnMut(&BuildStep) + 'a;
 
 impl Display for BuildStep {
@@ -85,7 +85,7 @@ impl Display for BuildStep {
     }
 }
 
-/// A time in words that are read at a glance.
+/// A duration in words, rounded for readability.
 pub(crate) fn human(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs()),

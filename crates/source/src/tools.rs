@@ -1,4 +1,4 @@
-//! What building a kernel needs of this machine.
+//! Programs and libraries that a kernel build needs on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use pagetide_system::child::{self, Limits};
 
 use crate::error::SourceError;
 
-/// Programs, and the Debian packages that have them.
+/// Programs, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 7] = [
     ("gcc", "gcc"),
     ("ld", "binutils"),
@@ -17,7 +17,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("bc", "bc"),
     ("gzip", "gzip"),
 ];
-/// The library that the kernel's objtool is built with: its header, and the Debian package that has it.
+/// Header of the library needed to build the kernel's objtool, and the Debian package that contains it.
 const LIBRARY: (&str, &str) = ("libelf.h", "libelf-dev");
 
 /// Something that is not installed.
@@ -25,11 +25,11 @@ const LIBRARY: (&str, &str) = ("libelf.h", "libelf-dev");
 pub struct MissingProgram {
     /// The program or header.
     pub name: &'static str,
-    /// The Debian package that has it.
+    /// The Debian package that contains it.
     pub package: &'static str,
 }
 
-/// All that is missing; empty where a kernel can be built.
+/// Everything that is missing; empty if a kernel can be built.
 pub fn missing() -> Vec<MissingProgram> {
     missing_in(std::env::var_os("PATH").unwrap_or_default().as_ref())
 }
@@ -41,7 +41,7 @@ fn missing_in(path: &Path) -> Vec<MissingProgram> {
         .map(|&(name, package)| MissingProgram { name, package })
         .collect();
     let (name, package) = LIBRARY;
-    // Without a compiler nothing is known of headers, so the library is asked for as well.
+    // Without a compiler, headers cannot be searched, so the library is reported as well.
     if find(path, "gcc").is_none_or(|gcc| !has_header(&gcc, name)) {
         missing.push(MissingProgram { name, package });
     }
@@ -54,7 +54,7 @@ pub fn remedy(missing: &[MissingProgram]) -> String {
     format!("apt-get install {}", packages.join(" "))
 }
 
-/// An error that names all that is missing at once, with the one command that installs it.
+/// Fails if something is missing; the error names everything missing and the command that installs it.
 pub fn check() -> Result<(), SourceError> {
     let missing = missing();
     if missing.is_empty() {
@@ -67,7 +67,7 @@ pub fn check() -> Result<(), SourceError> {
     })
 }
 
-/// Where a program lies in a search path.
+/// Path of a program in a search path; `None` if it is not found.
 fn find(path: &Path, program: &str) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|folder| folder.join(program))
@@ -83,14 +83,14 @@ fn has_header(gcc: &Path, header: &str) -> bool {
 /// The compiler in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
-    /// As make is given it: `gcc`, or `ccache gcc`.
+    /// The command passed to make: `gcc`, or `ccache gcc`.
     pub command: String,
-    /// What it and the linker say of themselves: builds of another compiler are other builds.
+    /// Version of compiler and linker. Builds of another compiler are kept apart.
     pub id: String,
 }
 
 impl Compiler {
-    /// Asks gcc and ld.
+    /// Runs gcc and ld to read their versions.
     pub fn find() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let cached = find(path.as_ref(), "ccache").is_some();
@@ -111,7 +111,7 @@ impl Compiler {
         }
     }
 
-    /// What stands for it in names of folders. Whether ccache is there changes no object.
+    /// Its key in folder names. It does not depend on ccache, which changes no object.
     pub fn key(&self) -> String {
         Digest::of(self.id.as_bytes()).short().to_owned()
     }

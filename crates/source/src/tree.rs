@@ -1,8 +1,8 @@
-//! A source tree in the cache, and the patches that are on it just now.
+//! A source tree in the cache, and the patches applied to it.
 //!
-//! A tree is brought from one set of patches to another by writing only the files that differ, so that make compiles only
-//! those. The first version of every file that a patch touches is kept beside the tree before it is changed: a process that
-//! is killed in between leaves nothing that the next one cannot put right.
+//! Changing a tree from one set of patches to another writes only the files that differ, so that make compiles only
+//! those. Before a patch changes a file for the first time, the original is saved outside the tree: if a process is
+//! killed in between, the next one can restore the tree.
 //!
 //! ```text
 //! sources/KEY/tree/          the source
@@ -26,28 +26,28 @@ use crate::error::SourceError;
 use crate::series::Patch;
 use crate::step::{BuildStep, Watch};
 
-/// Most bytes of what is kept beside a source or a build.
+/// Most bytes of a metadata file of a source or a build.
 pub const MOST_NOTE_BYTES: u64 = 16 << 20;
-/// Most bytes of a file of a source; the kernel's largest has 40 MiB.
+/// Most bytes of a source file; the kernel's largest has 40 MiB.
 pub const MOST_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Content of files by path below the top; `None` for a file that is not there.
+/// Content of files by path below the top; `None` for a file that does not exist.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// A source tree that this process alone works on.
+/// A source tree locked by this process.
 #[derive(Debug)]
 pub struct Tree {
     folder: PathBuf,
-    /// What messages call the source.
+    /// Name of the source in messages.
     pub name: String,
     lock: Lock,
 }
 
-/// Which files may differ from the source; whether the source has them.
+/// Paths of the files that may differ from the source, and whether the source has them.
 type ChangedFiles = BTreeMap<String, bool>;
 
 impl Tree {
-    /// Takes the folder of a source for this process, waiting for others.
+    /// Locks the folder of a source for this process, waiting for others.
     pub fn take(
         folder: &Path,
         name: &str,
@@ -70,12 +70,12 @@ impl Tree {
         self.folder.join("tree")
     }
 
-    /// The folder beside it, for what belongs to this source alone.
+    /// The folder that contains the tree and its metadata.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The lock, for a child that holds it as well.
+    /// The lock, to be inherited by a child.
     pub fn lock(&self) -> &Lock {
         &self.lock
     }
@@ -84,7 +84,8 @@ impl Tree {
         self.folder.join("changed.json")
     }
 
-    /// The files that may differ. A list that cannot be read is not passed over: what it hid would stay in the tree.
+    /// The files that may differ. A list that cannot be read is an error: if it were ignored, patched files would
+    /// remain in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
         match read(&path, Place::Own, MOST_NOTE_BYTES) {
@@ -100,7 +101,7 @@ impl Tree {
         write(&self.changed_path(), &text)
     }
 
-    /// Whether a path stays within the tree: no part of it is a symbolic link.
+    /// True if no component of a path is a symbolic link, so that the path stays within the tree.
     fn is_plain(&self, path: &str) -> bool {
         let mut inner = self.top();
         path.split('/').all(|part| {
@@ -109,7 +110,7 @@ impl Tree {
         })
     }
 
-    /// A file as the source has it, without any patch.
+    /// Content of a file in the source without patches.
     pub fn pristine(&self, path: &str) -> Result<Option<Vec<u8>>, SourceError> {
         let place = match self.changed()?.get(path) {
             Some(true) => self.folder.join("pristine").join(path),
@@ -123,7 +124,7 @@ impl Tree {
         }
     }
 
-    /// Brings the tree to the source with these files changed and no others. Only files that differ are written.
+    /// Changes the tree to the source with exactly these files changed. Only files that differ are written.
     pub fn bring_to(&self, wanted: &Files) -> Result<(), SourceError> {
         let mut changed = self.changed()?;
         let mut pristine = Files::new();
@@ -168,7 +169,7 @@ impl Tree {
         self.note(&changed)
     }
 
-    /// The files that these patches change, as they are afterwards. Nothing is written.
+    /// Content of the files that these patches change, after the change. Nothing is written.
     pub fn patched(&self, patches: &[Patch]) -> Result<Files, SourceError> {
         let mut files = Files::new();
         for patch in patches {
@@ -176,7 +177,7 @@ impl Tree {
                 self.change(&mut files, patch, change)?;
             }
         }
-        // What patches of a series take back again is no change.
+        // Files that later patches restore to the original are not changes.
         let mut kept = Files::new();
         for (path, content) in files {
             if self.pristine(&path)? != content {
@@ -263,7 +264,7 @@ fn in_words(path: &str, why: &Misfit) -> String {
     }
 }
 
-/// Waits for the lock of a folder, or until told to stop.
+/// Waits for the lock of a folder; fails if stopped.
 pub fn wait(
     folder: &Path,
     name: &str,
@@ -289,7 +290,7 @@ pub fn wait(
     }
 }
 
-/// Writes a file in one step, making the folders it lies in.
+/// Writes a file atomically, creating its parent folders.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
     let fault = |error| SourceError::cache("writing", path)(error);
     if let Some(parent) = path.parent() {
@@ -369,7 +370,7 @@ mod tests {
         let (_folder, tree) = tree(&[("mm/a.c", "one\ntwo\n")]);
         tree.bring_to(&tree.patched(&series(CHANGE)).unwrap())
             .unwrap();
-        // As a process leaves it that was killed after it noted what it would change.
+        // State after a process was killed between noting its changes and finishing them.
         fs::write(tree.top().join("mm/a.c"), "half").unwrap();
         assert_eq!(tree.pristine("mm/a.c").unwrap().unwrap(), b"one\ntwo\n");
         tree.bring_to(&Files::new()).unwrap();

@@ -1,4 +1,4 @@
-//! The kernels of several variants, built one after the other and told apart.
+//! Builds the kernels of several variants one after the other, and compares them with the baseline's.
 
 use pagetide_kernel::Digest;
 
@@ -13,40 +13,40 @@ use crate::workshop::{BuiltKernel, Workshop};
 pub struct Order {
     /// Name of the variant.
     pub name: String,
-    /// Its kernel: a recipe, or any other name of a kernel, which is left as it is.
+    /// Its kernel: a recipe, or another name of a kernel, which is not changed.
     pub kernel: String,
-    /// Whether it differs from the first variant in its kernel alone.
+    /// Whether it differs from the first variant only in its kernel.
     pub is_kernel_alone: bool,
 }
 
-/// What became of an order.
+/// Result of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The variant runs on the kernel of this name.
     Kernel(String),
-    /// Its kernel is that of the first variant to the last byte, so there is nothing to run; in a sentence.
+    /// Its kernel is byte-identical to the first variant's, so there is nothing to run; the sentence says so.
     Same(String),
-    /// Its kernel cannot be built, as was said.
+    /// Its kernel cannot be built; a message said why.
     Failed {
-        /// Whether it is a control, which nobody asked for by name.
+        /// Whether it is a control, which the user did not name.
         is_control: bool,
     },
 }
 
-/// A variant without which nothing can be compared cannot be built.
+/// A variant that is needed for the comparison cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[error("variant {name} cannot be built")]
 pub struct OrderError {
     /// The variant.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub source: SourceError,
 }
 
 impl Workshop {
-    /// Builds the kernels of variants, the first of which is the baseline, and tells `say` of each step and of what is
-    /// not built. Fails where the baseline cannot be built, or the only variant to compare with it, or where
-    /// `is_stopped`; any other variant that cannot be built is left out.
+    /// Builds the kernels of variants, the first of which is the baseline. Reports each step, and each variant that is
+    /// not built, to `say`. Fails if the baseline, or the only variant to compare with it, cannot be built, or if
+    /// `is_stopped` returns true. Any other variant that cannot be built is left out.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -58,7 +58,7 @@ impl Workshop {
         say: &dyn Fn(&str),
     ) -> Result<Vec<Delivery>, OrderError> {
         let mut watch = |step: &BuildStep| say(&step.to_string());
-        // All that can be refused without the source is refused before anything is fetched.
+        // Errors that can be detected without the source are reported before anything is fetched.
         let foretold = self.foretell_telling(orders, &mut watch)?;
         let to_build = foretold.iter().position(VariantForecast::is_to_build);
         if let Some(order) = to_build.and_then(|place| orders.get(place)) {
@@ -93,7 +93,7 @@ impl Workshop {
                     }
                     all.push(Delivery::Kernel(made.name));
                 }
-                // Without a baseline there is nothing to compare with, and who stopped wants nothing more.
+                // Without a baseline there is nothing to compare with, and after a stop nothing more is wanted.
                 Err(source) if place == 0 || is_stopped() => {
                     let name = name.clone();
                     return Err(OrderError { name, source });
@@ -107,8 +107,8 @@ impl Workshop {
         Ok(all)
     }
 
-    /// Before minutes are spent on the baseline, it must be there, and so must a patch to compare with it. Of several
-    /// patches one that does not fit is left out later, and the others go on.
+    /// Before minutes are spent on the baseline, checks that it exists, and that a single patch to compare with it
+    /// does. If there are several patches, one that does not fit is left out later, and the others are built.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -134,13 +134,13 @@ impl Workshop {
     }
 }
 
-/// Whether one variant at most is compared with the baseline, controls aside.
+/// True if at most one variant is compared with the baseline, not counting controls.
 pub(crate) fn is_judged_alone(orders: &[Order]) -> bool {
     let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
     orders.iter().skip(1).filter(is_judged).count() <= 1
 }
 
-/// Says that a patch changes no code, and why where that is known.
+/// A sentence that a patch changes no code, with the reason if known.
 fn no_change(name: &str, made: &BuiltKernel) -> String {
     let mut text = format!(
         "{name}: no change in code: its kernel is the baseline's to the last byte ({}), so there is nothing to run",

@@ -1,4 +1,4 @@
-//! The way from a recipe to a kernel.
+//! Builds a kernel from a recipe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,18 +25,18 @@ use crate::step::{BuildStep, Watch};
 use crate::tools::{self, Compiler};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
 
-/// A kernel that was built, and what is to be said of it.
+/// A built kernel, with its messages for the user.
 #[derive(Debug, Clone)]
 pub struct BuiltKernel {
     /// The kernel, in the cache.
     pub kernel: Kernel,
-    /// The name under which it is found again: `built:DIGEST SOURCE + SUBJECT`.
+    /// Its name in the cache: `built:DIGEST SOURCE + SUBJECT`.
     pub name: String,
-    /// Files that the patches change and that this configuration does not build, with the option that would.
+    /// Sentences on files that the patches change but this configuration does not build, with the option that would.
     pub not_built: Vec<String>,
 }
 
-/// Where kernels are built. It works on one kernel at a time.
+/// Builds kernels, one at a time.
 pub struct Workshop {
     cache: Cache,
     freshness: Freshness,
@@ -44,21 +44,21 @@ pub struct Workshop {
     limit: u64,
     compiler: Compiler,
     isolation: Option<Isolation>,
-    /// Makes sure that all programs a build needs are there.
+    /// Checks that all programs needed for a build are installed.
     needs: fn() -> Result<(), SourceError>,
 }
 
-/// At most so often progress is told.
+/// Shortest interval between two progress reports.
 const PACE: Duration = Duration::from_secs(5);
 
 /// A source, ready to be patched and built.
 pub(crate) struct OpenSource {
     pub tree: Tree,
-    /// What it is in full: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
+    /// Its full identity: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
     id: String,
 }
 
-/// What a finished build is remembered by.
+/// Cache entry of a finished build.
 #[derive(Serialize, Deserialize)]
 struct Memory {
     /// Digest of the kernel.
@@ -67,7 +67,7 @@ struct Memory {
 }
 
 impl Workshop {
-    /// Opens the workshop in a cache; sources and builds take at most `limit` bytes of it.
+    /// Opens a workshop in a cache; sources and builds may take at most `limit` bytes of it.
     pub fn open(cache: Cache, freshness: Freshness, limit: u64) -> Self {
         Self {
             cache,
@@ -80,17 +80,17 @@ impl Workshop {
         }
     }
 
-    /// Fails where a program that a build needs is not there, and names all of them.
+    /// Fails if programs needed for a build are missing; the error names all of them.
     pub fn needs(&self) -> Result<(), SourceError> {
         (self.needs)()
     }
 
-    /// Bytes that sources and builds take of the cache.
+    /// Bytes that sources and builds take in the cache.
     pub fn taken(&self) -> u64 {
         room::taken(&self.cache)
     }
 
-    /// Makes sure, before anything is built, that a recipe's patches are there and fit its source.
+    /// Checks, before anything is built, that a recipe's patches exist and fit its source.
     pub fn check(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
         let series = series_of(recipe)?;
         self.provide(recipe, watch)?;
@@ -105,7 +105,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// The kernel of a recipe: the one that was built before, or a new one.
+    /// Returns the kernel of a recipe: an earlier build, or a new one.
     pub fn build(
         &mut self,
         recipe: &Recipe,
@@ -128,7 +128,7 @@ impl Workshop {
         Ok(built)
     }
 
-    /// Fetches the distribution's configuration, if it is asked for and not here.
+    /// Fetches the distribution's configuration, if it is asked for and not in the cache.
     fn provide(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
         if recipe.config == Some(ConfigRef::Debian) {
             let (suite, series) = recipe.source.debian_config();
@@ -137,7 +137,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// The kernel of a git revision as it is, where it was built before: its files need not be written for that.
+    /// The kernel of an unpatched git revision, if it was built before. No files need to be checked out for that.
     fn known_revision(
         &self,
         recipe: &Recipe,
@@ -155,14 +155,14 @@ impl Workshop {
         let what = what(&found.name, recipe, &Series::default());
         let built = self.remembered(&key, &what, watch);
         if built.is_some() {
-            // Says what is left out because it is not committed.
+            // Reports that uncommitted changes are left out.
             Revision::find(folder, revision.as_deref(), watch)?;
         }
         Ok(built)
     }
 
-    /// What building a recipe would come to; `there` holds build folders that will be there by then, and takes this one.
-    /// `watch` is told where another process is waited for.
+    /// Predicts the cost of building a recipe. `there` lists build folders that will exist by then; this one is added
+    /// to it. `watch` receives a step if another process is waited for.
     pub(crate) fn foresee(
         &self,
         recipe: &Recipe,
@@ -200,7 +200,7 @@ impl Workshop {
         if !is_here {
             let about = state.about();
             let is_git = matches!(recipe.source, SourceRef::Git { .. });
-            // A git tree is read when it is built; without patches there is nothing that might not fit.
+            // A git tree is read only when it is built; without patches, there is nothing that might not fit.
             let state = if is_git {
                 state
             } else {
@@ -218,7 +218,7 @@ impl Workshop {
         ))
     }
 
-    /// Opens a source for this process alone, at the revision asked for.
+    /// Opens and locks a source at the revision asked for.
     fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<OpenSource, SourceError> {
         let stop = self.cache.stop();
         match source {
@@ -247,7 +247,7 @@ impl Workshop {
         }
     }
 
-    /// What stands for all that makes a kernel: a source, the files that differ from it, options.
+    /// Digest of everything that determines a kernel: a source, the files that differ from it, options.
     fn key(&self, source: &str, files: &Files, asked: &Options) -> String {
         let files: Vec<(&String, String)> = files
             .iter()
@@ -285,7 +285,7 @@ impl Workshop {
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
         let mut watch = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
-        // A kernel that was removed or damaged meanwhile is built again.
+        // A kernel that was removed or damaged since is built again.
         let kernel = self
             .cache
             .resolve(&reference, Freshness::Pinned, &mut watch)
@@ -297,7 +297,7 @@ impl Workshop {
         })
     }
 
-    /// Builds it.
+    /// Builds a kernel.
     fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
         let folder = self.build_folder(tree.folder(), &job.asked.all);
@@ -308,7 +308,7 @@ impl Workshop {
         write(&folder.join("used"), b"")?;
         room::changed(&folder);
         room::make(&self.cache, self.limit, &[&folder, tree.folder()]);
-        // Of a process that was killed while it tried a clean folder.
+        // Left behind by a process that was killed during a retry in a clean folder.
         let _ = fs::remove_dir_all(folder.join(clean::KEPT));
         mend(&folder)?;
         let is_kept = out.join(".config").is_file();
@@ -342,7 +342,7 @@ impl Workshop {
         watch(&BuildStep::Building {
             what: job.what.clone(),
         });
-        // Whoever makes room leaves it alone.
+        // While this lock is held, no other process removes the folder to free space.
         let _held = wait(&folder, &job.what, self.cache.stop(), watch)?;
         let began = Instant::now();
         let marker = folder.join("building");
@@ -380,7 +380,7 @@ impl Workshop {
         })
     }
 
-    /// The folder of a build: one for each source, configuration and compiler, for all patches.
+    /// The folder of a build: one per source, configuration and compiler, common to all patches.
     fn build_folder(&self, source: &Path, asked: &Options) -> PathBuf {
         let source = source.file_name().unwrap_or_default();
         let asked = config::text(asked);
@@ -402,7 +402,7 @@ fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
     })
 }
 
-/// All that a recipe's build is made of, from its source.
+/// All inputs of a recipe's build.
 fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceError> {
     let series = series_of(recipe)?;
     Ok(Job {
@@ -422,9 +422,9 @@ fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceE
     })
 }
 
-/// All that one build is made of.
+/// All inputs of one build.
 pub(crate) struct Job {
-    /// In words: source, and the subject of its patches.
+    /// Description: source, and the subject of its patches.
     pub what: String,
     pub opened: OpenSource,
     series: Series,
@@ -433,7 +433,7 @@ pub(crate) struct Job {
     asked: Asked,
 }
 
-/// A kernel's source, configuration and patches in words; our own configuration needs none.
+/// Description of a kernel's source, configuration and patches; pagetide's own configuration is not mentioned.
 fn what(source: &str, recipe: &Recipe, series: &Series) -> String {
     let source = match &recipe.config {
         None => source.to_owned(),
@@ -452,12 +452,12 @@ fn name(digest: &str, what: &str) -> String {
     format!("built:{} {what}", digest.get(..12).unwrap_or(digest))
 }
 
-/// The files of a control: a file that the patches change, with a nop before its code. Functions behind it move, and nothing
-/// else happens.
+/// The changed files of a control: one file that the patches change, with a nop inserted before its code. Functions
+/// after it move; nothing else changes.
 fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
-    /// Where no file of code is changed: a file of reclaim.
+    /// Used if the patches change no file with code: a file of reclaim.
     const OTHERWISE: &str = "mm/vmscan.c";
-    // Also says whether the patches fit.
+    // Also checks that the patches fit.
     let patched = tree.patched(&series.patches)?;
     let is_code = |path: &&String| {
         Path::new(path)
@@ -476,7 +476,7 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
     Ok(Files::new())
 }
 
-/// Makes the configuration, unless it is there from the same options and the same Kconfig files.
+/// Makes the configuration, unless it exists for the same options and Kconfig files.
 pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
@@ -519,8 +519,8 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     }
     let text = read_text(&result, Place::Own, MOST_CONFIG_BYTES);
     let text = text.map_err(SourceError::cache("reading", &result))?;
-    // Of our own options those that a kernel does not have are no mistake of the user's; what is missing to run is found when
-    // a trial is prepared.
+    // Pagetide's own options that a kernel does not have are not the user's fault. If one is needed by a trial, it is
+    // reported when the trial is prepared.
     let not_taken = config::not_taken(&job.asked.user, &config::options(&text));
     if !not_taken.is_empty() {
         return Err(SourceError::NotTaken {
@@ -531,10 +531,10 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     write(&stamp_file, stamp.as_bytes())
 }
 
-/// The file of a build folder that says from which options it was configured: it is there once that is done.
+/// File of a build folder that lists the options with which it was configured. It exists once configuring is complete.
 pub(crate) const CONFIGURED: &str = "configured";
 
-/// Compiles and links; returns how many objects were compiled.
+/// Compiles and links; returns the number of objects compiled.
 pub(crate) fn compile(
     make: &Make,
     folder: &Path,
@@ -545,7 +545,7 @@ pub(crate) fn compile(
     let all: Option<usize> = read_text(&known, Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    // A first build compiles all; how many a later one compiles nobody knows before.
+    // A first build compiles everything. For a later one, the number of objects is unknown.
     let of =
         (all.is_none() && job.asked.user.is_empty()).then_some(job.asked.start.typical_objects());
     let (began, mut told, mut done, mut said) =
@@ -591,24 +591,25 @@ pub(crate) fn compile(
     })
 }
 
-/// Whether a line of make says that an object is compiled.
+/// True if a line of make's output reports the compilation of an object.
 fn is_object(line: &str) -> bool {
     ["  CC ", "  AS "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// Time left where objects take as long as those before.
+/// Remaining time, if objects take as long as those before.
 fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
     let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
     let rest = u32::try_from(of).ok()?.saturating_sub(done);
     Some(elapsed / done * rest)
 }
 
-/// Puts right what a build that was killed left half made. make takes a file for whole that is younger than what it is made
-/// from; but Kbuild writes how a file was made (`.FILE.cmd`) only after the file is whole, so one that is younger than its own
-/// `.cmd` is half made. What was there when the configuration was done is whole. A folder in which configuring itself was cut
-/// short is emptied: there are files that several programs make together, and one of two tells nothing of the other.
+/// Repairs the files that a killed build left incomplete. Make regards a file as complete if it is newer than its
+/// inputs. But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer
+/// than its `.cmd` is incomplete. Files that existed when configuring finished are complete. A folder in which
+/// configuring itself was interrupted is emptied, because some of its programs write two files, and one of these does
+/// not show whether the other is complete.
 fn mend(folder: &Path) -> Result<(), SourceError> {
     let marker = folder.join("building");
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
@@ -644,7 +645,7 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
         }
         let cmd = path.with_file_name(format!(".{name}.cmd"));
         let cmd_at = fs::metadata(&cmd).and_then(|data| data.modified());
-        // A `.cmd` of the last seconds may itself be cut short.
+        // A `.cmd` written in the last seconds may itself be incomplete.
         let is_whole = cmd_at.is_ok_and(|cmd_at| {
             cmd_at >= *at && last.duration_since(cmd_at).unwrap_or_default() > PACE
         });
@@ -663,7 +664,7 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
     fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))
 }
 
-/// Files that patches change and that were not built, with the option that builds them.
+/// A sentence for each file that patches change but that was not built, with the option that builds it.
 fn not_built(tree: &Tree, out: &Path, files: &Files) -> Result<Vec<String>, SourceError> {
     let mut missing = Vec::new();
     for (path, content) in files {
