@@ -1,7 +1,7 @@
-//! A root made of a tar archive, plain or compressed.
+//! Makes a root from a tar archive, plain or compressed.
 //!
-//! No name of the archive is used on this machine: the bytes of its files go into numbered files of a folder of ours, and its names
-//! only into the [`Tree`].
+//! No name in the archive is used as a path on this machine: contents of files go into numbered files of a private
+//! folder, and names only into the [`Tree`].
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,23 +17,24 @@ use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
-/// What an archive begins with that is compressed by gzip or zstd. Sources: RFC 1952, RFC 8878.
+/// First bytes of an archive compressed by gzip or zstd. Sources: RFC 1952, RFC 8878.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 impl Tree {
-    /// Adds what an archive holds; the bytes of its files go into the empty folder `spool`.
+    /// Adds the content of an archive; the bytes of its files go into the empty folder `spool`.
     pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, None)
     }
 
-    /// Lays over what is there what a layer of an image holds; the bytes of its files go into the empty folder `spool`.
+    /// Adds a layer of an image over the existing content; the bytes of its files go into the empty folder `spool`.
     pub(crate) fn layer(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, Some(Layer::default()))
     }
 
-    /// Adds what Debian packages hold, given as a tar archive each, as a system has it whose `/bin`, `/lib` and so on are links into
-    /// `/usr` (the merged `/usr` of Debian 12 and later): there is then one place for each, whichever a package names.
+    /// Adds the content of Debian packages, given as one tar archive each, to a system with merged `/usr` (Debian 12
+    /// and later). There `/bin`, `/lib` and so on are links into `/usr`, so files come to the same place, whichever
+    /// path a package uses.
     pub fn packages(&mut self, archives: &[PathBuf], spool: &Path) -> Result<(), RootError> {
         if archives.is_empty() {
             return Ok(());
@@ -53,7 +54,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds what a tar stream holds; `name` is for messages, and what a `layer` holds replaces and removes what is there.
+    /// Adds the content of a tar stream; `name` is for messages. A `layer` also replaces and removes existing files.
     fn unpack(
         &mut self,
         reader: impl Read,
@@ -61,7 +62,7 @@ impl Tree {
         spool: &Path,
         mut layer: Option<Layer>,
     ) -> Result<(), RootError> {
-        // A name that comes again replaces the file and not what was written for it.
+        // A name that occurs again replaces the file, but not the bytes already written for it.
         let mut written = 0_u64;
         members::each(reader, name, &mut |member| {
             let inside = inside(&member.name)?;
@@ -87,12 +88,12 @@ impl Tree {
                 spool_file(member.content, &kept, name)?;
                 self.file(&inside, &kept, member.executable)?;
             }
-            // Devices are made anew, pipes by the program itself; headers of other kinds say nothing of files.
+            // Devices are created by the guest, pipes by the program itself; other types of members are not files.
             Ok(())
         })
     }
 
-    /// Refuses more than can be handed to a guest, before it is written anywhere.
+    /// Fails if more than a guest can receive would be written, before it is written.
     fn room_for(&self, more: u64) -> Result<(), RootError> {
         let size = Bytes(self.size().0.saturating_add(more));
         if size > MOST {
@@ -101,7 +102,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a second name of a file that is there.
+    /// Adds a hard link to an existing file.
     fn twin(&mut self, path: &RootPath, target: &str) -> Result<(), RootError> {
         let bad = || RootError::BadPath {
             path: target.to_owned(),
@@ -118,7 +119,7 @@ impl Tree {
     }
 }
 
-/// A reader of what an archive holds, whatever compresses it.
+/// A reader of an archive's uncompressed content.
 pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     let file = File::open(path).map_err(io("reading", path))?;
     let mut start = Vec::new();
@@ -136,14 +137,14 @@ pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     })
 }
 
-/// Writes the bytes of a file to a file of ours, which must not be there yet.
+/// Writes the bytes of a file to a private file, which must not exist yet.
 pub(crate) fn spool_file(
     content: &mut dyn Read,
     to: &PathBuf,
     name: &Path,
 ) -> Result<(), RootError> {
     let mut file = File::create_new(to).map_err(io("making", to))?;
-    // A file with holes says less of its size than it has.
+    // The stated size of a sparse file is smaller than its real size.
     let copied =
         io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
     if copied > MOST.0 {
@@ -153,10 +154,10 @@ pub(crate) fn spool_file(
     Ok(())
 }
 
-/// A name in an archive as a path inside: names are below the root, whatever they begin with.
+/// Converts a name in an archive to a path inside. Every name is relative to the root, even if it begins with `/`.
 fn inside(name: &str) -> Result<RootPath, RootError> {
     match name.trim_start_matches(['/', '.']) {
-        // `./` stands for the root itself; a name such as `.profile` keeps its dot.
+        // `./` is the root itself; a name such as `.profile` keeps its dot.
         "" if !name.contains("..") => RootPath::new("/", ""),
         _ => RootPath::new(name, ""),
     }

@@ -1,4 +1,4 @@
-//! What a user's program finds, as a command line or file names it, put together to a root.
+//! The files for a user's program, as named on a command line or in a file, assembled into a root.
 
 use std::path::{Path, PathBuf};
 
@@ -13,48 +13,49 @@ use crate::runtime::ShellLine;
 use crate::tree::Tree;
 use crate::{LEAST_SPACE, WORK};
 
-/// A command and the files that it needs. Files and folders are written `PATH` or `PATH:INSIDE`.
+/// A command and its files. Files and folders are written `PATH` or `PATH:INSIDE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The command; its first word names the program.
     pub command: Vec<String>,
     /// The command of a server; empty for none.
     pub server: Vec<String>,
-    /// Folder, tar archive or saved image (`oci:FILE`) with everything, so that only what is named is taken from this machine.
+    /// Folder, tar archive or saved image (`oci:FILE`) with all files. If given, only explicitly named files are taken
+    /// from this machine.
     pub root: Option<PathBuf>,
-    /// Tar archives of Debian packages, which together are a root with everything, beside `root` or in its place.
+    /// Tar archives of Debian packages with all files, which are added to `root` or replace it.
     pub packages: Vec<PathBuf>,
-    /// Files, with the libraries that they need.
+    /// Files; the libraries that they need are added.
     pub files: Vec<String>,
-    /// Folders with all that they hold.
+    /// Folders with all their content.
     pub dirs: Vec<String>,
-    /// File that is read as standard input.
+    /// File for the standard input.
     pub input: Option<String>,
-    /// Folder inside in which the program starts.
+    /// Folder inside the root in which the program starts.
     pub folder: Option<String>,
-    /// Free space for what is written; `None` for as much as the files take.
+    /// Free space for files written by the program; `None` for as much as its files take.
     pub space: Option<Bytes>,
 }
 
-/// A root in the cache, and where things lie in it.
+/// A root in the cache, and the paths in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// The root.
     pub root: Root,
-    /// The command, with the program's path inside.
+    /// The command, with the program's path inside the root.
     pub command: Vec<String>,
-    /// The command of the server, likewise.
+    /// The command of the server, with its path inside the root.
     pub server: Vec<String>,
-    /// What is read as standard input.
+    /// The file for the standard input.
     pub input: Option<RootPath>,
     /// Folder in which the program starts.
     pub folder: Option<RootPath>,
-    /// Folders with libraries that a loader must be told of.
+    /// Folders with libraries that the loader does not find by itself.
     pub library_folders: Vec<String>,
 }
 
 impl Contents {
-    /// Makes the root, unless it is there; `say` is told of long steps and of what a user should know.
+    /// Makes the root, unless it is in the cache. `say` receives messages about long steps and notes for the user.
     pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
         let folder = self
             .folder
@@ -66,7 +67,7 @@ impl Contents {
             host = host.starting_in(folder);
         }
         let mut tree = Tree::default();
-        // What is unpacked there must be there when the image is made.
+        // Unpacked files must exist until the image is made.
         let spool = roots.spool()?;
         let is_alone = self.root.is_some() || !self.packages.is_empty();
         if is_alone {
@@ -132,7 +133,7 @@ impl Contents {
     }
 }
 
-/// A path, and where it lies inside.
+/// Splits `PATH:INSIDE` into the path and the path inside the root, if given.
 fn places(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((path, inside)) if !path.is_empty() && !inside.is_empty() => (path, Some(inside)),
@@ -140,7 +141,7 @@ fn places(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What to say of a word that names a file here which the program will not find inside.
+/// A warning about a word that names a file on this machine which does not exist inside the root.
 fn absent(word: &str, tree: &Tree) -> Option<String> {
     let inside = RootPath::new(word, WORK).ok()?;
     let is_there = tree

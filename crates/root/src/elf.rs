@@ -1,4 +1,4 @@
-//! What an ELF file needs to run. Format: System V ABI, chapters 4 and 5.
+//! Reads which loader and libraries an ELF file needs. Format: System V ABI, chapters 4 and 5.
 
 use std::path::Path;
 
@@ -15,23 +15,23 @@ use crate::error::RootError;
 /// The first bytes of every ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
 
-/// What an ELF file needs.
+/// Loader and libraries of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// The program that loads it; none for libraries and static programs.
+    /// The program that loads it; `None` for libraries and static programs.
     pub interpreter: Option<String>,
     /// Names of the libraries it needs.
     pub needed: Vec<String>,
-    /// Folders in which to look for them first, with `$ORIGIN` in them.
+    /// Folders that are searched first; may contain `$ORIGIN`.
     pub folders: Vec<String>,
 }
 
-/// Whether the file begins as ELF does.
+/// True if the file begins with the ELF magic.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// What a processor is called.
+/// Name of a processor by its number in ELF.
 fn machine(number: u16) -> String {
     match Machine(number) {
         EM_386 => "32-bit x86".to_owned(),
@@ -51,7 +51,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<Elf, RootError> {
         why,
     };
     let ends = || fault("it ends early".to_owned());
-    // Class, then the processor at offset 18: the same place in files of 32 and 64 bits.
+    // The class and, at offset 18, the processor are at the same offsets in files of 32 and 64 bits.
     let class = *bytes.get(4).ok_or_else(ends)?;
     let is_big = *bytes.get(5).ok_or_else(ends)? == 2;
     let number = bytes.get(18..20).ok_or_else(ends)?;
@@ -99,7 +99,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
                 let (Some(at), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
                     continue;
                 };
-                // The table is named by its address when loaded.
+                // The table is given by its address in memory.
                 let table = segments.iter().find_map(|segment| {
                     if segment.p_type(endian) != PT_LOAD {
                         return None;
@@ -117,7 +117,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
                         .collect::<Vec<String>>()
                 };
                 elf.needed = texts(DT_NEEDED);
-                // A file with RUNPATH ignores its RPATH.
+                // If a file has RUNPATH, the loader ignores its RPATH.
                 let mut paths = texts(DT_RUNPATH);
                 if paths.is_empty() {
                     paths = texts(DT_RPATH);
@@ -135,7 +135,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
     Ok(elf)
 }
 
-/// The text that begins here and ends with a zero byte.
+/// The text at this offset, up to a zero byte; `None` if there is none.
 fn text_at(table: &[u8], at: usize) -> Option<String> {
     let rest = table.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -166,7 +166,7 @@ mod tests {
         for length in [0, 4, 5, 19, 60, 100] {
             assert!(read(path, &bytes[..length]).is_err(), "{length}");
         }
-        // Whatever the bytes: an answer or an error, never a panic.
+        // For any input: a result or an error, never a panic.
         for at in 0..400 {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0xff;

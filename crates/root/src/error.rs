@@ -1,21 +1,21 @@
-//! Why a root cannot be made.
+//! Errors of making a root.
 
 use std::io;
 use std::path::PathBuf;
 
 use pagetide_quantity::Bytes;
 
-/// Why a root cannot be made or taken. Shown as is.
+/// Why a root cannot be made or used. Shown as is.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// A file of this machine refused.
+    /// A file operation on this machine failed.
     #[error("{what} {}: {source}", .on.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// On what.
+        /// The file.
         on: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// No program has this name.
@@ -24,25 +24,25 @@ pub enum RootError {
         /// The name as given.
         name: String,
     },
-    /// A wrapper was given in the place of a program.
+    /// A version manager's wrapper was given instead of the program itself.
     #[error(
         "{} is a wrapper of {manager}, which chooses a version at each start: give the path of the program itself, which `{ask}` tells",
         .path.display()
     )]
     Wrapper {
-        /// The wrapper.
+        /// Path of the wrapper.
         path: PathBuf,
-        /// The program that it belongs to.
+        /// Name of the manager.
         manager: String,
-        /// What names the program itself.
+        /// The command that prints the path of the program itself.
         ask: String,
     },
-    /// A root that brings its own programs has not this one.
+    /// A program is not in a root that has its own programs.
     #[error(
         "there is no program `{name}` in the root: look for it there, or leave --root out to take it from this machine"
     )]
     NotInRoot {
-        /// The name as given, or the loader or interpreter that the program needs.
+        /// The name as given, or the needed loader or interpreter.
         name: String,
     },
     /// A file is neither ELF nor a script.
@@ -54,7 +54,7 @@ pub enum RootError {
         /// The file.
         path: PathBuf,
     },
-    /// A file is not marked as a program.
+    /// A file is not executable.
     #[error("cannot run {}: it is not executable, `chmod +x` it", .path.display())]
     NotExecutable {
         /// The file.
@@ -79,7 +79,7 @@ pub enum RootError {
     OtherArchitecture {
         /// The file.
         path: PathBuf,
-        /// What it is built for.
+        /// The processor for which it is built.
         found: String,
     },
     /// An ELF file is damaged.
@@ -90,7 +90,7 @@ pub enum RootError {
         /// What is wrong.
         why: String,
     },
-    /// A library is not on this machine.
+    /// A library is not installed on this machine.
     #[error(
         "{} needs the library {library}, which is in none of the folders where the loader looks: install it, or name its folder with LD_LIBRARY_PATH",
         .by.display()
@@ -98,34 +98,34 @@ pub enum RootError {
     NoLibrary {
         /// Name of the library.
         library: String,
-        /// Who needs it.
+        /// The file that needs it.
         by: PathBuf,
     },
-    /// A library is nowhere in a root that brings its own.
+    /// A library is not in a root that has its own libraries.
     #[error(
         "{by} needs the library {library}, which is not in the root: add it there, or leave --root out"
     )]
     NoLibraryInRoot {
         /// Name of the library.
         library: String,
-        /// Who needs it.
+        /// The file that needs it.
         by: String,
     },
-    /// A path cannot stand inside.
+    /// A path that is not allowed inside a root.
     #[error("`{path}` cannot be a path inside: {why}")]
     BadPath {
         /// The path as given.
         path: String,
-        /// What is wrong with it, and what to give instead.
+        /// What is wrong with it, and the remedy.
         why: &'static str,
     },
-    /// Two things want the same path.
+    /// A path is used both for a folder and for a file.
     #[error("{path} cannot be both a folder and a file inside: name another path with :INSIDE")]
     Conflict {
         /// The path.
         path: String,
     },
-    /// A kind of file that no root holds.
+    /// A file that is not a file, folder or link.
     #[error("{} is neither a file, a folder nor a link: leave it out", .path.display())]
     Special {
         /// The file.
@@ -136,7 +136,7 @@ pub enum RootError {
     OtherKind {
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         found: &'static str,
         /// The right option.
         option: &'static str,
@@ -147,17 +147,17 @@ pub enum RootError {
         /// The file.
         path: PathBuf,
     },
-    /// More than can be handed to a guest.
+    /// The files are larger than a guest can receive.
     #[error(
         "the files of the program take {size}, and at most {most} can be handed to a guest: leave out what it does not read"
     )]
     TooLarge {
         /// Size of all files.
         size: Bytes,
-        /// The most.
+        /// The limit.
         most: Bytes,
     },
-    /// An archive is larger than any root may be.
+    /// An archive exceeds a limit for roots.
     #[error(
         "cannot unpack {}: it has {what}, more than a root may have; leave out what the program does not read",
         .path.display()
@@ -165,7 +165,7 @@ pub enum RootError {
     Unbounded {
         /// The file.
         path: PathBuf,
-        /// What there is too much of, with the limit.
+        /// What there is too much of, and the limit.
         what: String,
     },
     /// A root has too many names.
@@ -176,16 +176,16 @@ pub enum RootError {
         /// The limit, in words.
         most: String,
     },
-    /// The image could not be made.
+    /// `mke2fs` failed.
     #[error("making the program's file system: {why}; apt-get install e2fsprogs")]
     Image {
         /// The reason.
         why: String,
     },
-    /// The user wants no more.
+    /// The user stopped it.
     #[error("making the program's file system was stopped: the same command begins it anew")]
     Stopped,
-    /// There is no root of this digest.
+    /// There is no root with this digest.
     #[error(
         "the root {digest} is not in the cache {}: give the program's files again, with `pagetide run … -- COMMAND`",
         .cache.display()
@@ -193,10 +193,10 @@ pub enum RootError {
     Unknown {
         /// The digest.
         digest: String,
-        /// The folder that was looked into.
+        /// The cache's folder.
         cache: PathBuf,
     },
-    /// An image is not what was written.
+    /// An image differs from the one that was written.
     #[error(
         "the root {digest} in the cache is damaged and was removed: give the program's files again, with `pagetide run … -- COMMAND`"
     )]

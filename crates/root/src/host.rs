@@ -1,4 +1,4 @@
-//! What is taken from this machine: programs, files and folders, at the path where they lie here or at another.
+//! Adds programs, files and folders of this machine to a root, at the same path or at another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -18,63 +18,63 @@ use crate::path::RootPath;
 use crate::runtime::ShellLine;
 use crate::tree::Tree;
 
-/// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+/// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
 
-/// This machine, as the place where a root's parts come from.
+/// This machine as a source of files for a root.
 #[derive(Debug)]
 pub struct Host {
-    /// Where relative paths begin.
+    /// Folder to which relative paths refer.
     pub(crate) here: PathBuf,
-    /// Where they begin inside for a program, whose working folder it is.
+    /// The program's working folder inside, to which its relative paths refer.
     pub(crate) folder: String,
-    /// Lines of shells that run inside, which may name programs that are not there.
+    /// Command lines of shells that run inside and may start programs that are missing there.
     pub(crate) lines: Vec<ShellLine>,
     /// Where the scripts are here that lie elsewhere inside, by their paths inside.
     pub(crate) placed: BTreeMap<String, PathBuf>,
     /// How many wrappers the one is within that is looked at.
     pub(crate) wrapped: usize,
-    /// Folders of programs, as PATH names them.
+    /// Folders of PATH.
     pub(crate) path: Vec<PathBuf>,
     /// Folders of libraries, in the order in which they are searched.
     pub(crate) libraries: Vec<PathBuf>,
-    /// Whether files bring nothing along: the root has its own libraries.
+    /// Whether libraries and interpreters are not added, because the root has its own.
     pub(crate) alone: bool,
-    /// Libraries of these files are there already.
+    /// Files whose libraries have already been added.
     pub(crate) closed: BTreeSet<PathBuf>,
-    /// Folders inside that a loader must be told of.
+    /// Folders inside that must be passed to the loader.
     pub(crate) told: BTreeSet<String>,
-    /// What a user should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// What is taken of a folder of libraries.
+/// Which files of a folder of libraries are added, and how they are changed.
 pub(crate) struct Wants<'a> {
-    /// Whether a file or folder is taken, by its path.
+    /// True for the path of a file or folder that is added.
     pub is_wanted: &'a dyn Fn(&Path) -> bool,
-    /// What is done with a file.
+    /// Change to a file.
     pub change: &'a dyn Fn(&Path) -> Change,
 }
 
-/// What is done with a file of a folder of libraries.
+/// Change to a file of a folder of libraries.
 pub(crate) enum Change {
-    /// It is taken as it is.
+    /// It is added unmodified.
     None,
     /// It is left out.
     Leave,
-    /// These bytes are taken in its place.
+    /// It is replaced by these bytes.
     Bytes(Vec<u8>),
 }
 
 impl Wants<'_> {
-    /// All of a folder, as it is.
+    /// The whole folder, unmodified.
     pub const ALL: Self = Self {
         is_wanted: &|_| true,
         change: &|_| Change::None,
     };
 }
 
-/// Whether anybody may execute it.
+/// True if anyone may execute it.
 pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
@@ -88,7 +88,7 @@ pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
 }
 
 impl Host {
-    /// The machine as this process sees it: its working folder, `PATH` and `LD_LIBRARY_PATH`.
+    /// This machine as seen by this process: its working folder, `PATH` and `LD_LIBRARY_PATH`.
     pub fn here() -> Result<Self, RootError> {
         let here = env::current_dir().map_err(io("finding", "the working folder"))?;
         let folders = |name: &str| -> Vec<PathBuf> {
@@ -114,32 +114,32 @@ impl Host {
         })
     }
 
-    /// The same for a root that brings its own programs and libraries: nothing is added but what is named.
+    /// The same for a root that has its own programs and libraries: only explicitly named files are added.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// The same for a program that starts in this folder inside.
+    /// The same for a program that starts in this folder inside the root.
     #[must_use]
     pub fn starting_in(mut self, folder: &RootPath) -> Self {
         folder.as_str().clone_into(&mut self.folder);
         self
     }
 
-    /// The folders that a loader inside does not search by itself, for `LD_LIBRARY_PATH`.
+    /// The folders inside that the loader does not search by itself, for `LD_LIBRARY_PATH`.
     pub fn library_folders(&self) -> impl Iterator<Item = &str> {
         self.told.iter().map(String::as_str)
     }
 
-    /// What a user should know of what was taken.
+    /// Notes for the user about the files added.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Adds a file, with the libraries that it needs if it is ELF. Without a path `inside`, a relative path lies below the working
-    /// folder inside, and an absolute one where it lies here.
+    /// Adds a file, and its libraries if it is ELF. If no path `inside` is given, a relative path is placed below the
+    /// working folder inside, and an absolute path stays the same.
     pub fn file(
         &mut self,
         tree: &mut Tree,
@@ -164,7 +164,7 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds a folder with all that it holds, links as links.
+    /// Adds a folder with all its content; links are added as links.
     pub fn dir(
         &mut self,
         tree: &mut Tree,
@@ -191,7 +191,8 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds what is wanted of a folder of libraries, at `place` or else where it lies here; links with the files that they lead to.
+    /// Adds the wanted files of a folder of libraries, at `place` or else at the same path. For links, their targets
+    /// are added too.
     pub(crate) fn library(
         &mut self,
         tree: &mut Tree,
@@ -212,7 +213,7 @@ impl Host {
                 let metadata = fs::symlink_metadata(&path).map_err(io("reading", &path))?;
                 let inside = place.join(text(path.file_name().map_or(&path, Path::new))?)?;
                 if metadata.is_symlink() {
-                    // What leads nowhere here leads nowhere inside.
+                    // A dangling link is not added.
                     if fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
                         let (_, real) = take(tree, &path)?;
                         self.close_if_elf(tree, &real)?;
@@ -237,7 +238,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the libraries that a file of a library needs, if it is ELF. One that is not here is not loaded here either.
+    /// Adds the libraries of a file, if it is ELF. A library that is missing on this machine is ignored, because it
+    /// cannot be loaded here either.
     pub(crate) fn close_if_elf(&mut self, tree: &mut Tree, path: &Path) -> Result<(), RootError> {
         if is_elf(path)? {
             let notes = self.notes.len();
@@ -247,7 +249,7 @@ impl Host {
         Ok(())
     }
 
-    /// What a path leads to on this machine.
+    /// Resolves a path on this machine, following links.
     pub(crate) fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
         let host = self.here.join(path);
         let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
@@ -255,7 +257,7 @@ impl Host {
     }
 }
 
-/// Where inside something named lies, unless it lies where it does here.
+/// The path inside for a named file; `None` if it is the same as on this machine.
 fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootError> {
     if inside.is_none() && path.starts_with('/') {
         return Ok(None);
@@ -263,7 +265,7 @@ fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootE
     RootPath::new(inside.unwrap_or(path), WORK).map(Some)
 }
 
-/// Adds what a folder holds, in the order of names; sockets, pipes and devices are left out. Puts ELF files into `programs`.
+/// Adds the content of a folder, sorted by name, without sockets, pipes and devices. Appends ELF files to `programs`.
 fn below(
     tree: &mut Tree,
     host: &Path,
@@ -290,7 +292,7 @@ fn below(
     Ok(())
 }
 
-/// What a folder holds, in the order of names.
+/// The content of a folder, sorted by name.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(io("reading", folder))? {
@@ -300,7 +302,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
     Ok(found)
 }
 
-/// Adds a file of this machine at a path inside.
+/// Adds a file of this machine at a path inside the root.
 pub(crate) fn add(
     tree: &mut Tree,
     place: &RootPath,
@@ -312,7 +314,7 @@ pub(crate) fn add(
             path: host.to_owned(),
         });
     }
-    // Before gigabytes are read for nothing.
+    // Checked before gigabytes are read in vain.
     let size = Bytes(tree.size().0 + metadata.len());
     if size > MOST {
         return Err(RootError::TooLarge { size, most: MOST });
@@ -320,7 +322,7 @@ pub(crate) fn add(
     tree.file(place, host, is_executable(metadata))
 }
 
-/// Whether a file begins as ELF does.
+/// True if a file begins with the ELF magic.
 fn is_elf(path: &Path) -> Result<bool, RootError> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(io("reading", path))?;
@@ -330,8 +332,8 @@ fn is_elf(path: &Path) -> Result<bool, RootError> {
     Ok(elf::is_elf(&start))
 }
 
-/// Adds what stands at an absolute path of this machine at the same path inside, with every link on the way. Returns where it
-/// really lies, inside and here.
+/// Adds the file at an absolute path of this machine at the same path inside, with all links on the path. Returns the
+/// resolved paths, inside and on this machine.
 pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");
@@ -369,7 +371,7 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), 
     Ok((inside, at))
 }
 
-/// The parts of a path, the first one last.
+/// The components of a path in reverse order.
 fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     let mut parts = Vec::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! What `mke2fs` takes over from the files it copies and must not: owners and times. They are set in the image itself.
+//! Sets owners and times in an image, because `mke2fs` copies those of the files on this machine.
 //!
 //! Format: Linux `Documentation/filesystems/ext4/`, super block, group descriptors and inodes. The image has no checksums.
 
@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Every time in an image: 2026-01-01, when the guest's clock begins.
+/// The time of every file in an image: 2026-01-01, when the guest's clock begins.
 pub(crate) const EPOCH_SECONDS: u32 = 1_767_225_600;
 
 const MAGIC: u16 = 0xef53;
-/// Size of a group descriptor without the feature of 64 bits.
+/// Bytes of a group descriptor without the 64bit feature.
 pub(crate) const DESCRIPTOR_BYTES: usize = 32;
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -33,7 +33,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Sets the times of every inode that is in use, and its owner: `owner` tells user and group from its time of modification.
+/// Sets the times and owner of every inode in use: `owner` returns user and group for a modification time.
 pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;
@@ -45,7 +45,7 @@ pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()>
     let per_group = u32_at(&head, 0x20).max(1);
     let inodes = u32_at(&head, 0x28) as usize;
     let size = usize::from(u16_at(&head, 0x58));
-    // Features that would move or guard what is written here: 64 bits, checksums.
+    // Fails on features that would move or protect the fields written here: 64bit, checksums.
     let (incompat, ro_compat) = (u32_at(&head, 0x60), u32_at(&head, 0x64));
     if incompat & 0x80 != 0 || ro_compat & 0x400 != 0 || size < 128 {
         return Err(io::Error::other("its features are not those asked for"));
@@ -76,11 +76,11 @@ fn one(inode: &mut [u8], owner: &impl Fn(u32) -> u32) {
     put(inode, 0x18, &id[..2]);
     put(inode, 0x78, &id[2..]);
     put(inode, 0x7a, &id[2..]);
-    // Access, change of the inode, modification.
+    // Access, inode change, and modification time.
     for at in [0x8, 0xc, 0x10] {
         put(inode, at, &EPOCH_SECONDS.to_le_bytes());
     }
-    // Their fractions, and the time of creation with its own, in inodes that have room for them.
+    // Fractions of these times, and the creation time with its fraction, in inodes that are large enough.
     if inode.len() > 128 && u16_at(inode, 0x80) >= 24 {
         for at in [0x84, 0x88, 0x8c, 0x94] {
             put(inode, at, &[0; 4]);

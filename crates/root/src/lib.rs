@@ -1,10 +1,11 @@
-//! The root of a user's program: what its file system holds, and the image that a guest is given.
+//! The root of a user's program: the content of its file system, and the image for the guest.
 //!
-//! A [`Tree`] lists folders, files and links by their path inside. [`Host`] adds programs of this machine with the libraries they
-//! need, and data. [`Roots`] makes an ext4 image of a tree, once, and keeps it in the cache under a digest of all that the image
-//! depends on. Nothing of a root is ever run on this machine, and no link of a root is followed here.
+//! A [`Tree`] lists folders, files and links by their path inside. [`Host`] adds programs of this machine with their
+//! libraries, and data. [`Roots`] makes an ext4 image of a tree once, and caches it under a digest of everything that
+//! the image depends on. Nothing in a root is run on this machine, and no link of a root is followed here.
 //!
-//! This crate knows nothing of emulators, guests and trials. Begin reading in [`Contents`], then [`Tree`] and [`Host`].
+//! This crate does not depend on emulators, guests or trials. Start reading in [`Contents`], then [`Tree`] and
+//! [`Host`].
 
 mod archive;
 mod contents;
@@ -38,9 +39,9 @@ pub use roots::{Root, Roots};
 pub use tool::Tool;
 pub use tree::{Entry, Source, Tree};
 
-/// Folder inside in which relative paths lie, which belongs to the program, and in which it starts.
+/// Working folder inside the root: the program owns it and starts in it, and relative paths refer to it.
 pub const WORK: &str = "/work";
-/// The least free space that a program finds, unless another is asked for.
+/// The least free space for a program, unless another size is asked for.
 const LEAST_SPACE: Bytes = Bytes::from_mib(32);
-/// User and group that the program runs as.
+/// User and group of the program.
 pub const USER: u32 = 1000;

@@ -1,7 +1,8 @@
-//! The members of a tar archive, within limits: whatever an archive says of itself, reading it takes bounded memory and time.
+//! Reads the members of a tar archive with limits: whatever an archive states, reading it takes bounded memory and
+//! time.
 //!
-//! A tar reader reads the long name of a member, or its extended attributes, whole and before anybody sees their size. So all that it
-//! reads passes through a meter, which ends the reading where a limit is reached.
+//! A tar reader reads a member's long name or extended attributes completely before their size can be checked. So all
+//! input passes through a meter, which ends the reading when a limit is reached.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
@@ -15,42 +16,42 @@ use crate::error::{RootError, io};
 use crate::path::{MOST_DEPTH, MOST_PATH, is_too_long};
 use crate::tree::{MOST_NAME_BYTES, MOST_NAMES};
 
-/// Most bytes of what stands before the content of one member: its header, long names, extended attributes and map of holes.
+/// Most bytes of one member's metadata: header, long names, extended attributes and map of holes.
 pub(crate) const MOST_HEADER: Bytes = Bytes::from_mib(1);
-/// Most bytes of an archive, unpacked, with what it holds twice.
+/// Most bytes of an archive, uncompressed, counting duplicate members.
 pub(crate) const MOST_STREAM: Bytes = Bytes::from_mib(4096);
 
 /// A member of an archive.
 pub(crate) struct Member<'a> {
-    /// Its place among the members.
+    /// Index of the member.
     pub number: usize,
-    /// Its name as written.
+    /// Name in the archive, unchecked.
     pub name: String,
-    /// What a link leads to, as written; empty for what is no link.
+    /// Target of a link, unchecked; empty for other types.
     pub target: String,
-    /// What it is.
+    /// Its type.
     pub kind: EntryType,
-    /// Whether anybody may execute it.
+    /// Whether anyone may execute it.
     pub executable: bool,
-    /// Size of its content.
+    /// Bytes of its content.
     pub size: u64,
     /// Its content.
     pub content: &'a mut dyn Read,
 }
 
 impl Member<'_> {
-    /// Whether it is a file, with or without holes.
+    /// True for a regular file, sparse or not.
     pub fn is_file(&self) -> bool {
         self.kind.is_file() || self.kind.is_contiguous() || self.kind.is_gnu_sparse()
     }
 
-    /// Whether it is a symbolic or a hard link.
+    /// True for a symbolic or hard link.
     pub fn is_link(&self) -> bool {
         self.kind.is_symlink() || self.kind.is_hard_link()
     }
 }
 
-/// Gives every member of the archive that `reader` reads to `take`; `path` is for messages.
+/// Passes every member of the archive read by `reader` to `take`; `path` is for messages.
 pub(crate) fn each(
     reader: impl Read,
     path: &Path,
@@ -97,9 +98,9 @@ pub(crate) fn each(
             size: entry.size(),
             content: &mut entry,
         })
-        // An error of the reader is behind that of a writer that copies from it.
+        // An error of the meter may be reported as one of the writer that copies the content.
         .map_err(|why| meter.reached.take().map_or(why, refused))?;
-        // What was not taken is read here: what the reader reads from now on is of the next member's header.
+        // Reads the rest of the content here, so that the meter counts all further bytes as the next member's metadata.
         io::copy(&mut entry, &mut io::sink()).map_err(&failed)?;
     }
     Ok(())
@@ -119,19 +120,19 @@ fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     })
 }
 
-/// What was read of an archive.
+/// Counts the bytes read of an archive.
 #[derive(Debug, Default)]
 struct Meter {
     /// Bytes read so far.
     total: Cell<u64>,
-    /// Bytes read of what stands before a member's content; nothing within the content.
+    /// Bytes read of a member's metadata; `None` within the content.
     in_header: Cell<Option<u64>>,
-    /// The limit that was reached.
+    /// The limit that was exceeded.
     reached: RefCell<Option<String>>,
 }
 
 impl Meter {
-    /// Takes note of bytes that were read, and says which limit they exceed.
+    /// Counts bytes read; returns the limit that they exceed, if any.
     fn add(&self, bytes: u64) -> Option<String> {
         self.total.set(self.total.get() + bytes);
         if let Some(before) = self.in_header.get() {

@@ -1,7 +1,8 @@
-//! A root made of a saved container image: one tar archive with a list of layers, laid over each other.
+//! Makes a root from a saved container image: a tar archive with a list of layers, applied in order.
 //!
-//! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and what `docker save` writes (`manifest.json`). Nothing of
-//! the image's configuration is used but its architecture: the command is given. No name of the archive is used on this machine.
+//! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and the output of `docker save`
+//! (`manifest.json`). Of the image's configuration only the architecture is used, because the command is given by the
+//! user. No name in the archive is used as a path on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,36 +18,36 @@ use crate::members;
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
 
-/// What a saved image is named with.
+/// Prefix that marks a saved image.
 const SCHEME: &str = "oci:";
 /// Most bytes of a list, a manifest or a configuration.
 const MOST_TEXT: u64 = 4 << 20;
-/// Most layers: four times what container engines take.
+/// Most layers: four times the limit of container engines.
 const MOST_LAYERS: usize = 512;
-/// The architecture of guests as images name it.
+/// The guest's architecture in images.
 const ARCHITECTURE: &str = "amd64";
 
-/// The file of a saved image, where the text names one.
+/// The path of a saved image, if the text has the prefix.
 pub(crate) fn named(text: &str) -> Option<&Path> {
     text.strip_prefix(SCHEME).map(Path::new)
 }
 
-/// A saved image, its members in files of ours.
+/// A saved image, with its members in private files.
 struct Saved<'a> {
     path: &'a Path,
     members: BTreeMap<String, PathBuf>,
 }
 
-/// A layer on its way into a tree: what it removes is of the layers below it only.
+/// A layer that is being applied. Its removals affect only the layers below it.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     added: BTreeSet<RootPath>,
-    /// What was cleared: all that is there now is of this layer, so that nothing is gone through twice.
+    /// Folders that were cleared. Everything in them is from this layer, so none is searched twice.
     cleared: BTreeSet<RootPath>,
 }
 
 impl Tree {
-    /// Adds what a saved image holds; the bytes of its files go into the empty folder `spool`.
+    /// Adds the content of a saved image; the bytes of its files go into the empty folder `spool`.
     pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         let blobs = spool.join("blobs");
         fs::create_dir(&blobs).map_err(io("making", &blobs))?;
@@ -55,7 +56,7 @@ impl Tree {
             let own = spool.join(format!("layer-{number}"));
             fs::create_dir(&own).map_err(io("making", &own))?;
             self.layer(layer, &own)?;
-            // Compressed, it is not needed any more.
+            // The compressed layer is no longer needed.
             fs::remove_file(layer).map_err(io("removing", layer))?;
         }
         Ok(())
@@ -63,8 +64,8 @@ impl Tree {
 }
 
 impl Layer {
-    /// Makes room in a tree for a name of this layer: what is of another kind there gives way. Returns whether the name is one that only
-    /// removes.
+    /// Prepares a tree for a name of this layer: removes an existing file of another type. Returns whether the name
+    /// only removes something.
     pub fn admit(
         &mut self,
         tree: &mut Tree,
@@ -103,7 +104,7 @@ impl Layer {
         let mut at = Some(real);
         while let Some(path) = at {
             at = path.parent();
-            // Those above it are there as well.
+            // If this folder was added before, so were its parents.
             if !self.added.insert(path) {
                 break;
             }
@@ -113,7 +114,7 @@ impl Layer {
 }
 
 impl<'a> Saved<'a> {
-    /// Puts the members of an image into numbered files.
+    /// Writes the members of an image to numbered files.
     fn read(path: &'a Path, spool: &Path) -> Result<Self, RootError> {
         let (mut files, mut links) = (BTreeMap::new(), Vec::new());
         let mut size = 0_u64;
@@ -129,7 +130,7 @@ impl<'a> Saved<'a> {
                 spool_file(member.content, &kept, path)?;
                 files.insert(name, kept);
             } else if member.is_link() {
-                // Older archives name a layer twice by a link beside it.
+                // Older archives store a repeated layer as a link to the first.
                 links.push((name, member.target));
             }
             Ok(())
@@ -159,7 +160,7 @@ impl<'a> Saved<'a> {
         found.ok_or_else(|| self.fault(format!("there is no `{name}` in it")))
     }
 
-    /// A member that is JSON.
+    /// Parses a member as JSON.
     fn json(&self, name: &str) -> Result<Value, RootError> {
         let path = self.member(name)?;
         let size = fs::metadata(path).map_err(io("reading", path))?.len();
@@ -170,7 +171,7 @@ impl<'a> Saved<'a> {
         serde_json::from_slice(&bytes).map_err(|why| self.fault(format!("its `{name}`: {why}")))
     }
 
-    /// A blob that a descriptor names; its bytes must be what the digest says.
+    /// The blob of a descriptor; fails if its bytes do not match the digest.
     fn blob(&self, descriptor: &Value) -> Result<String, RootError> {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         let name = format!("blobs/{}", digest.replacen(':', "/", 1));
@@ -193,7 +194,7 @@ impl<'a> Saved<'a> {
         }
     }
 
-    /// The layers, the lowest first.
+    /// Paths of the layers, lowest first.
     fn layers(&self) -> Result<Vec<PathBuf>, RootError> {
         let names = if self.members.contains_key("index.json") {
             self.of_layout()?
@@ -204,7 +205,7 @@ impl<'a> Saved<'a> {
         };
         let mut layers: Vec<PathBuf> = Vec::new();
         for name in names {
-            // Equal layers are one file, of which the last counts as much as both.
+            // Equal layers are stored once. Only the last one has an effect.
             let path = self.member(&name)?.clone();
             layers.retain(|there| *there != path);
             layers.push(path);
@@ -215,7 +216,7 @@ impl<'a> Saved<'a> {
         Ok(layers)
     }
 
-    /// The one entry of a list that is for the guest's machine.
+    /// The entry of a list that is for the guest's architecture.
     fn one(&self, list: &Value) -> Result<Value, RootError> {
         let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |entry: &&Value| {
@@ -237,7 +238,7 @@ impl<'a> Saved<'a> {
 
     fn of_layout(&self) -> Result<Vec<String>, RootError> {
         let mut manifest = self.json("index.json")?;
-        // A list of lists: one for each tag, then one for each architecture.
+        // Nested lists: one by tag, then one by architecture.
         for _ in 0..3 {
             if manifest["manifests"].is_null() {
                 break;
@@ -246,7 +247,7 @@ impl<'a> Saved<'a> {
             manifest = self.json(&self.blob(&one)?)?;
         }
         self.check_architecture(&self.json(&self.blob(&manifest["config"])?)?)?;
-        // A layer that is listed again is proven once.
+        // A repeated layer is verified once.
         let mut proven = BTreeMap::new();
         let mut names = Vec::new();
         for layer in self.listed(&manifest["layers"])? {
@@ -261,7 +262,7 @@ impl<'a> Saved<'a> {
         Ok(names)
     }
 
-    /// A list of layers, which are not too many.
+    /// The entries of a list of layers; fails if there are too many.
     fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         match list.len() {
@@ -285,7 +286,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// A member's name without what stands for the archive's own folder.
+/// A member's name without a leading `./`.
 fn plain(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")

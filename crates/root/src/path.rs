@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RootError;
 
-/// Most bytes of a path, or of what a link leads to. It is half of what Linux takes (`PATH_MAX`): while an image is made, each path lies
-/// below a folder of this machine.
+/// Most bytes of a path or of a link's target. It is half of Linux's limit (`PATH_MAX`), because each path is below a
+/// folder of this machine while an image is made.
 pub(crate) const MOST_PATH: usize = 2048;
 /// Most folders of a path.
 pub(crate) const MOST_DEPTH: usize = 128;
 
-/// Whether a path has more bytes or folders than one inside may have.
+/// True if a path has more bytes or folders than allowed.
 pub(crate) fn is_too_long(path: &[u8]) -> bool {
     path.len() > MOST_PATH || path.split(|byte| *byte == b'/').count() > MOST_DEPTH + 1
 }
 
-/// A path inside a root: it begins with `/` and has no `.`, `..` or empty parts, so that it cannot lead out.
+/// A path inside a root: it begins with `/` and has no `.`, `..` or empty components, so it cannot lead out of the
+/// root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RootPath(String);
 
 impl RootPath {
-    /// The path `text`; a relative one lies below `base`.
+    /// Converts `text` to a path; a relative one is below `base`.
     pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
         let bad = |why| RootError::BadPath {
             path: shortened(text),
             why,
         };
-        // Before anything is done that takes as long as the path.
+        // Checked before any work that is proportional to the length.
         if is_too_long(text.as_bytes()) {
             return Err(bad(TOO_LONG));
         }
@@ -65,10 +66,10 @@ impl RootPath {
         Ok(Self(path))
     }
 
-    /// Everything below this folder, as the bounds of a range in the order of paths: from the first, to before the second.
+    /// Everything below this folder as a half-open range in the order of paths.
     pub(crate) fn below(&self) -> [Self; 2] {
         let folder = self.0.trim_end_matches('/');
-        // The character after the slash.
+        // `0` is the character after `/`.
         ["/", "0"].map(|end| Self(format!("{folder}{end}")))
     }
 
@@ -77,7 +78,7 @@ impl RootPath {
         &self.0
     }
 
-    /// The folder that holds it; nothing for the root itself.
+    /// The parent folder; `None` for the root itself.
     pub fn parent(&self) -> Option<Self> {
         let (folder, name) = self.0.rsplit_once('/')?;
         (!name.is_empty()).then(|| Self(if folder.is_empty() { "/" } else { folder }.to_owned()))
@@ -93,19 +94,19 @@ impl RootPath {
         Self::new(more.trim_start_matches('/'), self.0.trim_end_matches('/'))
     }
 
-    /// Whether it is this folder or lies below it.
+    /// True if it is this folder or below it.
     pub fn is_below(&self, folder: &str) -> bool {
         let rest = self.0.strip_prefix(folder);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// Why a path is refused that is too long.
+/// Error text for a path that is too long.
 const TOO_LONG: &str = "it has more than 2048 bytes or 128 folders";
 /// Most characters of a path in a message.
 const SHOWN: usize = 80;
 
-/// The beginning of a long path, for a message.
+/// The beginning of a long path, for messages.
 pub(crate) fn shortened(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &path[..end]),

@@ -1,4 +1,4 @@
-//! The program of a command: an ELF executable, or a script and what interprets it, and what each of them needs.
+//! Adds the program of a command: an ELF executable, or a script with its interpreter, and everything they need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use crate::path::RootPath;
 use crate::resident::PATH;
 use crate::tree::Tree;
 
-/// How many scripts may interpret one another. Source: Linux `fs/exec.c`, `exec_binprm`.
+/// Most levels of scripts as interpreters of scripts. Source: Linux `fs/exec.c`, `exec_binprm`.
 const MOST_SCRIPTS: usize = 5;
 
-/// Programs that start the program that their words name: options of theirs with a word of its own, and how many words come before it.
+/// Programs that start another program named in their arguments: their options that take an argument, and the number of
+/// arguments before the program.
 const CARRIERS: [(&str, &[&str], usize); 9] = [
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nice", &["-n", "--adjustment"], 0),
@@ -27,27 +28,27 @@ const CARRIERS: [(&str, &[&str], usize); 9] = [
     ("ionice", &["-c", "--class", "-n", "--classdata"], 0),
 ];
 
-/// The way from a word of a command to the ELF executable that runs.
+/// How a word of a command leads to the ELF executable that runs.
 struct Chain {
-    /// Where it begins inside, by the path that was asked for.
+    /// Path of the named program inside the root.
     path: RootPath,
-    /// The executable, by the path by which it is started here.
+    /// Path of the executable on this machine, before links are resolved.
     program: PathBuf,
-    /// Its words before those of the command: what the scripts on the way add.
+    /// Arguments that scripts insert before those of the command.
     words: Vec<String>,
-    /// The executable and these words, where the kernel and `env` would not find the way inside.
+    /// The executable with these arguments, if the kernel and `env` would not find it inside the root.
     written_out: Option<Vec<String>>,
 }
 
 impl Host {
-    /// Adds the program that the first word of a command names, as a shell would find it, and all that it needs to start.
-    /// Returns where it lies inside, by the path that was asked for.
+    /// Adds the program named by the first word of a command, found like in a shell, and everything it needs to start.
+    /// Returns its path inside the root, before links are resolved.
     pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<RootPath, RootError> {
         Ok(self.chain(tree, word)?.path)
     }
 
-    /// Adds the programs that a command names with all that they need to start: what interprets a script, what an interpreter needs of
-    /// its own library, what `env` and its like are to start. Returns the command as it is to be started inside.
+    /// Adds the programs of a command and everything they need to start: interpreters of scripts, the interpreters'
+    /// libraries, and programs started by `env` and similar. Returns the command to start inside the root.
     pub fn command(&mut self, tree: &mut Tree, words: &[String]) -> Result<Vec<String>, RootError> {
         let Some((word, rest)) = words.split_first() else {
             return Ok(Vec::new());
@@ -68,7 +69,7 @@ impl Host {
         Ok(command)
     }
 
-    /// Adds a program that another one starts by its absolute path, with all that it needs to start.
+    /// Adds a program that another one starts by its absolute path, and everything it needs to start.
     pub(crate) fn started(
         &mut self,
         tree: &mut Tree,
@@ -104,7 +105,7 @@ impl Host {
             if !is_executable(&metadata) {
                 return Err(RootError::NotExecutable { path: at });
             }
-            // A program given by a relative path lies in the working folder inside; all others where they lie here.
+            // A program given by a relative path is placed in the working folder inside; all others keep their path.
             let inside = place.take();
             let is_own = |place: &&RootPath| Path::new(place.as_str()) != at;
             let real = match inside.as_ref().filter(is_own) {
@@ -142,8 +143,8 @@ impl Host {
         Err(RootError::NotAProgram { path: at })
     }
 
-    /// The program that interprets a script, its options, and whether it is found inside as it is here. Where the script asks `env` for
-    /// it, `env` is added too.
+    /// The interpreter of a script, its options, and whether it is found inside under the same name. If the script uses
+    /// `env`, `env` is added too.
     fn interpreter(
         &mut self,
         tree: &mut Tree,
@@ -160,7 +161,7 @@ impl Host {
         let program = PathBuf::from(program);
         let own = |words: std::str::SplitWhitespace<'_>| words.map(str::to_owned).collect();
         if program.file_name().is_some_and(|name| name == "env") {
-            // env's options and variables come before the program.
+            // Options and variables of `env` come before the program.
             let asked = words.find(|word| !word.starts_with('-') && !word.contains('='));
             if let Some(asked) = asked {
                 let (_, real) = take(tree, &program)?;
@@ -178,12 +179,12 @@ impl Host {
         }
     }
 
-    /// The executable of this name in the first folder of PATH that has one.
+    /// The executable of this name in the first folder of PATH that contains one.
     pub(crate) fn on_path(&self, name: &str) -> Result<PathBuf, RootError> {
         self.on_path_without(name, None)
     }
 
-    /// The same, without what lies in a folder.
+    /// The same, but not in the folder `without`.
     pub(crate) fn on_path_without(
         &self,
         name: &str,
@@ -204,7 +205,7 @@ impl Host {
     }
 }
 
-/// How many words of a program come before the one that names the program that it starts; `None` where it starts none.
+/// Number of arguments before the one that names the program to start; `None` if this program starts none.
 fn carried(program: &Path, words: &[String]) -> Option<usize> {
     let name = program.file_name()?.to_str()?;
     let (_, valued, before) = CARRIERS.iter().find(|(carrier, ..)| *carrier == name)?;
@@ -225,8 +226,8 @@ fn carried(program: &Path, words: &[String]) -> Option<usize> {
     None
 }
 
-/// Adds the links that lead from the old folders of programs to those in `/usr`, where this machine has them: programs start
-/// `/bin/sh` by that name.
+/// Adds links from the old folders of programs to those in `/usr`, if this machine has them: programs use paths such as
+/// `/bin/sh`.
 fn merged(tree: &mut Tree) -> Result<(), RootError> {
     for folder in ["/bin", "/sbin"] {
         let inside = RootPath::new(folder, "")?;
@@ -237,7 +238,7 @@ fn merged(tree: &mut Tree) -> Result<(), RootError> {
     Ok(())
 }
 
-/// What stands after `#!` in a script's first line.
+/// The text after `#!` in a script's first line; `None` if there is none.
 pub(crate) fn script(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n').next()?;

@@ -1,7 +1,8 @@
-//! What an image of ours holds, for a guest whose file system is another: names, owners, and where the bytes of files lie.
+//! Reads the content of an image, for a guest with another file system: names, owners, and positions of the files'
+//! bytes.
 //!
-//! Format: Linux `Documentation/filesystems/ext4/`. Only what [`crate::image`] makes is read: blocks of 4 KiB, extents, linear
-//! lookup in folders (an index is made of blocks that read as empty), no checksums.
+//! Format: Linux `Documentation/filesystems/ext4/`. Supports only the features used by [`crate::image`]: blocks of 4
+//! KiB, extents, linear folders (blocks of an index read as empty), no checksums.
 
 use std::fs::File;
 use std::io;
@@ -11,50 +12,51 @@ use crate::inodes::{DESCRIPTOR_BYTES, u16_at, u32_at};
 
 /// Size of a block.
 const BLOCK: u64 = 4096;
-/// Number of the top folder's inode.
+/// Inode number of the root folder.
 const TOP: u32 = 2;
-/// A folder of `mke2fs`'s own, for repairs.
+/// The folder that `mke2fs` creates for repairs.
 const LOST: &[u8] = b"lost+found";
-/// Bits of the mode that tell what an inode is, and its values.
+/// Bits of the mode with the type of an inode, and their values.
 const KIND: u16 = 0xf000;
 const FOLDER: u16 = 0x4000;
 const LINK: u16 = 0xa000;
 const PLAIN: u16 = 0x8000;
 /// Magic number of an extent tree's node.
 const EXTENTS: u16 = 0xf30a;
-/// How deep a tree of extents, and folders, may be.
+/// Most levels of extent trees and of folders.
 const MOST_DEPTH: usize = 64;
 
-/// One name in an image.
+/// An entry of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEntry {
-    /// Path inside; `/` for the top folder.
+    /// Path inside; `/` for the root folder.
     pub path: String,
     /// Permission bits.
     pub mode: u32,
-    /// User and group that it belongs to.
+    /// User and group.
     pub owner: u32,
-    /// What it is.
+    /// Its type.
     pub kind: ImageKind,
 }
 
-/// What a name stands for.
+/// Type of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageKind {
     /// A folder.
     Folder,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link with its target.
     Link(String),
     /// A file.
     File {
         /// Its size in bytes.
         size: u64,
-        /// Offset in the file, offset in the image and length of each part that is there, in whole blocks.
+        /// Offset in the file, offset in the image and length of each allocated part, in bytes; multiples of the block
+        /// size.
         parts: Vec<(u64, u64, u64)>,
     },
 }
 
-/// An image that is read.
+/// An image being read.
 struct Reader<'a> {
     image: &'a File,
     inodes_per_group: u32,
@@ -70,7 +72,7 @@ fn odd(why: &str) -> io::Error {
     )
 }
 
-/// Everything in an image, folders before what they hold.
+/// All entries of an image; folders come before their content.
 pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;
@@ -92,7 +94,7 @@ pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
 }
 
 impl Reader<'_> {
-    /// The inode of a number.
+    /// The inode with this number.
     fn inode(&self, number: u32) -> io::Result<[u8; 128]> {
         let index = number.checked_sub(1).ok_or_else(|| odd("inode 0"))?;
         let group = (index / self.inodes_per_group) as usize;
@@ -105,7 +107,7 @@ impl Reader<'_> {
         Ok(inode)
     }
 
-    /// Adds what a name stands for, and what it holds.
+    /// Adds the entry of an inode, and recursively its content.
     fn name(&mut self, path: &str, number: u32, depth: usize) -> io::Result<()> {
         if depth > MOST_DEPTH {
             return Err(odd("its folders are too deep"));
@@ -121,7 +123,7 @@ impl Reader<'_> {
                 let mut parts = Vec::new();
                 self.extents(&inode[0x28..0x64], &mut parts, 0)?;
                 let end = size.next_multiple_of(BLOCK);
-                // Blocks beyond the end would be preallocated; ours has none.
+                // Blocks beyond the end would be preallocated; these images have none.
                 parts.retain(|(at, _, length)| at + length <= end);
                 ImageKind::File { size, parts }
             }
@@ -147,7 +149,7 @@ impl Reader<'_> {
 
     fn link(&self, inode: &[u8], size: u64) -> io::Result<String> {
         let length = usize::try_from(size).map_err(|_| odd("a link too long"))?;
-        // A short one lies in the inode itself, which then has no extents.
+        // A short target is stored in the inode itself, which then has no extents.
         let bytes = if length < 60 {
             inode[0x28..0x28 + length].to_vec()
         } else {
@@ -161,7 +163,7 @@ impl Reader<'_> {
         String::from_utf8(bytes).map_err(|_| odd("a link that is not UTF-8"))
     }
 
-    /// Names in a folder and the inodes they stand for, in the order of names.
+    /// Names in a folder with their inode numbers, sorted by name.
     fn folder(&self, inode: &[u8]) -> io::Result<Vec<(Vec<u8>, u32)>> {
         let mut parts = Vec::new();
         self.extents(&inode[0x28..0x64], &mut parts, 0)?;
@@ -190,7 +192,7 @@ impl Reader<'_> {
         Ok(names)
     }
 
-    /// Adds the extents of a node and of those below it: offset in the file, offset in the image, length, in bytes.
+    /// Adds the extents of a node and of its children: offset in the file, offset in the image and length, in bytes.
     fn extents(
         &self,
         node: &[u8],
@@ -205,7 +207,7 @@ impl Reader<'_> {
             if depth == 0 {
                 let length = u64::from(u16_at(entry, 4));
                 let start = u64::from(u32_at(entry, 8)) | u64::from(u16_at(entry, 6)) << 32;
-                // A length above this marks blocks that are allocated and read as zeros.
+                // A larger length marks blocks that are allocated but uninitialized.
                 if length <= 0x8000 {
                     let at = u64::from(u32_at(entry, 0)) * BLOCK;
                     parts.push((at, start * BLOCK, length * BLOCK));

@@ -1,4 +1,4 @@
-//! The program of a command in a root that brings its own: looked for inside, and nothing added.
+//! Finds the program of a command in a root that has its own programs. Adds nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use crate::path::RootPath;
 use crate::program::script;
 use crate::tree::{Entry, Source, Tree};
 
-/// Folders of programs, in the order in which they are searched: those of the PATH that programs find.
+/// Folders that are searched for programs, in order; the PATH of programs.
 pub(crate) const PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -21,7 +21,7 @@ pub(crate) const PATH: [&str; 6] = [
 ];
 
 impl Tree {
-    /// Where the program lies that the first word of a command names, which must be able to start in this root.
+    /// Path of the program named by the first word of a command. Fails if it could not start in this root.
     pub fn program(&self, word: &str) -> Result<RootPath, RootError> {
         let absent = |name: &str| RootError::NotInRoot {
             name: name.to_owned(),
@@ -38,7 +38,7 @@ impl Tree {
             let elf = elf::read(path.as_str().as_ref(), &bytes)?;
             let missing = self.libraries(&path, &elf);
             let loader = elf.interpreter.filter(|loader| !self.leads_to_file(loader));
-            // Without its loader it does not even look for libraries.
+            // Without its loader, its libraries are not searched.
             return match loader {
                 Some(loader) => Err(absent(&loader)),
                 None => missing.map(|()| path),
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Refuses where a library that is needed is nowhere in this root: whatever folders the loader is told of, it finds none.
+    /// Fails if a needed library is nowhere in this root, so that no search path could help.
     fn libraries(&self, program: &RootPath, elf: &Elf) -> Result<(), RootError> {
         let mut left: Vec<(RootPath, String)> = Vec::new();
         let needs = |by: &RootPath, elf: &Elf| -> Vec<(RootPath, String)> {
@@ -78,7 +78,7 @@ impl Tree {
                     by: by.to_string(),
                 });
             };
-            // What cannot be read as one is the loader's to judge.
+            // A file that is not ELF is left to the loader.
             if let Some(Ok(bytes)) = self.read(library, false)
                 && let Ok(elf) = elf::read(library.as_str().as_ref(), &bytes)
             {
@@ -95,7 +95,7 @@ impl Tree {
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
-    /// The bytes of a file, which must be executable if it is a program; nothing where there is none.
+    /// The bytes of a file, which must be executable if it is a program; `None` if it does not exist.
     pub(crate) fn read(
         &self,
         path: &RootPath,

@@ -1,4 +1,4 @@
-//! Roots in the cache: each image is made once and named by a digest of all it depends on.
+//! Roots in the cache: each image is made once and named by a digest of everything it depends on.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::image;
 use crate::reader::{self, ImageEntry};
 use crate::tree::{Tree, digest_of, hex};
 
-/// Roots that were not used for this long are removed.
+/// Roots not used for this long are removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
-/// Files of a root; the note is written last.
+/// Names of a root's files; the note is written last.
 const IMAGE: &str = "image";
 const LISTING: &str = "listing";
 const NOTE: &str = "whole";
@@ -26,24 +26,24 @@ const NOTE: &str = "whole";
 #[derive(Clone, Debug)]
 pub struct Roots {
     folder: PathBuf,
-    /// Set when the user wants no more.
+    /// Set when the user asks to stop.
     stop: Arc<AtomicBool>,
 }
 
 /// A root in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Its name: all that decides the bytes of its image.
+    /// Its name: a digest of everything that determines the bytes of its image.
     pub digest: String,
-    /// The image, sparse.
+    /// Path of the image, a sparse file.
     pub image: PathBuf,
-    /// Size of the image.
+    /// Bytes of the image.
     pub size: Bytes,
     /// SHA-256 of the image, in hex.
     sum: String,
 }
 
-/// What is noted of a root when it is whole.
+/// Metadata of a complete root.
 #[derive(Serialize, Deserialize)]
 struct Note {
     size: Bytes,
@@ -59,15 +59,15 @@ impl Roots {
         }
     }
 
-    /// The same, which makes no image any more once this is set.
+    /// The same, with a flag that stops making an image.
     #[must_use]
     pub fn stopping_by(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// The root of a tree, with so much free space for what the program writes. Its image is made if it is not there;
-    /// `say` is told before that.
+    /// Returns the root of a tree, with this much free space for files written by the program. Makes its image if it is
+    /// not in the cache, after a message to `say`.
     pub fn make(
         &self,
         tree: &Tree,
@@ -114,12 +114,12 @@ impl Roots {
         };
         write(LISTING, listing.as_bytes())?;
         write(NOTE, &serde_json::to_vec(&note).unwrap_or_default())?;
-        // Where somebody else was faster, theirs is the same.
+        // If another process was faster, its image is the same.
         let _ = fs::rename(&place, self.folder.join(&digest));
         self.get(&digest)
     }
 
-    /// A folder for what is unpacked on the way to a root; it goes with the value.
+    /// Creates a temporary folder for unpacking; it is deleted when dropped.
     pub fn spool(&self) -> Result<tempfile::TempDir, RootError> {
         fs::create_dir_all(&self.folder).map_err(io("making", &self.folder))?;
         tempfile::Builder::new()
@@ -128,7 +128,7 @@ impl Roots {
             .map_err(io("making a folder in", &self.folder))
     }
 
-    /// The root of this digest.
+    /// The root with this digest; fails if it is not in the cache.
     pub fn get(&self, digest: &str) -> Result<Root, RootError> {
         let unknown = || RootError::Unknown {
             digest: digest.to_owned(),
@@ -140,7 +140,7 @@ impl Roots {
         let folder = self.folder.join(digest);
         let note = fs::read(folder.join(NOTE)).map_err(|_| unknown())?;
         let note: Note = serde_json::from_slice(&note).map_err(|_| unknown())?;
-        // The time of its last use decides when it is removed.
+        // Eviction uses the time of last use.
         if let Ok(file) = File::open(folder.join(NOTE)) {
             let _ = file.set_modified(SystemTime::now());
         }
@@ -152,7 +152,7 @@ impl Roots {
         })
     }
 
-    /// Removes roots that were not used for a month, and what a killed process left.
+    /// Removes roots not used for a month, and leftovers of killed processes.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -168,7 +168,7 @@ impl Roots {
 }
 
 impl Root {
-    /// Opens the image after proving that it is what was written. One that is not is removed.
+    /// Opens the image after verifying it. A damaged root is removed.
     pub fn open(&self) -> Result<File, RootError> {
         let file = File::open(&self.image).map_err(io("opening", &self.image))?;
         let (sum, size) = digest_of(&file).map_err(io("reading", &self.image))?;
@@ -183,7 +183,7 @@ impl Root {
         })
     }
 
-    /// What its files take where they lie in memory, in whole pages.
+    /// Bytes that its files take on tmpfs, in whole pages.
     pub fn in_memory(&self) -> Result<Bytes, RootError> {
         let path = self.image.with_file_name(LISTING);
         let listing = fs::read_to_string(&path).map_err(io("reading", &path))?;
@@ -196,7 +196,7 @@ impl Root {
         Ok(Bytes(listing.lines().filter_map(size).sum()))
     }
 
-    /// What an opened image holds, folders before what they hold.
+    /// All entries of an opened image; folders come before their content.
     pub fn entries(&self, image: &File) -> Result<Vec<ImageEntry>, RootError> {
         reader::entries(image).map_err(io("reading", &self.image))
     }

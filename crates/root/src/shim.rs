@@ -1,5 +1,5 @@
-//! Wrappers of version managers, which look up at each start which version of a program runs: the program that one would start here
-//! and now. The manager itself is not run.
+//! Wrappers of version managers, which select a program's version at each start. Finds the program that would be
+//! started on this machine now, without running the manager.
 
 use std::env;
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::error::RootError;
 use crate::host::Host;
 
-/// Managers whose wrappers are scripts in a folder `shims`, with the variable and the file that name a version. Source: pyenv, README,
-/// "How it works"; the others are made after it, as rbenv is what it was made after.
+/// Managers whose wrappers are scripts in a folder `shims`, with the variable and the file that select a version.
+/// Source: pyenv, README, "How it works". pyenv was derived from rbenv, and the others work in the same way.
 const ENVS: [(&str, &str, &str); 4] = [
     ("pyenv", "PYENV_VERSION", ".python-version"),
     ("rbenv", "RBENV_VERSION", ".ruby-version"),
@@ -17,7 +17,7 @@ const ENVS: [(&str, &str, &str); 4] = [
     ("plenv", "PLENV_VERSION", ".perl-version"),
 ];
 
-/// Managers whose wrappers are links to the manager's own program, with what asks them for the program itself.
+/// Managers whose wrappers are links to the manager's program, with the command that prints the program itself.
 const LINKED: [(&str, &str); 6] = [
     ("mise", "mise which"),
     ("rtx", "rtx which"),
@@ -28,7 +28,7 @@ const LINKED: [(&str, &str); 6] = [
 ];
 
 impl Host {
-    /// The program that a wrapper starts; `None` where the file is no wrapper.
+    /// The program that a wrapper starts; `None` if the file is not a wrapper.
     pub(crate) fn behind(&self, path: &Path) -> Result<Option<PathBuf>, RootError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
@@ -109,14 +109,14 @@ impl Host {
         asked.chain(last).find_map(place)
     }
 
-    /// The text of the file of this name in the working folder, or else in the nearest one above it.
+    /// The text of the file of this name in the working folder or its nearest parent that has one.
     fn nearest(&self, name: &str) -> Option<String> {
         let mut folders = self.here.ancestors();
         folders.find_map(|folder| fs::read_to_string(folder.join(name)).ok())
     }
 }
 
-/// The folder of a version, or else of the newest one that it is the beginning of.
+/// The folder of this version, or of the newest version with this prefix.
 fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     let short = version.strip_prefix("python-").unwrap_or(version);
     for name in [version, short] {
@@ -134,7 +134,7 @@ fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     newest.max().map(|(_, path)| path)
 }
 
-/// The text of a file that is a script of no great length.
+/// The text of a script, if it is short.
 pub(crate) fn script_text(path: &Path) -> Option<String> {
     const MOST_BYTES: u64 = 1 << 20;
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
@@ -197,7 +197,7 @@ mod tests {
             said.contains("plenv which tool") && said.contains("shims/tool"),
             "{said}"
         );
-        // What is no wrapper is itself.
+        // A program that is not a wrapper.
         assert_eq!(host.behind(&system.join("tool")).unwrap(), None);
     }
 

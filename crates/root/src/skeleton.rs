@@ -1,18 +1,18 @@
-//! What every root has, whatever it was made of: mount points, folders to write to, and the few files that C libraries read.
+//! Files of every root: mount points, writable folders, and the few files that C libraries read.
 
 use crate::error::RootError;
 use crate::path::RootPath;
 use crate::tree::Tree;
 use crate::{USER, WORK};
 
-/// Folders that the guest mounts something on, or that programs expect.
+/// Mount points of the guest, and folders that programs expect.
 const FOLDERS: [&str; 5] = ["/proc", "/dev", "/sys", "/run", "/etc"];
 
 impl Tree {
-    /// Adds what every root has and this one has not.
+    /// Adds the files of every root that this one lacks.
     pub fn complete(&mut self) -> Result<(), RootError> {
         let path = |text: &str| RootPath::new(text, "");
-        // The guest mounts there: a link would lead it elsewhere.
+        // The guest mounts there, so a link would lead it to another folder.
         for folder in ["/proc", "/dev"] {
             self.unlink(&path(folder)?);
         }

@@ -1,4 +1,4 @@
-//! A program of packages with its loader and libraries alone, for a guest that runs it while it is made ready.
+//! Extracts a program with its loader and libraries from packages, for a guest that runs it during its boot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,15 @@ use crate::tree::{Entry, Source, Tree};
 /// A program, its loader and its libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// The program that loads it.
+    /// The bytes of the loader.
     pub loader: Vec<u8>,
-    /// The program and its libraries by the names under which the loader looks for them.
+    /// The program and its libraries, by the names under which the loader searches for them.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
 impl Tool {
-    /// Takes a program out of Debian packages, given as tar archives of their contents. `spool` is an empty folder to work in.
+    /// Extracts a program from Debian packages, given as tar archives of their contents. `spool` is an empty working
+    /// folder.
     pub fn of(archives: &[PathBuf], name: &str, spool: &Path) -> Result<Self, RootError> {
         let mut tree = Tree::default();
         tree.packages(archives, spool)?;
@@ -35,7 +36,7 @@ impl Tool {
         let mut seen = BTreeSet::new();
         let mut left = start.needed;
         while let Some(library) = left.pop() {
-            // The loader is there already, and libraries name it.
+            // The loader has already been added, although libraries depend on it.
             if library.starts_with("ld-linux") || !seen.insert(library.clone()) {
                 continue;
             }
@@ -59,7 +60,7 @@ impl Tool {
     }
 }
 
-/// The bytes of a file, links followed; nothing where there is none.
+/// The bytes of a file, following links; `None` if it does not exist.
 fn bytes(tree: &Tree, path: &RootPath) -> Result<Option<Vec<u8>>, RootError> {
     let real = tree.follow(path);
     Ok(match real.and_then(|real| tree.get(&real)) {

@@ -1,4 +1,4 @@
-//! What a root holds, before it is an image.
+//! The content of a root, before an image is made.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,9 +14,9 @@ use crate::path::{RootPath, is_too_long, shortened};
 
 /// Most names in a root.
 pub(crate) const MOST_NAMES: usize = 250_000;
-/// Most bytes of all names in a root, each with the folders above it.
+/// Most bytes of all paths in a root together.
 pub(crate) const MOST_NAME_BYTES: Bytes = Bytes::from_mib(64);
-/// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+/// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
 
 /// Where the bytes of a file come from.
@@ -24,16 +24,16 @@ const MOST_LINKS: usize = 40;
 pub enum Source {
     /// A file of this machine.
     Host(PathBuf),
-    /// These very bytes.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
 }
 
-/// One name in a root.
+/// An entry of a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A folder.
     Folder {
-        /// Whether everybody may write to it.
+        /// Whether everyone may write to it.
         shared: bool,
     },
     /// A file.
@@ -42,14 +42,14 @@ pub enum Entry {
         source: Source,
         /// Whether it may be executed.
         executable: bool,
-        /// Its size.
+        /// Its size in bytes.
         size: Bytes,
         /// SHA-256 of its bytes, in hex.
         digest: String,
     },
     /// A symbolic link.
     Link {
-        /// Where it leads, as written in it. It is followed inside only.
+        /// Its target, unmodified. It is followed inside the root only.
         target: String,
     },
 }
@@ -57,11 +57,11 @@ pub enum Entry {
 /// Folders, files and links by their path inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// What stands above an entry is a folder, so that no path has a link in it.
+    /// All parents of an entry are folders, so no path contains a link.
     entries: BTreeMap<RootPath, Entry>,
     /// Size of all files.
     size: u64,
-    /// Bytes of all names and of what links lead to.
+    /// Bytes of all paths and link targets.
     name_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// SHA-256 in hex and size of all that a reader gives.
+/// SHA-256 in hex, and number of bytes, of a reader's content.
 pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -90,12 +90,12 @@ pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
 }
 
 impl Tree {
-    /// Everything in it, folders before what they hold.
+    /// All entries; folders come before their content.
     pub fn entries(&self) -> impl Iterator<Item = (&RootPath, &Entry)> {
         self.entries.iter()
     }
 
-    /// What stands at a path itself, no link followed.
+    /// The entry at a path, without following links.
     pub fn get(&self, path: &RootPath) -> Option<&Entry> {
         self.entries.get(path)
     }
@@ -105,7 +105,7 @@ impl Tree {
         Bytes(self.size)
     }
 
-    /// Puts an entry at a path, in the place of what is there.
+    /// Puts an entry at a path, replacing an existing one.
     fn insert(&mut self, path: RootPath, entry: Entry) -> Result<(), RootError> {
         self.take_out(&path);
         let (names, bytes) = weight(&path, &entry);
@@ -122,7 +122,7 @@ impl Tree {
         Err(RootError::TooManyNames { most })
     }
 
-    /// Takes out what stands at a path itself.
+    /// Removes the entry at a path, without following links.
     fn take_out(&mut self, path: &RootPath) {
         if let Some(entry) = self.entries.remove(path) {
             let (names, bytes) = weight(path, &entry);
@@ -131,12 +131,12 @@ impl Tree {
         }
     }
 
-    /// Adds a folder and those above it. Returns where it really lies: links on the way are followed, inside.
+    /// Adds a folder and its parents. Returns its resolved path; links are followed inside the root.
     pub fn folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: false })
     }
 
-    /// Adds a folder to which everybody may write.
+    /// Adds a folder to which everyone may write.
     pub fn shared_folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: true })
     }
@@ -153,7 +153,7 @@ impl Tree {
         self.place(path, Entry::Link { target })
     }
 
-    /// Adds a file of this machine, whose bytes are read now to know their digest.
+    /// Adds a file of this machine. Its bytes are read now, to compute their digest.
     pub fn file(
         &mut self,
         path: &RootPath,
@@ -182,14 +182,15 @@ impl Tree {
         self.place(path, entry)
     }
 
-    /// Removes a link; anything else stays.
+    /// Removes a link; does nothing for other types.
     pub(crate) fn unlink(&mut self, path: &RootPath) {
         if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
             self.take_out(path);
         }
     }
 
-    /// Removes what stands at a path and below it, no link followed, except what is kept.
+    /// Removes the entry at a path and everything below it, without following links, except paths for which `is_kept`
+    /// is true.
     pub(crate) fn remove(&mut self, path: &RootPath, is_kept: &dyn Fn(&RootPath) -> bool) {
         let [first, end] = path.below();
         let there = self.entries.range(first..end).map(|(path, _)| path);
@@ -203,16 +204,16 @@ impl Tree {
         }
     }
 
-    /// Whether nothing stands at a path itself, or what is a folder as this is or is none as this.
+    /// True if there is no entry at a path, or if it is a folder exactly if `is_folder`.
     pub(crate) fn is_kind(&self, path: &RootPath, is_folder: bool) -> bool {
         let there = self.entries.get(path);
         there.is_none_or(|there| matches!(there, Entry::Folder { .. }) == is_folder)
     }
 
-    /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
-    /// link leads in circles. What it leads to need not be there.
+    /// Resolves all links in a path, like a kernel with this tree as its root; `None` if links form a loop. The target
+    /// need not exist.
     pub fn follow(&self, path: &RootPath) -> Option<RootPath> {
-        // No path of an entry has a link in it.
+        // No path of an entry contains a link.
         if matches!(
             self.entries.get(path),
             Some(Entry::Folder { .. } | Entry::File { .. })
@@ -244,7 +245,7 @@ impl Tree {
         Some(at)
     }
 
-    /// Adds an entry at a path, with the folders above it. Returns where it really lies.
+    /// Adds an entry at a path, with its parents. Returns its resolved path.
     pub(crate) fn place(&mut self, path: &RootPath, entry: Entry) -> Result<RootPath, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
@@ -257,21 +258,21 @@ impl Tree {
         let path = folder.join(path.name())?;
         let is_folder = |entry: &Entry| matches!(entry, Entry::Folder { .. });
         match self.entries.get(&path) {
-            // A link to a folder is as good as a folder.
+            // A link to a folder counts as a folder.
             Some(Entry::Link { .. }) if is_folder(&entry) => {
                 let real = self.follow(&path).ok_or_else(conflict)?;
                 self.folders(&real)?;
                 return Ok(real);
             }
             Some(there) if is_folder(there) != is_folder(&entry) => return Err(conflict()),
-            // A folder that is there stays as it is, unless everybody may now write to it.
+            // An existing folder is kept, unless it becomes writable for everyone.
             Some(_) if entry == (Entry::Folder { shared: false }) => {}
             _ => self.insert(path.clone(), entry)?,
         }
         Ok(path)
     }
 
-    /// Makes sure that a folder, whose path has no links, is there with all above it.
+    /// Adds a folder, whose path contains no links, and all its parents, if missing.
     fn folders(&mut self, path: &RootPath) -> Result<(), RootError> {
         let mut at = Some(path.clone());
         while let Some(folder) = at {
@@ -281,7 +282,7 @@ impl Tree {
             }
             match self.entries.get(&folder) {
                 None => self.insert(folder, Entry::Folder { shared: false })?,
-                // And so are those above it.
+                // So its parents exist too.
                 Some(Entry::Folder { .. }) => break,
                 Some(_) => {
                     return Err(RootError::Conflict {
@@ -293,7 +294,7 @@ impl Tree {
         Ok(())
     }
 
-    /// One line for each name, in order: all that the tree is.
+    /// A line for each entry, in order; it describes the whole tree.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (path, entry) in &self.entries {
@@ -317,7 +318,7 @@ impl Tree {
     }
 }
 
-/// Bytes of an entry's names, and of its content.
+/// Bytes of an entry's path and link target, and of its content.
 fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     let names = path.as_str().len() as u64;
     match entry {
@@ -327,7 +328,7 @@ fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     }
 }
 
-/// The parts of a path or of a link's target, the first one last.
+/// The components of a path or of a link's target in reverse order.
 fn parts(path: &str) -> Vec<String> {
     path.split('/')
         .filter(|part| !part.is_empty() && *part != ".")

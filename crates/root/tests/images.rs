@@ -1,4 +1,5 @@
-//! Saved container images as roots: what their layers add, replace and remove, and those that are hostile or no images.
+//! Saved container images as roots: what their layers add, replace and remove; hostile images; files that are not
+//! images.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,14 +9,14 @@ use pagetide_root::{Entry, RootError, RootPath, Tree};
 use sha2::{Digest, Sha256};
 use tar::EntryType as Kind;
 
-/// An archive of these entries: name, kind, link or content.
+/// An archive of these entries: name, type, link target or content.
 fn archive(entries: &[(&str, Kind, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, kind, text) in entries {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(*kind);
         header.set_mode(0o755);
-        // Written raw: what refuses bad names must not be the test itself.
+        // Written raw, because the library would refuse bad names before the code under test does.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         let bytes: &[u8] = if kind.is_file() { text } else { b"" };
         if !kind.is_file() {
@@ -47,7 +48,7 @@ fn unpacked(bytes: &[u8]) -> (Result<Tree, RootError>, tempfile::TempDir) {
     (result, folder)
 }
 
-/// What `docker save` writes of these layers.
+/// The output of `docker save` for these layers.
 fn saved(layers: &[Vec<u8>], architecture: &str) -> Vec<u8> {
     let names: Vec<String> = (0..layers.len())
         .map(|n| format!("{n}/layer.tar"))
@@ -64,7 +65,7 @@ fn saved(layers: &[Vec<u8>], architecture: &str) -> Vec<u8> {
     archive(&entries)
 }
 
-/// An image in the OCI layout, its layers compressed; `spoil` may change what lies under a digest.
+/// An image in the OCI layout with compressed layers; `spoil` may change the blobs.
 fn layout(layers: &[Vec<u8>], spoil: impl Fn(usize, &mut Vec<u8>)) -> Vec<u8> {
     let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
     let mut blob = |bytes: Vec<u8>| {
@@ -164,7 +165,7 @@ fn an_image_that_is_hostile_writes_and_removes_nothing_outside() {
         assert!(!folder.path().join("evil").exists());
         assert!(folder.path().join("image.tar").exists());
     }
-    // Members of the image itself are numbered files, whatever they are called.
+    // Members of the image are written to numbered files, whatever their names are.
     let outside = archive(&[
         ("../evil", Kind::Regular, b"x"),
         ("/evil", Kind::Regular, b"x"),
@@ -174,7 +175,7 @@ fn an_image_that_is_hostile_writes_and_removes_nothing_outside() {
     let (tree, folder) = unpacked(&outside);
     assert!(tree.unwrap_err().to_string().contains("`link`"));
     assert!(!folder.path().join("evil").exists());
-    // A layer writes through a link inside, and nowhere else.
+    // A layer writes through a link only inside the root.
     let name = format!("out/pagetide-evil-{}", std::process::id());
     let layer = archive(&[
         ("out", Kind::Symlink, b"../../../../../../tmp"),
@@ -207,7 +208,7 @@ fn what_is_no_image_for_this_machine_is_refused_in_one_sentence() {
     let two = br#"[{"Layers":["a"]},{"Layers":["b"]}]"#;
     assert!(said(&archive(&[("manifest.json", Kind::Regular, two)])).contains("2 images"));
     assert!(said(&archive(&[("manifest.json", Kind::Regular, b"{")])).contains("manifest.json"));
-    // Cut short or spoilt anywhere: an error or an answer, never a panic.
+    // Truncated or damaged anywhere: an error or a result, never a panic.
     let whole = saved(&layers, "amd64");
     for length in (0..whole.len()).step_by(997) {
         let _ = unpacked(&whole[..length]);

@@ -1,4 +1,4 @@
-//! File systems of programs, made and read back.
+//! Roots and images of programs, made and read back.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

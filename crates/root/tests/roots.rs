@@ -49,7 +49,7 @@ fn a_program_is_found_as_a_shell_finds_it_with_its_loader_and_libraries() {
             ..
         })
     ));
-    // The loader is named by this path in every program, wherever it lies.
+    // Every program names the loader by this path, wherever the loader really is.
     let loader = tree.follow(&inside("/lib64/ld-linux-x86-64.so.2")).unwrap();
     assert!(tree.get(&loader).is_some(), "{loader}");
     let names: Vec<&str> = tree.entries().map(|(path, _)| path.name()).collect();
@@ -121,7 +121,7 @@ fn a_library_that_is_not_here_is_named_with_who_needs_it() {
     );
 }
 
-/// The same folder twice, made in two orders, at two times, with other modes.
+/// The same folder twice, created in different order, at different times, with different modes.
 fn twins() -> [tempfile::TempDir; 2] {
     let twin = |names: Vec<u32>, mode: u32| {
         let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn an_image_gives_back_all_that_was_put_into_it() {
     tree.link(&inside("/short"), "work/a").unwrap();
     let far = "../".repeat(30) + "work/a";
     tree.link(&inside("/long"), &far).unwrap();
-    // More names than a block of a folder holds.
+    // More names than fit in one block of a folder.
     for number in 0..400 {
         let name = format!("/many/a-name-of-some-length-{number}");
         tree.bytes(&inside(&name), name.as_bytes()).unwrap();
@@ -298,14 +298,14 @@ fn a_file_given_as_a_folder_and_too_much_data_are_refused_before_anything_is_mad
     assert!(host.file(&mut tree, "../../etc/passwd", None).is_err());
 }
 
-/// An archive of these entries: name, kind, link or content.
+/// An archive of these entries: name, type, link target or content.
 fn archive(entries: &[(&str, tar::EntryType, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, kind, text) in entries {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(*kind);
         header.set_mode(0o755);
-        // Written raw: what refuses bad names must not be the test itself.
+        // Written raw, because the library would refuse bad names before the code under test does.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         let is_file = kind.is_file();
         if !is_file {
@@ -415,7 +415,7 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
         let spool = fs::read_dir(folder.path().join("spool")).unwrap();
         assert_eq!(spool.count(), 0);
     }
-    // Through a link that leads out: inside, and nowhere else.
+    // Through a link that leads out of the root: the file is written inside the root only.
     let name = format!("out/pagetide-evil-{}", std::process::id());
     let (tree, folder) = unpacked(&archive(&[
         ("out", Kind::Symlink, "../../../../../../tmp"),
@@ -432,7 +432,7 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
     let root = roots.make(&tree, SPACE, |_| ()).unwrap();
     assert!(debugfs(&root.image, &format!("stat {evil}")).contains("Size: 1"));
     assert!(!Path::new(&evil).exists());
-    // Cut short anywhere: an error, or fewer names, never a panic.
+    // Truncated anywhere: an error, or fewer names, never a panic.
     let whole = archive(&[("a", Kind::Regular, "text"), ("b", Kind::Regular, "text")]);
     for length in (0..whole.len()).step_by(97) {
         let _ = unpacked(&whole[..length]);
@@ -467,7 +467,7 @@ fn hostile_packages_lead_nowhere_and_bring_no_devices() {
             .to_string();
         assert!(!why.contains('\n'), "{name} {text}: {why}");
     }
-    // Devices, pipes and links that lead out: none of the first, and the last lead to places inside.
+    // Devices and pipes are not added, and links that lead out of the root lead to paths inside it.
     let evil = format!("out/pagetide-evil-{}", std::process::id());
     let (tree, folder) = put_together(&[
         ("dev/mem", Kind::Char, ""),
@@ -525,7 +525,7 @@ fn an_image_names_nothing_of_this_machine_but_what_was_named() {
     for text in ["folder-of-the-", "beside", "not named", ".making-"] {
         assert!(!has(text), "{text}");
     }
-    // All that is in it beside the program's own libraries, of which each is needed by name.
+    // Everything in it besides the program's own libraries, which it needs by name.
     let open = root.open().unwrap();
     for entry in root.entries(&open).unwrap() {
         if let ImageKind::File { .. } = entry.kind {

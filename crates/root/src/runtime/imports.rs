@@ -1,4 +1,4 @@
-//! The modules that Python code imports by name, and what of packages comes along for them.
+//! Finds the modules that Python code imports by name, and the packages that must be added for them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,36 +11,36 @@ use crate::host::{Host, Wants, take};
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Most files of packages that are read for what they import.
+/// Most files of packages that are searched for imports.
 const MOST_FILES: usize = 50_000;
 
-/// Modules that code imports, found where Python would find them.
+/// Imported modules, found like in Python.
 pub(super) struct Imports<'a> {
     library: &'a Path,
-    /// Folders of packages, with those that `.pth` files add.
+    /// Folders of packages, including those added by `.pth` files.
     packages: Vec<PathBuf>,
-    /// Files that add folders.
+    /// The `.pth` files.
     adding: Vec<PathBuf>,
-    /// The folder that is searched first, and where it is inside.
+    /// The folder that is searched first, and its path inside the root.
     near: (PathBuf, Option<RootPath>),
-    /// The first part of the name of every module that is imported.
+    /// First component of the name of every imported module.
     named: BTreeSet<String>,
     left: Vec<String>,
     found: Vec<Found>,
-    /// Files that may still be read.
+    /// Number of files that may still be read.
     budget: usize,
 }
 
-/// A module that is not of the standard library.
+/// A module outside the standard library.
 struct Found {
     name: String,
     path: PathBuf,
-    /// Whether it lies in the folder that is searched first.
+    /// Whether it is in the folder that is searched first.
     is_near: bool,
 }
 
 impl<'a> Imports<'a> {
-    /// Nothing yet; `near` is the folder that is searched first, and its place inside.
+    /// Starts without modules; `near` is the folder that is searched first, and its path inside the root.
     pub fn new(library: &'a Path, packages: &[PathBuf], near: (PathBuf, Option<RootPath>)) -> Self {
         let mut imports = Self {
             library,
@@ -58,7 +58,7 @@ impl<'a> Imports<'a> {
         imports
     }
 
-    /// Takes note of the folders that the `.pth` files of a folder name. Source: Python, module `site`.
+    /// Adds the folders named in the `.pth` files of a folder. Source: Python, module `site`.
     fn add_folders(&mut self, folder: &Path) {
         for path in files(folder) {
             if path.extension().is_none_or(|ending| ending != "pth") {
@@ -67,7 +67,7 @@ impl<'a> Imports<'a> {
             let text = text_of(&path);
             let lines = text.lines().map(str::trim);
             let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-            // A line of code would import what may not come along.
+            // A line of code could import a module that is not added.
             if lines.clone().any(|line| line.starts_with("import")) {
                 continue;
             }
@@ -79,7 +79,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Takes note of a module that is imported.
+    /// Adds a module that is imported.
     pub fn name(&mut self, module: &str) {
         let first = module.split('.').next().unwrap_or_default().trim();
         let is_name = !first.is_empty()
@@ -89,7 +89,7 @@ impl<'a> Imports<'a> {
             return;
         }
         self.left.push(first.to_owned());
-        // Of the standard library, which is not read.
+        // Dependencies within the standard library, whose files are not searched.
         match first {
             "turtle" => self.name("tkinter"),
             "venv" => self.name("ensurepip"),
@@ -97,7 +97,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Takes note of what code imports by name. What looks so and is text is found nowhere, or comes along for nothing.
+    /// Adds the modules that code imports by name. Text that looks like an import either matches no module or adds an
+    /// unneeded one.
     pub fn scan(&mut self, code: &str) {
         for line in code.lines() {
             for part in line.split([';', ':']).map(str::trim) {
@@ -118,7 +119,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Looks for what was named, and for what that imports.
+    /// Finds the named modules, and recursively the modules they import.
     pub fn follow(&mut self) {
         while let Some(name) = self.left.pop() {
             let Some((path, is_near)) = self.locate(&name) else {
@@ -133,7 +134,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Scans a module's file, or all files of a package.
+    /// Searches a module's file, or all files of a package.
     fn read(&mut self, path: &Path) {
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
@@ -146,8 +147,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Where a module lies, and whether in the folder that is searched first; `None` for one of the standard library, or that is
-    /// nowhere.
+    /// Path of a module, and whether it is in the folder that is searched first; `None` if it is of the standard
+    /// library or does not exist.
     fn locate(&self, name: &str) -> Option<(PathBuf, bool)> {
         if let Some(path) = module(&self.near.0, name) {
             return Some((path, true));
@@ -163,25 +164,25 @@ impl<'a> Imports<'a> {
         if let Some(path) = of_packages {
             return Some((path, false));
         }
-        // A folder without a file of its own is a package as well, if there is no other.
+        // A folder without `__init__.py` is a package too, if there is no other match.
         let bare = |folder: &Path| Some(folder.join(name)).filter(|path| has_code(path));
         let of_packages = || self.packages.iter().find_map(|folder| bare(folder));
         let near = bare(&self.near.0).map(|path| (path, true));
         near.or_else(|| of_packages().map(|path| (path, false)))
     }
 
-    /// The first part of the name of every module that is imported.
+    /// First component of the name of every imported module.
     pub fn modules(&self) -> &BTreeSet<String> {
         &self.named
     }
 
-    /// Names of the packages that come along, sorted.
+    /// Names of the packages that are added, sorted.
     pub fn packages(&self) -> Vec<String> {
         let names = self.found.iter().map(|found| found.name.clone());
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// Adds what was found.
+    /// Adds the modules found to the tree.
     pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
         let wants = Wants {
             is_wanted: &|_| true,
@@ -201,7 +202,7 @@ impl<'a> Imports<'a> {
                 (Some(place), Some(name)) => Some(place.join(name)?),
                 _ => None,
             };
-            // What was given for that place stays.
+            // A file already given for this path is kept.
             if place
                 .as_ref()
                 .is_some_and(|place| tree.get(place).is_some())
@@ -225,7 +226,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// The module of this name in a folder: a package with a file of its own, a file, or a library.
+/// The module of this name in a folder: a package with `__init__.py`, a file, or a library.
 fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let package = folder.join(name);
     if package.join("__init__.py").is_file() {
@@ -261,7 +262,7 @@ fn has_code(folder: &Path) -> bool {
     own.iter().any(is_code) || own.iter().any(|path| files(path).iter().any(is_code))
 }
 
-/// What a folder of packages says about the one that has this module: its version and entry points, which packages ask for.
+/// Metadata of the package with this module: its version and entry points, which packages query.
 fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     let is_about = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -280,7 +281,7 @@ fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     files(folder).into_iter().filter(is_about).collect()
 }
 
-/// What a folder holds, in the order of names; nothing where it cannot be read.
+/// The content of a folder, sorted by name; empty if it cannot be read.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

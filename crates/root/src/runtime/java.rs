@@ -1,4 +1,4 @@
-//! Java: the modules and libraries of its home, and the archives and folders of classes that its words name.
+//! Java: the modules and libraries of its home, and the archives and folders of classes named in its arguments.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use crate::error::RootError;
 use crate::host::{Change, Host, Wants, take};
 use crate::tree::Tree;
 
-/// Options that are followed by a list of archives and folders.
+/// Options that take a list of archives and folders.
 const LISTS: [&str; 5] = ["-cp", "-classpath", "--class-path", "-p", "--module-path"];
-/// Parts of a home's `lib` that no program loads that runs without a display and is not looked into.
+/// Parts of a home's `lib` that are only needed with a display or for debugging.
 const LEFT_OUT: [&str; 6] = [
     "src.zip",
     "libawt_xawt.so",
@@ -20,7 +20,7 @@ const LEFT_OUT: [&str; 6] = [
 ];
 
 impl Host {
-    /// Adds what a Java needs whose executable this is, with these words.
+    /// Adds everything that a Java with this executable and these arguments needs.
     pub(super) fn java(
         &mut self,
         tree: &mut Tree,
@@ -58,7 +58,7 @@ impl Host {
             } else if LISTS.contains(&word.as_str()) {
                 let list = words.next().map_or("", String::as_str);
                 for path in list.split(':').filter(|path| !path.is_empty()) {
-                    // `DIR/*` stands for all archives in a folder.
+                    // `DIR/*` means all archives in a folder.
                     self.script(tree, path.trim_end_matches("/*"))?;
                 }
             } else if !word.starts_with('-') {

@@ -1,4 +1,4 @@
-//! Node: what its executable reads from elsewhere, and the files and packages that a script loads by name.
+//! Node: files that its executable reads, and the files and packages that a script loads by name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::host::{Host, Wants, take, text};
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Options of Node that are followed by a word. Source: `node --help`.
+/// Options of Node that take an argument. Source: `node --help`.
 const OPTIONS: Options<'static> = Options {
     code: &["-e", "--eval", "-p", "--print"],
     module: &["-r", "--require", "--import"],
@@ -20,23 +20,23 @@ const OPTIONS: Options<'static> = Options {
     last: &[],
 };
 
-/// Where Debian keeps modules that are part of Node elsewhere.
+/// The folder where Debian stores modules that are built into Node elsewhere.
 const OUTSIDE: &[u8] = b"/usr/share/nodejs/";
-/// Endings that are tried of a file that is loaded by name.
+/// Suffixes that are tried for a file loaded by name.
 const ENDINGS: [&str; 7] = ["", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js"];
 
-/// The files of a script on their way into a tree.
+/// State of adding a script's files to a tree.
 struct Loading<'a> {
     host: &'a mut Host,
     tree: &'a mut Tree,
-    /// The folder here that a relative script lies below, and its place inside.
+    /// The folder on this machine to which a relative script refers, and its path inside the root.
     base: Option<(PathBuf, RootPath)>,
     seen: BTreeSet<PathBuf>,
     left: Vec<PathBuf>,
 }
 
 impl Host {
-    /// Adds what a Node needs whose executable this is, with these words.
+    /// Adds everything that a Node with this executable and these arguments needs.
     pub(super) fn node(
         &mut self,
         tree: &mut Tree,
@@ -90,7 +90,7 @@ impl Host {
 }
 
 impl Loading<'_> {
-    /// Adds what code in this folder loads by a name.
+    /// Adds the file or package that code in this folder loads by this name.
     fn name(&mut self, folder: &Path, name: &str) -> Result<(), RootError> {
         if name.starts_with('.') || name.starts_with('/') {
             let tried = ENDINGS
@@ -108,13 +108,13 @@ impl Loading<'_> {
             }
             return Ok(());
         }
-        // `package/part` and `@scope/package/part`.
+        // Either `package/part` or `@scope/package/part`.
         let parts = if name.starts_with('@') { 2 } else { 1 };
         let package: Vec<&str> = name.split('/').take(parts).collect();
         self.package(folder, &package.join("/"))
     }
 
-    /// Adds a package, and those that it depends on, from the nearest folder of packages that has it.
+    /// Adds a package and its dependencies, from the nearest folder of packages that contains it.
     fn package(&mut self, folder: &Path, package: &str) -> Result<(), RootError> {
         let mut left = vec![(folder.to_owned(), package.to_owned())];
         while let Some((folder, package)) = left.pop() {
@@ -148,7 +148,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Where a path is inside.
+    /// Path inside the root of a path on this machine.
     fn inside(&self, path: &Path) -> Result<RootPath, RootError> {
         if let Some((here, place)) = &self.base
             && let Ok(rest) = path.strip_prefix(here)
@@ -159,7 +159,7 @@ impl Loading<'_> {
     }
 }
 
-/// The way from a link to what it leads to, from its folder.
+/// The target of a link as a path relative to the link's folder.
 fn relative(link: &Path, real: &Path) -> String {
     let from: Vec<_> = link.parent().unwrap_or(link).components().collect();
     let to: Vec<_> = real.components().collect();
@@ -171,7 +171,7 @@ fn relative(link: &Path, real: &Path) -> String {
     up.chain(down).collect::<Vec<String>>().join("/")
 }
 
-/// Names that code loads. What looks so and is text is found nowhere, or comes along for nothing.
+/// Names that code loads. Text that looks like one either matches no file or adds an unneeded one.
 fn loaded(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for call in [
@@ -196,7 +196,7 @@ fn loaded(code: &str) -> Vec<String> {
     names
 }
 
-/// Files of Node that its executable, or its library, reads from elsewhere.
+/// Files that the executable of Node, or its library, reads.
 fn outside(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut files = BTreeSet::new();
     let mut bytes = fs::read(program).map_err(io("reading", program))?;

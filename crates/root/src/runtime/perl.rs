@@ -10,7 +10,7 @@ use crate::error::{RootError, io};
 use crate::host::{Host, Wants, take};
 use crate::tree::Tree;
 
-/// Options of Perl that are followed by a word. Source: perlrun(1).
+/// Options of Perl that take an argument. Source: perlrun(1).
 const OPTIONS: Options<'static> = Options {
     code: &["-e", "-E"],
     module: &["-M", "-m"],
@@ -18,7 +18,7 @@ const OPTIONS: Options<'static> = Options {
     last: &[],
 };
 
-/// A module that needs a folder of tables.
+/// Modules that need a folder of tables.
 const TABLES: [(&str, &str); 3] = [
     ("charnames.pm", "unicore"),
     ("_charnames.pm", "unicore"),
@@ -26,7 +26,7 @@ const TABLES: [(&str, &str); 3] = [
 ];
 
 impl Host {
-    /// Adds what a Perl needs whose executable this is, with these words.
+    /// Adds everything that a Perl with this executable and these arguments needs.
     pub(super) fn perl(
         &mut self,
         tree: &mut Tree,
@@ -35,7 +35,7 @@ impl Host {
     ) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         let mut left: Vec<String> = task.code.iter().flat_map(|code| used(code)).collect();
-        // `-MX=a,b` and `-M-X`.
+        // Forms such as `-MX=a,b` and `-M-X`.
         let named = task.modules.iter();
         let named = named.filter_map(|name| name.trim_start_matches('-').split('=').next());
         left.extend(named.map(file_of));
@@ -59,7 +59,7 @@ impl Host {
             let path = folder.join(&file);
             let (_, real) = take(tree, &path)?;
             left.extend(used(&text_of(&real)));
-            // Its library, its tables, and what it loads only when that is called.
+            // The module's library, its tables, and its autoloaded functions.
             let auto = folder.join("auto").join(file.trim_end_matches(".pm"));
             let tables = TABLES.iter().find(|(module, _)| *module == file);
             let tables = tables.map(|(_, tables)| folder.join(tables));
@@ -83,12 +83,13 @@ impl Host {
     }
 }
 
-/// The file of a module: `A::B` is `A/B.pm`.
+/// The file of a module: `A/B.pm` for `A::B`.
 fn file_of(module: &str) -> String {
     format!("{}.pm", module.replace("::", "/"))
 }
 
-/// Files of the modules that code loads by name. What looks so and is text is found nowhere, or comes along for nothing.
+/// Files of the modules that code loads by name. Text that looks like one either matches no file or adds an unneeded
+/// one.
 fn used(code: &str) -> Vec<String> {
     let mut files = Vec::new();
     let end = code.find("\n__END__").unwrap_or(code.len());
@@ -121,7 +122,7 @@ fn used(code: &str) -> Vec<String> {
     files
 }
 
-/// Folders in which a Perl looks for modules, in the order in which its executable or its library names them.
+/// Folders that this Perl searches for modules, in the order in which its executable or library contains them.
 fn folders(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let bytes = fs::read(program).map_err(io("reading", program))?;
     let mut folders = named_in(&bytes);
@@ -135,7 +136,7 @@ fn folders(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     Ok(folders)
 }
 
-/// The folders that exist here of which a file names the path and that may have modules of Perl.
+/// Existing folders whose paths occur in these bytes and that may contain Perl modules.
 fn named_in(bytes: &[u8]) -> Vec<PathBuf> {
     let texts = bytes.split(|byte| *byte == 0);
     let texts = texts.filter(|text| text.starts_with(b"/") && text.len() < 256);

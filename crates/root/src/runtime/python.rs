@@ -13,7 +13,7 @@ use crate::inodes::EPOCH_SECONDS;
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Options of Python that are followed by a word. Source: `python3 --help`.
+/// Options of Python that take an argument. Source: `python3 --help`.
 const OPTIONS: Options<'static> = Options {
     code: &["-c"],
     module: &["-m"],
@@ -21,7 +21,7 @@ const OPTIONS: Options<'static> = Options {
     last: &["-c", "-m"],
 };
 
-/// Parts of the standard library that only those use who import them, with the module that says so.
+/// Parts of the standard library that are added only if imported, with the module that shows this.
 const PARTS: [(&str, &str); 9] = [
     ("test", "test"),
     ("idlelib", "idlelib"),
@@ -40,14 +40,14 @@ struct Python {
     library: PathBuf,
     /// Its version, two numbers: the name of `library` without `python`.
     version: String,
-    /// Folders of packages, in the order in which they are searched.
+    /// Folders of packages, in the order of search.
     packages: Vec<PathBuf>,
-    /// The file that makes a folder a virtual environment.
+    /// In a virtual environment: its file `pyvenv.cfg`, and the folder of the Python on which it is based.
     environment: Option<(PathBuf, PathBuf)>,
 }
 
 impl Host {
-    /// Adds what a Python needs that is started as `program` with these words.
+    /// Adds everything that a Python started as `program` with these arguments needs.
     pub(super) fn python(
         &mut self,
         tree: &mut Tree,
@@ -72,7 +72,7 @@ impl Host {
             Some(word) => self.script(tree, word)?,
             None => None,
         };
-        // A script's own folder comes first, or else the working folder.
+        // The script's folder is searched first, or else the working folder.
         let (near, near_inside) = match &script {
             Some(script) if script.here.is_dir() => {
                 (script.here.clone(), Some(script.inside.clone()))
@@ -95,7 +95,7 @@ impl Host {
             imports.name(module);
         }
         imports.follow();
-        // A folder that was given has more than is needed.
+        // A folder given by the user contains more than is needed.
         let landmark = python.library.join("os.py");
         let is_given = tree.leads_to_file(landmark.to_str().unwrap_or_default());
         self.standard_library(tree, &python, imports.modules())?;
@@ -122,7 +122,7 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the standard library, with what of it is imported by name.
+    /// Adds the standard library; optional parts only if they are imported by name.
     fn standard_library(
         &mut self,
         tree: &mut Tree,
@@ -157,7 +157,7 @@ impl Host {
             if name.starts_with("_tkinter.") {
                 return imported.contains("tkinter");
             }
-            // What extensions of Python are built with.
+            // Build configuration for extensions.
             !name.starts_with("config-")
         };
         let wants = Wants {
@@ -173,7 +173,7 @@ impl Python {
     fn of(program: &Path) -> Option<Self> {
         let real = fs::canonicalize(program).ok()?;
         let folder = program.parent()?;
-        // The link may be a chain: an environment's file lies beside the first of its links that has one.
+        // The path may be a chain of links. The environment's file is in the folder of the given path or in its parent.
         let environment = [folder, folder.parent()?]
             .into_iter()
             .map(|folder| folder.join("pyvenv.cfg"))
@@ -202,7 +202,7 @@ impl Python {
         if !is_isolated {
             let major = version.split('.').next().unwrap_or_default();
             packages.push(library.join("site-packages"));
-            // Debian's own has others. Source: Debian Python Policy, "Module Path".
+            // Debian's Python has other folders. Source: Debian Python Policy, "Module Path".
             if prefix == Path::new("/usr") {
                 packages.push(PathBuf::from(format!(
                     "/usr/local/lib/{name}/dist-packages"
@@ -241,15 +241,16 @@ fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     numbered.max().map(|(_, path)| path)
 }
 
-/// The numbers in the name of a standard library.
+/// The version in the name of a standard library.
 fn numbers(path: &Path) -> Option<(u32, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix("python")?;
     let (major, minor) = name.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// What is done with a file of a library. Of compiled modules those are taken that Python would use here, with the time that their
-/// source has inside. Source: CPython, `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
+/// How a file of a library is added. A compiled module is added only if Python would use it on this machine, and then
+/// with the modification time that its source has inside the root. Source: CPython,
+/// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
         .file_name()
@@ -260,10 +261,10 @@ pub(super) fn compiled(path: &Path) -> Change {
     };
     let folder = path.parent().unwrap_or(path);
     if !folder.ends_with("__pycache__") {
-        // A module without a source.
+        // A compiled module without a source.
         return Change::None;
     }
-    // `json.cpython-311`; others, such as `json.cpython-311.opt-1`, are for options of Python.
+    // The form `json.cpython-311`; others, such as `json.cpython-311.opt-1`, are for certain options of Python.
     let mut parts = stem.rsplitn(2, '.');
     let (tag, module) = (
         parts.next().unwrap_or_default(),
@@ -279,12 +280,12 @@ pub(super) fn compiled(path: &Path) -> Change {
             .and_then(|field| field.try_into().ok());
         field.map(u32::from_le_bytes)
     };
-    // As in the file: the lower half of either number.
+    // The lower 32 bits of each number, as in the file.
     let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
     let is_current =
         field(8) == low(source.mtime().unsigned_abs()) && field(12) == low(source.len());
     match field(4) {
-        // The source is known by its hash.
+        // The source is identified by its hash.
         Some(1 | 3) if tag.starts_with("cpython-") => Change::None,
         Some(0) if tag.starts_with("cpython-") && is_current => {
             bytes[8..12].copy_from_slice(&EPOCH_SECONDS.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Ruby: its standard library, and the files that a script loads from beside it.
+//! Ruby: its standard library, and the files that a script loads from its own folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::error::RootError;
 use crate::host::{Host, Wants};
 use crate::tree::Tree;
 
-/// Options of Ruby that are followed by a word. Source: ruby(1).
+/// Options of Ruby that take an argument. Source: ruby(1).
 const OPTIONS: Options<'static> = Options {
     code: &["-e"],
     module: &["-r"],
@@ -17,7 +17,7 @@ const OPTIONS: Options<'static> = Options {
 };
 
 impl Host {
-    /// Adds what a Ruby needs whose executable this is, with these words.
+    /// Adds everything that a Ruby with this executable and these arguments needs.
     pub(super) fn ruby(
         &mut self,
         tree: &mut Tree,
@@ -35,7 +35,7 @@ impl Host {
         let Some(script) = self.script(tree, &word)? else {
             return Ok(());
         };
-        // Files beside it, which name others beside them.
+        // Files relative to the script, which name others relative to themselves.
         let mut left = vec![(script.here, script.inside, script.text)];
         while let Some((here, inside, text)) = left.pop() {
             for name in required(&text) {
@@ -66,7 +66,7 @@ impl Host {
     }
 }
 
-/// Names behind `require_relative`.
+/// Names after `require_relative`.
 fn required(text: &str) -> Vec<String> {
     let literal = |line: &str| {
         let rest = line.trim().strip_prefix("require_relative")?.trim_start();
@@ -79,7 +79,7 @@ fn required(text: &str) -> Vec<String> {
     text.lines().filter_map(literal).collect()
 }
 
-/// Folders of Ruby's own library: those below its prefix, and where Debian has what is built for one processor.
+/// Folders of Ruby's own library: those below its prefix, and Debian's for one processor.
 fn libraries(prefix: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for base in ["lib/ruby", "lib/x86_64-linux-gnu/ruby"] {
@@ -96,7 +96,7 @@ fn libraries(prefix: &Path) -> Vec<PathBuf> {
             if is_version || name == "vendor_ruby" {
                 folders.push(path);
             } else if name == "gems" {
-                // What the standard gems are; others are given with --dir.
+                // Of the gems, only the standard ones; users give others with --dir.
                 let of = fs::read_dir(&path).into_iter().flatten().flatten();
                 folders.extend(of.map(|entry| entry.path().join("specifications/default")));
             }

@@ -1,4 +1,5 @@
-//! Shells: the program that a wrapper starts, and programs that a line names and that are not inside.
+//! Shells: adds the program that a wrapper script starts, and reports programs in command lines that are missing inside
+//! the root.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::path::RootPath;
 use crate::resident::PATH;
 use crate::tree::Tree;
 
-/// Options of shells that are followed by a word.
+/// Options of shells that take an argument.
 const OPTIONS: Options<'static> = Options {
     code: &["-c"],
     module: &[],
@@ -18,25 +19,26 @@ const OPTIONS: Options<'static> = Options {
     last: &[],
 };
 
-/// Words that a shell does itself, or that are of its grammar. Sources: POSIX.1-2017, XCU 2.4, 2.9 and 2.14; bash(1).
+/// Builtin commands and reserved words of shells. Sources: POSIX.1-2017, XCU 2.4, 2.9 and 2.14; bash(1).
 const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd command compgen complete continue coproc declare dirs \
                    disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if \
                    in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt \
                    source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
-/// Words after which another command begins.
+/// Words that are followed by another command.
 const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
 
-/// A line or a script that a shell runs inside.
+/// A command line or a script that a shell runs inside the root.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellLine {
-    /// What it is, for messages.
+    /// Description for messages.
     what: String,
     /// Names of the programs that it starts.
     names: Vec<String>,
 }
 
 impl Host {
-    /// Adds what a shell starts with these words in its own place, and takes note of what else it starts.
+    /// Adds the program with which a shell with these arguments replaces itself, and records the other programs that it
+    /// starts.
     pub(super) fn shell(&mut self, tree: &mut Tree, words: &[String]) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         for line in &task.code {
@@ -50,7 +52,7 @@ impl Host {
         };
         let what = format!("the shell script {}", script.inside);
         self.lines.push(ShellLine::new(&what, &script.text));
-        // The rest of its words, which a wrapper hands on.
+        // The remaining arguments, which a wrapper passes on.
         let own = words
             .iter()
             .position(|other| *other == word)
@@ -66,7 +68,7 @@ impl Host {
         Ok(())
     }
 
-    /// What to say of programs that shells start and that are not inside.
+    /// Warnings about programs that shells start but that are missing inside the root.
     pub(crate) fn missing_in_lines(&self, tree: &Tree) -> Vec<String> {
         let lines = self.lines.iter();
         lines
@@ -75,7 +77,7 @@ impl Host {
     }
 }
 
-/// How many wrappers may start one another.
+/// Most levels of wrappers.
 const MOST_WRAPPERS: usize = 5;
 
 impl ShellLine {
@@ -87,7 +89,7 @@ impl ShellLine {
         }
     }
 
-    /// The line that a command runs, where it is a shell with `-c`.
+    /// The command line in a command, if it is a shell with `-c`.
     pub(crate) fn of(command: &[String]) -> Option<Self> {
         let (program, words) = command.split_first()?;
         let is_shell = matches!(
@@ -99,7 +101,8 @@ impl ShellLine {
         Some(Self::new("the shell line", line))
     }
 
-    /// What to say of programs that it starts and that are not inside; `host` is where they may be taken from.
+    /// Warnings about its programs that are missing inside the root; `host` is the machine from which they may be
+    /// taken.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
         const MOST_NOTES: usize = 5;
         let is_there = |name: &str| {
@@ -128,7 +131,7 @@ impl ShellLine {
 }
 
 impl Host {
-    /// Where a program lies that a shell starts by this name; a wrapper's own program.
+    /// Path of the program that a shell starts by this name, or of a wrapper's own program.
     fn place_of(&self, name: &str) -> Option<String> {
         let path = if name.contains('/') {
             Some(self.here.join(name)).filter(|path| path.is_file())
@@ -147,7 +150,7 @@ impl Host {
             .and_then(|folder| folder.to_str())
             .is_some_and(|folder| PATH.contains(&folder));
         let path = path.display().to_string();
-        // From elsewhere, it is put where it is looked for.
+        // A program found elsewhere is placed where it will be searched.
         Some(if is_found || name.contains('/') {
             path
         } else {
@@ -156,13 +159,13 @@ impl Host {
     }
 }
 
-/// Programs that a script gives its own place to, by their absolute paths: what a wrapper wraps.
+/// Absolute paths of the programs by which a script replaces itself with `exec`: the wrapped programs.
 fn handed_to(text: &str) -> Vec<String> {
     let program = |line: &str| {
         let mut words = line.trim().strip_prefix("exec ")?.split_whitespace();
         let mut word = words.next()?;
         while word.starts_with('-') {
-            // `-a NAME` is what it is called.
+            // `exec -a NAME` only sets the program's name.
             if word == "-a" {
                 words.next();
             }
@@ -180,14 +183,14 @@ fn started(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut functions = BTreeSet::new();
     let (mut is_command, mut in_patterns, mut last) = (true, false, None::<String>);
-    // Whether a command was to come where each parenthesis opened.
+    // For each open parenthesis, whether a command was expected before it.
     let mut outer = Vec::new();
     let mut pieces = pieces(text).into_iter().peekable();
     while let Some(piece) = pieces.next() {
         match piece {
             Piece::End => is_command = true,
             Piece::Open => {
-                // `name()` is a function.
+                // `name()` defines a function.
                 if pieces.peek() == Some(&Piece::Close) {
                     functions.extend(last.take());
                     pieces.next();
@@ -211,7 +214,7 @@ fn started(text: &str) -> Vec<String> {
                 last = Some(word.clone());
                 match word.as_str() {
                     "case" | "for" | "select" => {
-                        // The subject, up to `in`; the words of a loop are no commands, and the patterns of a case neither.
+                        // The subject, up to `in`. Neither the words of a loop nor the patterns of a case are commands.
                         let is_case = word == "case";
                         while let Some(piece) = pieces.peek() {
                             let is_end = *piece == Piece::End && !is_case;
@@ -240,7 +243,7 @@ fn started(text: &str) -> Vec<String> {
         }
     }
     let mut seen = BTreeSet::new();
-    // A name with more in it is no name that somebody typed.
+    // A name with other characters was not typed as a name.
     let is_name = |name: &String| {
         name.chars()
             .all(|c| c.is_alphanumeric() || "/._+-[".contains(c))
