@@ -252,7 +252,7 @@ fn a_run_that_builds_in_seconds_comes_to_its_right_end_however_often_it_is_inter
     let trouble = Trouble {
         lab: &lab,
         words: words(&["--source", "linux"]),
-        latest: Duration::from_secs(6),
+        latest: Duration::from_secs(4),
         removed: &|_| vec!["built", "builds", "kernels", "snapshots", "sources"],
     };
     let ends = trouble.interrupted(kills());
