@@ -5,10 +5,10 @@
 //!
 //! 1. With plenty of the resource, every seed runs once.
 //! 2. *Scouting*, with the first seed only: the range from [`Design::least`] to plenty is bisected on a logarithmic
-//! scale until the gap between too slow and within is at most [`Design::resolution`], or only the runs for the next
-//! step are left.
+//!    scale until the gap between too slow and within is at most [`Design::resolution`], or only the runs for the next
+//!    step are left.
 //! 3. *Confirming*: both ends of the gap run with the other seeds. If the seeds leave an end open, the answer moves
-//! outwards to the next size that all seeds decide.
+//!    outwards to the next size that all seeds decide.
 //!
 //! A run is compared with the run of the same seed with plenty. The log slowdowns of the seeds get Student's interval
 //! of 95 % ([`mod@crate::student`]). A size is *within* if the whole interval is at most the fraction, and *too slow*

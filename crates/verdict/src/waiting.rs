@@ -6,11 +6,11 @@
 //! other costs. The rates of two sides are compared:
 //!
 //! 1. At the sizes where all seeds ran, each seed has one rate on each side: the sum of slowdowns over the sum of
-//! waiting. The logarithms of the ratios of these rates get Student's interval ([`mod@crate::student`]), so an effect
-//! of a seed on both sides cancels.
+//!    waiting. The logarithms of the ratios of these rates get Student's interval ([`mod@crate::student`]), so an effect
+//!    of a seed on both sides cancels.
 //! 2. The two sides were measured at different sizes, and a rate may change with pressure. So the interval is widened
-//! by the largest deviation from the side's rate among sizes whose slowdown lies in the compared range. Differences
-//! that the shape of the curves can explain are not claimed.
+//!    by the largest deviation from the side's rate among sizes whose slowdown lies in the compared range. Differences
+//!    that the shape of the curves can explain are not claimed.
 
 use std::collections::BTreeMap;
 
