@@ -165,21 +165,30 @@ impl Options<'_> {
                 let mut found = options
                     .iter()
                     .filter_map(|option| word.strip_prefix(option));
-                found.find(|rest| !rest.is_empty()).map(str::to_owned)
+                let rest = rests.find(|rest| !rest.is_empty())?;
+                Some(rest.trim_start_matches('=').to_owned())
             };
-            let (place, options) = if of(self.code) || joined(self.code).is_some() {
-                (&mut task.code, self.code)
-            } else if of(self.module) || joined(self.module).is_some() {
-                (&mut task.modules, self.module)
-            } else {
-                if of(self.other) {
-                    words.next();
-                }
+            let is_cluster = word[1..].chars().all(|c| c.is_ascii_alphanumeric());
+            let ends = |options: &&[&str]| {
+                let mut short = options.iter().filter(|option| option.len() == 2);
+                is_cluster && short.any(|option| word.ends_with(&option[1..]))
+            };
+            let exact = kinds.iter().position(is).map(|kind| (kind, None));
+            let one = || {
+                let mut kinds = kinds.iter().enumerate();
+                kinds.find_map(|(kind, options)| Some((kind, Some(joined(options)?))))
+            };
+            let run_together = || Some((kinds.iter().position(ends)?, None));
+            let Some((kind, own)) = exact.or_else(one).or_else(run_together) else {
                 continue;
             };
-            let own = if of(options) { None } else { joined(options) };
-            place.extend(own.or_else(|| words.next().cloned()));
-            if of(self.last) || joined(self.last).is_some() {
+            let value = own.or_else(|| words.next().cloned());
+            match kind {
+                0 => task.code.extend(value),
+                1 => task.modules.extend(value),
+                _ => continue,
+            }
+            if self.is_last {
                 break;
             }
         }
@@ -197,7 +206,7 @@ mod tests {
             code: &["-c", "--eval"],
             module: &["-m"],
             other: &["-W", "-X"],
-            last: &["-c", "-m"],
+            is_last: true,
         };
         let task = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
@@ -213,7 +222,21 @@ mod tests {
         assert_eq!(task("-ccode job.py").code, ["code"]);
         assert_eq!(script("-c code job.py"), None);
         assert_eq!(task("-m pkg.run job.py").modules, ["pkg.run"]);
-        assert_eq!(task("--eval code job.py").script.as_deref(), Some("job.py"));
+        assert_eq!(task("--eval code job.py").code, ["code"]);
         assert_eq!(task("-"), Task::default());
+        let perl = Options {
+            code: &["-e"],
+            module: &["-M", "-m"],
+            other: &["-I"],
+            is_last: false,
+        };
+        let words = "-Mfeature -MList::Util=sum -Ilib -lane code job.pl";
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let task = perl.read(&words);
+        assert_eq!(task.modules, ["feature", "List::Util=sum"]);
+        assert_eq!(
+            (task.code, task.script),
+            (vec!["code".to_owned()], Some("job.pl".to_owned()))
+        );
     }
 }

@@ -14,10 +14,10 @@ use crate::tree::Tree;
 
 /// Options of Node that take an argument. Source: `node --help`.
 const OPTIONS: Options<'static> = Options {
-    code: &["-e", "--eval", "-p", "--print"],
+    code: &["-pe", "-e", "--eval", "-p", "--print"],
     module: &["-r", "--require", "--import"],
     other: &["-C", "--conditions"],
-    last: &[],
+    is_last: false,
 };
 
 /// The folder where Debian stores modules that are built into Node elsewhere.

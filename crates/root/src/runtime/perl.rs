@@ -15,7 +15,7 @@ const OPTIONS: Options<'static> = Options {
     code: &["-e", "-E"],
     module: &["-M", "-m"],
     other: &["-I"],
-    last: &[],
+    is_last: false,
 };
 
 /// Modules that need a folder of tables.

@@ -18,7 +18,7 @@ const OPTIONS: Options<'static> = Options {
     code: &["-c"],
     module: &["-m"],
     other: &["-W", "-X", "--check-hash-based-pycs"],
-    last: &["-c", "-m"],
+    is_last: true,
 };
 
 /// Parts of the standard library that are added only if imported, with the module that shows this.

@@ -13,7 +13,7 @@ const OPTIONS: Options<'static> = Options {
     code: &["-e"],
     module: &["-r"],
     other: &["-C", "-I", "-E"],
-    last: &[],
+    is_last: false,
 };
 
 impl Host {

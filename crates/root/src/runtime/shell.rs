@@ -16,7 +16,7 @@ const OPTIONS: Options<'static> = Options {
     code: &["-c"],
     module: &[],
     other: &["-o", "-O", "--rcfile", "--init-file"],
-    last: &[],
+    is_last: false,
 };
 
 /// Builtin commands and reserved words of shells. Sources: POSIX.1-2017, XCU 2.4, 2.9 and 2.14; bash(1).
