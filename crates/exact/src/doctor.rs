@@ -67,7 +67,7 @@ fn kernels(cache: &Path) -> Diagnosis {
             name,
             State::Limits,
             found,
-            &command(&["kernel", "add", "debian:bookworm"]),
+            command(&["kernel", "add", "debian:bookworm"]),
         )
     };
     match Cache::open(cache).and_then(|cache| cache.list()) {

@@ -317,6 +317,7 @@ fn what_fits_two_formats_is_refused_until_one_is_named() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
     let (ids, requests, accesses) = (ids(20), requests(20), accesses(20));
     let with = |mut bytes: Vec<u8>, place: usize, new: &[u8]| {

@@ -40,7 +40,7 @@ fn accesses() -> Vec<Access> {
     let access = |id: &u64| Access {
         address: id >> 8,
         bytes: id % 9,
-        write: id % 2 == 0,
+        write: id.is_multiple_of(2),
     };
     IDS.iter().map(access).collect()
 }

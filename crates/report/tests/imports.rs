@@ -1,6 +1,8 @@
 //! Results of other tools: real files are read to the last number, damaged ones are refused in one sentence, and runs are pairs only
 //! where the variants took turns.
 
+#![allow(clippy::float_cmp, reason = "values are those that the file has")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

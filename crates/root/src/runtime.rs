@@ -1,8 +1,7 @@
-//! Adds everything an interpreter needs besides its executable's libraries: its standard library, the script, and the
-//! files that the script loads.
+//! What an interpreter needs beside the libraries that its executable names: its own library, and the script with what that loads.
 //!
-//! Nothing is executed for this: scripts are searched for the names that they load. Names that are computed at run time
-//! are not found; users give such files with `--dir` or `--file`.
+//! Nothing is run to find it out: scripts are read for what they load by name. What is loaded by a name that is made up as the script
+//! runs is not found so, and is given with `--dir` or `--file`.
 
 mod imports;
 mod java;
@@ -23,21 +22,21 @@ use crate::tree::{Entry, Tree};
 
 pub(crate) use shell::ShellLine;
 
-/// Most bytes of a script that is searched.
+/// Most bytes of a script that is read for what it loads.
 const MOST_SCRIPT: u64 = 4 << 20;
 
-/// A script of an interpreter.
+/// A script as its interpreter finds it.
 struct Script {
-    /// Path inside the root.
+    /// Where it lies inside.
     inside: RootPath,
-    /// Path on this machine.
+    /// Where it lies here.
     here: PathBuf,
-    /// Its text; empty for a folder.
+    /// What it says; empty for a folder.
     text: String,
 }
 
 impl Host {
-    /// Adds everything that an interpreter started with these arguments needs. Does nothing for other programs.
+    /// Adds what an interpreter needs that is started with these words; nothing for other programs.
     pub(crate) fn runtime(
         &mut self,
         tree: &mut Tree,
@@ -59,7 +58,7 @@ impl Host {
         }
     }
 
-    /// Adds a script, unless it was added before; `None` if it exists neither on this machine nor inside the root.
+    /// Adds a script, unless it is there; `None` where there is none of this name, here or inside.
     fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
         let inside = RootPath::new(word, &self.folder)?;
         let placed = self.placed.get(word).cloned();
@@ -91,7 +90,7 @@ impl Host {
     }
 }
 
-/// The name of a program without its version.
+/// The name of a program without a version.
 fn kind(program: &Path) -> Option<&str> {
     let name = program.file_name()?.to_str()?;
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
@@ -113,31 +112,31 @@ fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The task of an interpreter, from its arguments.
+/// What an interpreter is to run, by its words.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Task {
-    /// Code in the arguments.
+    /// Code among the words.
     code: Vec<String>,
-    /// Modules named by options.
+    /// Modules that options name.
     modules: Vec<String>,
-    /// The argument that names the script.
+    /// The word that names the script.
     script: Option<String>,
 }
 
-/// Options of an interpreter that take an argument.
+/// Options of an interpreter that are followed by a word.
 struct Options<'a> {
-    /// Those whose argument is code.
+    /// Those whose word is code.
     code: &'a [&'a str],
-    /// Those whose argument names a module.
+    /// Those whose word names a module.
     module: &'a [&'a str],
-    /// Those with another argument.
+    /// Those whose word is something else.
     other: &'a [&'a str],
-    /// Those after which all arguments are the script's.
-    last: &'a [&'a str],
+    /// Whether all words after code or a module are the program's own.
+    is_last: bool,
 }
 
 impl Options<'_> {
-    /// Parses the arguments of an interpreter up to the script.
+    /// Reads the words of an interpreter, up to the script.
     fn read(&self, words: &[String]) -> Task {
         let mut task = Task::default();
         let mut words = words.iter();
@@ -152,17 +151,11 @@ impl Options<'_> {
                 }
                 break;
             }
-            // An option and its argument may be one word, and short options may be combined, as in `-uc`.
-            let of = |options: &[&str]| {
-                options
-                    .iter()
-                    .any(|option| match option.strip_prefix("--") {
-                        Some(_) => word == option,
-                        None => !word.starts_with("--") && word.ends_with(&option[1..]),
-                    })
-            };
-            let joined = |options: &[&str]| {
-                let mut found = options
+            let kinds = [self.code, self.module, self.other];
+            // Its word follows, or `-x` and its word are one, or short options are run together, `-uc`.
+            let is = |options: &&[&str]| options.contains(&word.as_str());
+            let joined = |options: &&[&str]| {
+                let mut rests = options
                     .iter()
                     .filter_map(|option| word.strip_prefix(option));
                 let rest = rests.find(|rest| !rest.is_empty())?;

@@ -96,7 +96,7 @@ fn the_primary_one_of_two_multiples_is_judged() {
 
 #[test]
 fn values_that_are_no_multiple_are_judged_independently_of_their_name() {
-    let comparison = slower(|time| time.sqrt(), false);
+    let comparison = slower(f64::sqrt, false);
     let mean = row(&comparison, "access-mean").judgements[0]
         .clone()
         .unwrap();

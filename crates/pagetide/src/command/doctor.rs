@@ -53,14 +53,15 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
         for PieceRow(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
             put!(text, "to mend {}: {}\n", piece.name, piece.remedy);
         }
-        text.push_str(&if works {
-            format!(
-                "The exact arena works: {} is a first campaign.\n",
-                told("run campaigns/quick.toml")
-            )
+        if works {
+            let first = told("run campaigns/quick.toml");
+            put!(
+                text,
+                "The exact arena works: {first} is a first campaign.\n"
+            );
         } else {
-            "The exact arena does not work until what is missing is mended.\n".to_owned()
-        });
+            text.push_str("The exact arena does not work until what is missing is mended.\n");
+        }
         out.text(&text)?;
     }
     Ok(if works { End::Done } else { End::Unable })

@@ -18,8 +18,8 @@ pub(super) struct Text<'a> {
     pub path: &'a Path,
     /// What it should be.
     pub format: &'static Format,
-    /// Its content; bytes that are no UTF-8 are replaced.
-    pub text: String,
+    /// Its text; bytes that are not UTF-8 are replaced.
+    pub content: String,
 }
 
 impl<'a> Text<'a> {
@@ -28,7 +28,7 @@ impl<'a> Text<'a> {
         Ok(Self {
             path,
             format,
-            text: text(path)?,
+            content: text(path)?,
         })
     }
 

@@ -89,8 +89,8 @@ struct Job {
     read: Side,
     write: Side,
     trim: Option<Side>,
-    #[serde(default)]
-    job_runtime: u64,
+    #[serde(default, rename = "job_runtime")]
+    runtime: u64,
     usr_cpu: f64,
     sys_cpu: f64,
     ctx: f64,
@@ -122,7 +122,7 @@ pub(super) fn is_in(text: &str) -> bool {
 
 /// Reads a file.
 pub(super) fn read(file: &Text<'_>, _is_alone: bool) -> Result<Vec<Run>, ImportError> {
-    let output: Output = serde_json::from_str(&file.text).map_err(|why| file.bad(0, why))?;
+    let output: Output = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
     let mut seen = BTreeSet::new();
     let mut runs = Vec::new();
     for job in &output.jobs {
@@ -152,7 +152,7 @@ fn run(file: &Text<'_>, output: &Output, job: &Job) -> Result<Run, ImportError> 
         }
     }
     // fio notes when it was done.
-    let started = output.timestamp_ms.saturating_sub(job.job_runtime);
+    let started = output.timestamp_ms.saturating_sub(job.runtime);
     run.started = Nanos(started.saturating_mul(1_000_000));
     if job.error != 0 {
         run.invalid.push(Invalid::ProcessDied {

@@ -29,13 +29,16 @@ pub struct Format {
     reader: Reader,
 }
 
+/// Reads the files below a folder, each with its runs.
+type ReadFolder = fn(&Path, &'static Format) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>;
+
 /// How a format is read.
 #[derive(Debug)]
 enum Reader {
     /// File by file. The second argument is true if this file is all there is and the user named no variant.
     Files(fn(&Text<'_>, bool) -> Result<Vec<Run>, ImportError>),
     /// Folder by folder: files below it with their runs.
-    Folders(fn(&Path, &'static Format) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>),
+    Folders(ReadFolder),
     /// One file or folder, which names its own variants and says what pairs trials.
     Whole(fn(&Path, Option<&str>) -> Result<Batch, ImportError>),
 }

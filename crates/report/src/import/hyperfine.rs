@@ -35,7 +35,8 @@ struct Export {
 /// One command with its runs.
 #[derive(Deserialize)]
 struct Command {
-    command: String,
+    #[serde(rename = "command")]
+    line: String,
     times: Vec<f64>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
@@ -54,35 +55,32 @@ pub(super) fn is_in(text: &str) -> bool {
 
 /// Reads a file; `is_alone` makes its commands the variants.
 pub(super) fn read(file: &Text<'_>, is_alone: bool) -> Result<Vec<Run>, ImportError> {
-    let export: Export = serde_json::from_str(&file.text).map_err(|why| file.bad(0, why))?;
+    let export: Export = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
     let mut runs = Vec::new();
     let mut seen = BTreeSet::new();
     for command in export.results {
-        let name = (command.command.clone(), command.parameters.clone());
+        let name = (command.line.clone(), command.parameters.clone());
         if !seen.insert(name) {
-            let why = format_args!("the command `{}` is there twice", command.command);
+            let why = format_args!("the command `{}` is there twice", command.line);
             return Err(file.bad(0, why));
         }
         if command.times.is_empty() {
             return Err(file.bad(
                 0,
-                format_args!("the command `{}` has no times", command.command),
+                format_args!("the command `{}` has no times", command.line),
             ));
         }
         for (place, time) in command.times.iter().enumerate() {
             let mut run = Run::of("hyperfine");
             if is_alone {
-                run.variant.clone_from(&command.command);
+                run.variant.clone_from(&command.line);
             } else {
                 run.params.clone_from(&command.parameters);
                 run.params
-                    .insert("command".to_owned(), command.command.clone());
+                    .insert("command".to_owned(), command.line.clone());
             }
             if *time < 0.0 {
-                return Err(file.bad(
-                    0,
-                    format_args!("a time of `{}` is negative", command.command),
-                ));
+                return Err(file.bad(0, format_args!("a time of `{}` is negative", command.line)));
             }
             run.add(file, 0, &TIME, *time)?;
             if command.memory_usage_byte.len() == command.times.len() {
@@ -92,7 +90,7 @@ pub(super) fn read(file: &Text<'_>, is_alone: bool) -> Result<Vec<Run>, ImportEr
                 && *code != Some(0)
             {
                 run.invalid.push(Invalid::ProcessDied {
-                    process: command.command.clone(),
+                    process: command.line.clone(),
                     how: code
                         .map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}")),
                 });

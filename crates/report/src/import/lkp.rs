@@ -157,7 +157,7 @@ pub(super) fn read(
     let mut files = Vec::new();
     if path.is_dir() {
         found(path, 0, &mut MOST_FILES.clone(), &mut |file| {
-            files.push(file)
+            files.push(file);
         })?;
     } else {
         files.push(path.to_owned());
@@ -246,13 +246,13 @@ impl Place {
 
 /// The runs of one file.
 fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
-    if file.text.len() > MOST_TEXT {
+    if file.content.len() > MOST_TEXT {
         return Err(ImportError::TooLarge {
             path: file.path.to_owned(),
             limit: MOST_TEXT as u64,
         });
     }
-    let Measures(measures) = serde_json::from_str(&file.text).map_err(|why| file.bad(0, why))?;
+    let Measures(measures) = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
     let is_single = file
         .path
         .file_name()

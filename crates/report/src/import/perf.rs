@@ -109,7 +109,7 @@ pub(super) fn is_in(text: &str) -> bool {
 /// Reads a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut runs: Vec<Run> = Vec::new();
-    for (line, text) in results(&file.text) {
+    for (line, text) in results(&file.content) {
         if let Some(date) = text.strip_prefix(BEGIN) {
             let mut run = Run::of("perf");
             run.started = moment(date).ok_or_else(|| file.bad(line, "the date is not readable"))?;

@@ -78,7 +78,7 @@ pub(super) fn is_in(text: &str) -> bool {
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut runs: Vec<Run> = Vec::new();
     let mut begun = 0;
-    for (line, text) in (1..).zip(file.text.lines()) {
+    for (line, text) in (1..).zip(file.content.lines()) {
         if text.starts_with(BEGIN) {
             is_whole(file, begun, runs.last())?;
             push(file, &mut runs, Run::of("pgbench"))?;

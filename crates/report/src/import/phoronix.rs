@@ -63,7 +63,7 @@ pub(super) fn is_in(text: &str) -> bool {
 
 /// Reads a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
-    let mut reader = Reader::new(&file.text);
+    let mut reader = Reader::new(&file.content);
     let mut path: Vec<&str> = Vec::new();
     let mut text = String::new();
     let (mut system, mut result, mut entry) =
@@ -72,7 +72,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut entries: Vec<Element> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut runs = Vec::new();
-    let (mut line, mut left) = (1, file.text.as_str());
+    let (mut line, mut left) = (1, file.content.as_str());
     loop {
         let piece = reader.next().map_err(|why| file.bad(line, why))?;
         let rest = reader.rest();

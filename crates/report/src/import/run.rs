@@ -115,8 +115,7 @@ impl Run {
         number: f64,
     ) -> Result<(), ImportError> {
         let value = number * known.factor;
-        // Written so that a value that is not a number is refused too.
-        if !(value.abs() <= MOST_VALUE) {
+        if value.is_nan() || value.abs() > MOST_VALUE {
             return Err(file.bad(
                 line,
                 format_args!(

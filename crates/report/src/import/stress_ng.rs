@@ -69,8 +69,8 @@ pub(super) fn is_in(text: &str) -> bool {
 
 /// Reads a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
-    let mut lines = (1..).zip(file.text.lines());
-    if !lines.next().is_some_and(|(_, text)| text == "---") {
+    let mut lines = (1..).zip(file.content.lines());
+    if lines.next().is_none_or(|(_, text)| text != "---") {
         return Err(file.bad(1, "it does not begin with `---`"));
     }
     let (mut section, mut sections) = (String::new(), BTreeSet::new());

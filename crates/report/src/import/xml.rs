@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
     pub fn next(&mut self) -> Result<Option<Piece<'a>>, &'static str> {
         if self.is_empty {
             self.is_empty = false;
-            return self.close();
+            return Ok(Some(self.close()));
         }
         loop {
             if let Some(rest) = self.rest.strip_prefix("<!--") {
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
                     return Err("a tag ends an element that did not begin last");
                 }
                 self.rest = rest;
-                return self.close();
+                return Ok(Some(self.close()));
             } else if let Some(rest) = self.rest.strip_prefix('<') {
                 return self.begin(rest);
             } else if self.open.is_empty() {
@@ -110,10 +110,10 @@ impl<'a> Reader<'a> {
         Ok(Some(Piece::Begin(name)))
     }
 
-    fn close(&mut self) -> Result<Option<Piece<'a>>, &'static str> {
+    fn close(&mut self) -> Piece<'a> {
         self.open.pop();
         self.is_done = self.open.is_empty();
-        Ok(Some(Piece::End))
+        Piece::End
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn is_in(text: &str) -> bool {
 /// Reads a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut run = Run::of("ycsb");
-    for (line, text) in (1..).zip(file.text.lines()) {
+    for (line, text) in (1..).zip(file.content.lines()) {
         if let Some(command) = text.strip_prefix("Command line: ") {
             workload(command, &mut run);
             continue;
