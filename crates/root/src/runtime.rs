@@ -1,7 +1,8 @@
-//! What an interpreter needs beside the libraries that its executable names: its own library, and the script with what that loads.
+//! Adds everything an interpreter needs besides its executable's libraries: its standard library, the script, and the
+//! files that the script loads.
 //!
-//! Nothing is run to find it out: scripts are read for what they load by name. What is loaded by a name that is made up as the script
-//! runs is not found so, and is given with `--dir` or `--file`.
+//! Nothing is executed for this: scripts are searched for the names that they load. Names that are computed at run time
+//! are not found; users give such files with `--dir` or `--file`.
 
 mod imports;
 mod java;
@@ -22,21 +23,21 @@ use crate::tree::{Entry, Tree};
 
 pub(crate) use shell::ShellLine;
 
-/// Most bytes of a script that is read for what it loads.
+/// Most bytes of a script that is searched.
 const MOST_SCRIPT: u64 = 4 << 20;
 
-/// A script as its interpreter finds it.
+/// A script of an interpreter.
 struct Script {
-    /// Where it lies inside.
+    /// Path inside the root.
     inside: RootPath,
-    /// Where it lies here.
+    /// Path on this machine.
     here: PathBuf,
-    /// What it says; empty for a folder.
+    /// Its text; empty for a folder.
     text: String,
 }
 
 impl Host {
-    /// Adds what an interpreter needs that is started with these words; nothing for other programs.
+    /// Adds everything that an interpreter started with these arguments needs. Does nothing for other programs.
     pub(crate) fn runtime(
         &mut self,
         tree: &mut Tree,
@@ -58,7 +59,7 @@ impl Host {
         }
     }
 
-    /// Adds a script, unless it is there; `None` where there is none of this name, here or inside.
+    /// Adds a script, unless it was added before; `None` if it exists neither on this machine nor inside the root.
     fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
         let inside = RootPath::new(word, &self.folder)?;
         let placed = self.placed.get(word).cloned();
@@ -90,7 +91,7 @@ impl Host {
     }
 }
 
-/// The name of a program without a version.
+/// The name of a program without its version.
 fn kind(program: &Path) -> Option<&str> {
     let name = program.file_name()?.to_str()?;
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
@@ -112,31 +113,31 @@ fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What an interpreter is to run, by its words.
+/// The task of an interpreter, from its arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Task {
-    /// Code among the words.
+    /// Code in the arguments.
     code: Vec<String>,
-    /// Modules that options name.
+    /// Modules named by options.
     modules: Vec<String>,
-    /// The word that names the script.
+    /// The argument that names the script.
     script: Option<String>,
 }
 
-/// Options of an interpreter that are followed by a word.
+/// Options of an interpreter that take an argument.
 struct Options<'a> {
-    /// Those whose word is code.
+    /// Those whose argument is code.
     code: &'a [&'a str],
-    /// Those whose word names a module.
+    /// Those whose argument names a module.
     module: &'a [&'a str],
-    /// Those whose word is something else.
+    /// Those with another argument.
     other: &'a [&'a str],
     /// Whether all words after code or a module are the program's own.
     is_last: bool,
 }
 
 impl Options<'_> {
-    /// Reads the words of an interpreter, up to the script.
+    /// Parses the arguments of an interpreter up to the script.
     fn read(&self, words: &[String]) -> Task {
         let mut task = Task::default();
         let mut words = words.iter();
