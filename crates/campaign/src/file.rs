@@ -410,7 +410,7 @@ where
             .parse()
             .map_err(|why: T::Err| item.value(&why.to_string()))?;
         if values.contains(&value) {
-            return Err(item.value(&"it stands here for the second time; remove one"));
+            return Err(item.value(&"it is given twice; remove one"));
         }
         values.push(value);
         within(&item, values.len())?;
@@ -644,7 +644,7 @@ fn params(
                 .text()
                 .ok_or_else(|| item.kind("a value, or a list of values"))?;
             if !seen.insert(without_spaces(&value)) {
-                return Err(item.value(&"it stands here for the second time; remove one"));
+                return Err(item.value(&"it is given twice; remove one"));
             }
             values.push(value);
         }

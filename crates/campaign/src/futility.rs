@@ -31,7 +31,7 @@ impl Futile {
             many => format!("the first {many} seeds"),
         };
         format!(
-            "stopped, for all {} trials with {of} are invalid for one reason: {}; --keep-going runs the {} that are left all the same",
+            "stopped, because all {} trials with {of} are invalid for one reason: {}; --keep-going runs the remaining {} anyway",
             self.trials, self.why, self.left
         )
     }

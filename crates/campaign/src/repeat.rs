@@ -18,7 +18,7 @@ use crate::command::maker;
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
     /// The kernel of the record is not in the cache and cannot be fetched.
-    #[error("kernel {release} of the record cannot be had again")]
+    #[error("kernel {release} of the record is no longer available")]
     NoKernel {
         /// Its release.
         release: String,

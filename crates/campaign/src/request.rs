@@ -90,7 +90,7 @@ pub struct Adjustment {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// Options that need a scenario are given without one.
-    #[error("--param, --as-written and --scale are of one scenario: name it")]
+    #[error("--param, --as-written and --scale need a scenario: name one")]
     NoScenario,
     /// No scenario has this name.
     #[error("cannot run scenario \"{name}\": {hint}")]
@@ -156,7 +156,7 @@ pub enum RequestError {
     },
     /// An option is given together with a campaign file, which defines the same thing.
     #[error(
-        "{option} has no place beside a campaign file: write it into {path}, or name a scenario instead"
+        "{option} cannot be combined with a campaign file: write it into {path}, or name a scenario instead"
     )]
     InTheFile {
         /// The option.
@@ -165,13 +165,13 @@ pub enum RequestError {
         path: String,
     },
     /// A campaign file is given together with other names.
-    #[error("{path} stands beside other words: run one campaign file at a time")]
+    #[error("{path} cannot be combined with other names: run one campaign file at a time")]
     NotAlone {
         /// The file.
         path: String,
     },
     /// A scenario is given together with a program.
-    #[error("{word} stands beside a program: run scenarios and programs apart")]
+    #[error("{word} cannot be combined with a program: run scenarios and programs separately")]
     BesideProgram {
         /// The first scenario.
         word: String,

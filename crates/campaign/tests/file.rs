@@ -216,7 +216,7 @@ fn a_value_of_a_parameter_that_stands_twice_is_refused() {
             .unwrap_err()
             .to_string();
         assert!(message.starts_with("c.toml:24:"), "{message}");
-        assert!(message.contains("second time"), "{message}");
+        assert!(message.contains("given twice"), "{message}");
     }
 }
 

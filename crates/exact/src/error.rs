@@ -125,7 +125,7 @@ pub enum ExactError {
     },
     /// A guest was not restored, although the snapshot's files are unchanged.
     #[error(
-        "the emulator did not restore the guest from {path} ({why}): run again, and look into the emulator if it stays so"
+        "the emulator did not restore the guest from {path} ({why}): run again, and check the emulator if this repeats"
     )]
     Restore {
         /// The snapshot's folder.
@@ -143,7 +143,7 @@ pub enum ExactError {
     },
     /// A snapshot disappears each time it is made.
     #[error(
-        "the snapshot {path} is gone as soon as it is made: is something else removing files there?"
+        "the snapshot {path} disappears as soon as it is made: check whether another program removes files there"
     )]
     Vanished {
         /// The snapshot's folder.

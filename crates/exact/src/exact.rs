@@ -186,7 +186,7 @@ impl Exact {
             && let Some(module) = need_of(subject.files_on.system).module()
         {
             modules.extend(kernel.modules_for(&[module])?);
-            // Btrfs needs this for its checksums. Debian's plain kernels have it as a module that no file system lists
+            // File systems need this for checksums. Debian's plain kernels have it as a module that no file system lists
             // as a dependency.
             modules.extend(kernel.modules_for(&["crc32c_generic"]).unwrap_or_default());
         }

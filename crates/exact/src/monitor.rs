@@ -112,7 +112,7 @@ impl Monitor {
                 return Err(format!("{name}: {why}"));
             }
             if self.events.len() == MOST_EVENTS {
-                return Err(format!("{name}: the emulator says too much"));
+                return Err(format!("{name}: the emulator sends too much"));
             }
             if message.get("event").is_some() {
                 self.events.push(message);

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Serializes a value as JSON, and verifies that it can be parsed again. A number that is not finite becomes `null`,
-/// and a path that is not UTF-8 fails; a reader would refuse either.
+/// Serializes a value as JSON, and fails if the result cannot be parsed again. For example, a number that is not finite
+/// would be written as `null`, which a reader refuses.
 ///
 /// # Errors
 /// If the value cannot be serialized, or the result cannot be parsed.

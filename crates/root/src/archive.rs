@@ -106,7 +106,7 @@ impl Tree {
     fn twin(&mut self, path: &RootPath, target: &str) -> Result<(), RootError> {
         let bad = || RootError::BadPath {
             path: target.to_owned(),
-            why: "a hard link leads to it, and there is no such file before it in the archive",
+            why: "it is the target of a hard link, but no such file precedes the link in the archive",
         };
         let real = self.follow(&inside(target)?).ok_or_else(bad)?;
         match self.get(&real).cloned() {

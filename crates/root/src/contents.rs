@@ -150,6 +150,6 @@ fn absent(word: &str, tree: &Tree) -> Option<String> {
     let here = Path::new(word);
     (here.exists() && !is_there).then(|| {
         let option = if here.is_dir() { "--dir" } else { "--file" };
-        format!("{word} is here and not inside: add {option} {word} if the program reads it")
+        format!("{word} exists here but not inside: add {option} {word} if the program reads it")
     })
 }

@@ -183,7 +183,7 @@ pub enum RootError {
         why: String,
     },
     /// The user stopped it.
-    #[error("making the program's file system was stopped: the same command begins it anew")]
+    #[error("making the program's file system was stopped: the same command starts it again")]
     Stopped,
     /// There is no root with this digest.
     #[error(

@@ -98,7 +98,7 @@ fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
         return refused("whose name is quoted because of odd characters");
     }
     if name.len() > LONGEST || name.chars().any(|c| c.is_control() || c == '\\') {
-        return refused("which is no name of a kernel's file");
+        return refused("which is not the name of a kernel file");
     }
     if name.starts_with('/') {
         return refused("which is an absolute path");
@@ -115,7 +115,7 @@ fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
 fn check(path: &str) -> Result<(), &'static str> {
     for part in path.split('/') {
         match part {
-            "" | "." => return Err("which is no plain path"),
+            "" | "." => return Err("which is not a plain path"),
             ".." => return Err("which leads outside of the source"),
             _ if part.eq_ignore_ascii_case(".git") => return Err("which belongs to git itself"),
             _ => {}

@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The argument is not a kernel source.
-    #[error("`{text}` names no kernel source: {hint}")]
+    #[error("`{text}` is not a kernel source: {hint}")]
     UnknownSource {
         /// The argument.
         text: String,
@@ -61,7 +61,7 @@ pub enum SourceError {
         why: &'static str,
     },
     /// The numbers of a series are inconsistent.
-    #[error("{origin} is no whole series: {what}")]
+    #[error("{origin} is not a complete series: {what}")]
     Incomplete {
         /// The file or folder.
         origin: String,

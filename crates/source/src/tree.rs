@@ -250,7 +250,7 @@ impl Tree {
 fn in_words(path: &str, why: &Misfit) -> String {
     match why {
         Misfit::NotThere { line, head } => format!(
-            "{path} has not the lines of its hunk at line {line} ({}): rebase it onto this source, or choose another with --source",
+            "{path} does not have the lines of its hunk at line {line} ({}): rebase it onto this source, or choose another with --source",
             head.trim_start_matches("@@ ").trim()
         ),
         Misfit::Fuzz { line, ignored } => format!(

@@ -124,7 +124,7 @@ pub enum Problem {
     #[error("this line is not UTF-8 text: save the file as UTF-8")]
     NotText,
     /// A name is given twice.
-    #[error("{what} `{name}` stands here for the second time: give each a name of its own")]
+    #[error("{what} `{name}` is defined twice: give each its own name")]
     Twice {
         /// What kind of name.
         what: &'static str,
@@ -140,7 +140,7 @@ pub enum Problem {
         most: usize,
     },
     /// Keys that exclude each other.
-    #[error("`{key}` has no place beside `{other}`: remove one of them")]
+    #[error("`{key}` cannot be combined with `{other}`: remove one of them")]
     Conflict {
         /// The first key.
         key: &'static str,

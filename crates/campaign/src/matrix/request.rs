@@ -38,11 +38,11 @@ pub enum MatrixError {
     },
     /// Options of a campaign's plan were given.
     #[error(
-        "--until-sure and --observe have no place in a matrix, which decides itself what runs: leave them out"
+        "--until-sure and --observe cannot be used with matrix, which plans its own runs: leave them out"
     )]
     OwnPlan,
     /// Too few seeds.
-    #[error("{seeds} seeds tell nothing surely: give --seeds {FEWEST_SEEDS} or more")]
+    #[error("{seeds} seeds are too few to decide anything: give --seeds {FEWEST_SEEDS} or more")]
     Seeds {
         /// Number of seeds given.
         seeds: u32,

@@ -92,7 +92,7 @@ pub enum SqueezeError {
     },
     /// Options of a campaign's plan were given.
     #[error(
-        "--until-sure and --observe have no place in a search, which decides itself what runs: leave them out"
+        "--until-sure and --observe cannot be used with squeeze, which plans its own runs: leave them out"
     )]
     OwnPlan,
     /// Too many seeds.
