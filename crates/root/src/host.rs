@@ -30,9 +30,9 @@ pub struct Host {
     pub(crate) folder: String,
     /// Command lines of shells that run inside and may start programs that are missing there.
     pub(crate) lines: Vec<ShellLine>,
-    /// Where the scripts are here that lie elsewhere inside, by their paths inside.
+    /// Paths on this machine of scripts that have another path inside the root, by the path inside.
     pub(crate) placed: BTreeMap<String, PathBuf>,
-    /// How many wrappers the one is within that is looked at.
+    /// Nesting depth of the wrapper that is being read.
     pub(crate) wrapped: usize,
     /// Folders of PATH.
     pub(crate) path: Vec<PathBuf>,

@@ -79,7 +79,7 @@ impl Host {
                 Ok(_) | Err(_) => return Ok(None),
             }
         }
-        // An archive may be large, and nothing is read of it.
+        // An archive may be large, and its content is not searched.
         let real = tree.follow(&inside);
         let is_short = match real.and_then(|real| tree.get(&real)) {
             Some(Entry::File { size, .. }) => size.0 <= MOST_SCRIPT,
@@ -97,12 +97,12 @@ fn kind(program: &Path) -> Option<&str> {
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// Whether a name ends so, in these very letters.
+/// True if a name has this extension; case matters.
 fn ends(name: &str, ending: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, own)| own == ending)
 }
 
-/// The text of a file of this machine that may name others; empty for one that cannot be read or is too long for a script.
+/// The text of a file of this machine that may name others; empty if it cannot be read or is too long for a script.
 fn text_of(path: &Path) -> String {
     let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_SCRIPT);
     let bytes = if is_short {
@@ -132,7 +132,7 @@ struct Options<'a> {
     module: &'a [&'a str],
     /// Those with another argument.
     other: &'a [&'a str],
-    /// Whether all words after code or a module are the program's own.
+    /// Whether all arguments after code or a module are the program's own.
     is_last: bool,
 }
 
@@ -153,7 +153,8 @@ impl Options<'_> {
                 break;
             }
             let kinds = [self.code, self.module, self.other];
-            // Its word follows, or `-x` and its word are one, or short options are run together, `-uc`.
+            // The argument follows as the next word, or is part of the same word, or short options are combined, as in
+            // `-uc`.
             let is = |options: &&[&str]| options.contains(&word.as_str());
             let joined = |options: &&[&str]| {
                 let mut rests = options

@@ -244,7 +244,8 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     files(folder).into_iter().find(is_library)
 }
 
-/// Whether a file comes along with a package that lies beside a script: what is large there is data, and may be left from other work.
+/// True if a file of a package next to a script is added. Large files are assumed to be data, possibly left from other
+/// work.
 fn is_code_or_small(path: &Path) -> bool {
     const MOST_BYTES: u64 = 16 << 20;
     let name = path.file_name().and_then(|name| name.to_str());
@@ -255,7 +256,7 @@ fn is_code_or_small(path: &Path) -> bool {
     !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 
-/// Whether a folder has code in it, or in a folder of it.
+/// True if a folder or one of its subfolders contains code.
 fn has_code(folder: &Path) -> bool {
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
     let own = files(folder);

@@ -1,26 +1,26 @@
-//! The text of a shell, cut into words and what stands between them. Source: POSIX.1-2017, XCU 2.2 to 2.3, 2.6 and 2.7.
+//! Splits the text of a shell into words and operators. Source: POSIX.1-2017, XCU 2.2 to 2.3, 2.6 and 2.7.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// A piece of a shell's text.
+/// A token of a shell's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A word, without its quotes.
     Word(String),
-    /// A word of which a part is known only as it runs.
+    /// A word that is only partly known before it runs.
     Unknown,
-    /// What ends a command.
+    /// The end of a command.
     End,
-    /// What leads to or from a file, which is the next piece.
+    /// A redirection; the next token is its file.
     Redirection,
-    /// What begins a command within another, or a group.
+    /// The start of a nested command or of a group.
     Open,
-    /// What ends it.
+    /// The end of a nested command or of a group.
     Close,
 }
 
-/// Cuts a text into pieces. Commands within `$( )` and backticks are pieces like any other; here-documents are left out.
+/// Splits a text into tokens. Commands within `$( )` and backticks become tokens too; here-documents are skipped.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut cutter = Cutter {
         text,
@@ -44,11 +44,11 @@ struct Cutter<'a> {
     pieces: Vec<Piece>,
     /// The word so far.
     word: Option<String>,
-    /// Whether a part of it is known only as it runs.
+    /// Whether a part of the word is only known when it runs.
     is_unknown: bool,
     /// Whether a backtick is open.
     in_ticks: bool,
-    /// What ends the documents that begin with the next line.
+    /// Delimiters of the here-documents that begin with the next line.
     documents: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Cutter<'a> {
             }
             ';' | '&' | '|' => {
                 self.end_with(Piece::End);
-                // `;;` leads to the next pattern of a case.
+                // `;;` is followed by the next pattern of a case.
                 if c == ';' && self.next_if(|c| c == ';').is_some() {
                     let words = ["case", "in"].map(|word| Piece::Word(word.to_owned()));
                     self.pieces.extend(words);
@@ -128,18 +128,18 @@ impl<'a> Cutter<'a> {
         self.letters.next_if(|(_, c)| is_it(*c)).map(|(_, c)| c)
     }
 
-    /// What is left of the text.
+    /// The rest of the text.
     fn rest(&mut self) -> &'a str {
         let at = self.letters.peek().map_or(self.text.len(), |(at, _)| *at);
         &self.text[at..]
     }
 
-    /// Goes on at a place of the text.
+    /// Continues at this offset of the text.
     fn go_to(&mut self, place: usize) {
         while self.letters.next_if(|(at, _)| *at < place).is_some() {}
     }
 
-    /// What is within double quotes, up to their end.
+    /// Reads the content of double quotes, up to the closing one.
     fn quoted(&mut self) {
         self.word();
         while let Some((_, c)) = self.letters.next() {
@@ -155,7 +155,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// What follows a dollar sign: a command, a sum or a variable.
+    /// Reads the text after a dollar sign: a command, an arithmetic expression or a variable.
     fn dollar(&mut self) {
         let is_sum = self.rest().starts_with("((");
         if is_sum {
@@ -164,7 +164,7 @@ impl<'a> Cutter<'a> {
             let end = self.text.len() - rest.len() + length;
             self.go_to(end);
         } else if self.next_if(|c| c == '(').is_some() {
-            // The word goes on behind it, and is known only then.
+            // The word continues after the expansion, whose value is unknown.
             self.word = None;
             self.is_unknown = false;
             self.pieces.push(Piece::Open);
@@ -178,7 +178,7 @@ impl<'a> Cutter<'a> {
     }
 
     fn redirection(&mut self, first: char) {
-        // The number of a file: `2>`.
+        // The number of a file descriptor: `2>`.
         let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(number) {
             self.word = None;
@@ -200,7 +200,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Goes on behind the documents that begin here, each of which ends with its mark.
+    /// Skips the here-documents that begin at `from`, each of which ends with its delimiter.
     fn skip_documents(&mut self, mut from: usize) {
         for mark in std::mem::take(&mut self.documents) {
             for line in self.text[from..].split_inclusive('\n') {

@@ -177,7 +177,7 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// Names of the programs that a text starts, as far as they stand there; each once.
+/// Names of the programs that a text starts, if they are literal; without duplicates.
 fn started(text: &str) -> Vec<String> {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
     let mut names = Vec::new();
