@@ -304,7 +304,7 @@ fn a_closed_reader_is_no_error() {
     let lab = Lab::new();
     let program = crate::common::program();
     let script = format!(
-        "{} references random --pages 1000 --refs 3000000 --text | head -n 1; echo ${{PIPESTATUS[0]}}",
+        "{} ideal references random --pages 1000 --refs 3000000 --text | head -n 1; echo ${{PIPESTATUS[0]}}",
         program.display()
     );
     let output = std::process::Command::new("bash")

@@ -77,7 +77,7 @@ pub enum ImportError {
         remedy: &'static str,
     },
     /// A file is too large to be a result.
-    #[error("{path} is larger than {limit} bytes: it is no result of this kind")]
+    #[error("{path} is larger than {} MiB: it is no result of this kind", limit >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,

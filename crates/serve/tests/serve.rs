@@ -213,7 +213,8 @@ fn nothing_is_stopped_or_resumed_but_from_a_page_of_this_server() {
     store.note_run(&state).unwrap();
     let page = asked.get("/campaigns");
     assert!(page.contains("0 of 1 trials"), "{page}");
-    assert!(page.contains("run &#60;i&#62;.toml"), "{page}");
+    // Quoted for a shell, and escaped.
+    assert!(page.contains("run &#39;&#60;i&#62;.toml&#39;"), "{page}");
     let right = format!("key={}", key(&page));
     let resume = "/campaigns/quick/resume";
     for (more, form) in [
