@@ -451,7 +451,7 @@ fn more_runs_or_bytes_than_anything_sensible_are_refused() {
         .set_len((64 << 20) + 1)
         .unwrap();
     let error = read("fio", &[&path]).unwrap_err().to_string();
-    assert!(error.contains("larger than 67108864 bytes"), "{error}");
+    assert!(error.contains("larger than 64 MiB"), "{error}");
 }
 
 /// Files of fio, a run each, that ended at these seconds.

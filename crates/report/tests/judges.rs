@@ -48,6 +48,7 @@ print(json.dumps({'passed': c.passed, 'failed': c.failed, 'skipped': c.skipped, 
 }
 
 #[test]
+#[ignore = "test-all"]
 fn the_kernels_parser_reads_ktap_without_an_error() {
     let tool = need!(kunit());
     let seen = parse(
@@ -72,6 +73,7 @@ fn the_kernels_parser_reads_ktap_without_an_error() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn hostile_names_forge_nothing_in_ktap() {
     let tool = need!(kunit());
     let text = ktap::ktap(&crate::data::poisoned(), &crate::data::about_poisoned());
@@ -89,6 +91,7 @@ fn hostile_names_forge_nothing_in_ktap() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn kcidb_io_accepts_the_report() {
     let python: Python = need!(python("kcidb-io"));
     let script = "
@@ -124,6 +127,7 @@ print(json.dumps({'tests': len(data['tests']),
 }
 
 #[test]
+#[ignore = "test-all"]
 fn duckdb_reads_csv_back() {
     let python = need!(python("duckdb"));
     let comparison = crate::data::mglru();
@@ -165,6 +169,7 @@ print(json.dumps([len(rows), sorted({len(r) for r in rows})]))
 }
 
 #[test]
+#[ignore = "test-all"]
 fn pandas_reads_numbers_as_numbers_and_why_one_is_missing() {
     let python = need!(python("pandas"));
     let mut comparison = crate::data::mglru();

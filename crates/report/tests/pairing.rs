@@ -292,6 +292,7 @@ fn equal_variants(order: Order, paired: bool, timed: bool, random: &mut Xoshiro)
 }
 
 #[test]
+#[ignore = "test-all"]
 fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
     let mut random = Xoshiro::new(2026);
     for order in [
