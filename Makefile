@@ -49,7 +49,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 lint:
-	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+	$(CARGO) clippy --workspace --lib --bins --examples --test "*" --quiet -- --deny warnings
 
 unit:
 	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --quiet

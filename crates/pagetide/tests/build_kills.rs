@@ -1,5 +1,5 @@
-//! Interrupts a run at random moments while it fetches, unpacks, configures and builds a kernel: repeating the command
-//! always gives the right result.
+//! Interruptions at random moments of a run that fetches, unpacks, configures and builds a kernel: the same command always
+//! comes to the right end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use serde_json::Value;
 const KILLS: u64 = 10;
 /// The latest moment of an interruption: fetching and unpacking take about as long together, and so does a part of a build.
 const LATEST: Duration = Duration::from_secs(40);
-/// After this number of successful runs, the source is deleted and fetched again.
+/// Of the runs that come through, each so many-th is followed by one that fetches its source anew.
 const SOURCES: u64 = 3;
 
 /// The patch whose kernel is built.
@@ -25,8 +25,8 @@ const PATCH: &str = include_str!("../../../patches/used-once-2008.patch");
 /// What the trials of a test do not need of pagetide's own configuration: a build without it is as small as can be.
 const SMALLER: &str = "# CONFIG_EXT4_FS is not set\n# CONFIG_BLK_DEV_NBD is not set\n";
 
-/// Digests of a store's records by variant; all records must be valid.
-fn digests(lab: &Lab, store: &str) -> BTreeMap<String, String> {
+/// Digests of a store's records, one for each kernel; all of them are valid.
+fn digests(lab: &Lab, store: &str) -> BTreeSet<String> {
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--store", store]);
     let records: Vec<Value> = serde_json::from_str(&list).unwrap();
     let of = |record: &Value| {
@@ -36,7 +36,7 @@ fn digests(lab: &Lab, store: &str) -> BTreeMap<String, String> {
     records.iter().map(of).collect()
 }
 
-/// Processes that were started for a cache: its path is in their arguments, their environment or their working folder.
+/// Processes that were started for a cache: it stands in their arguments, their environment, or is where they work.
 fn at_work_for(cache: &Path) -> Vec<String> {
     let name = cache.as_os_str().as_encoded_bytes();
     let has = |bytes: &[u8]| bytes.windows(name.len()).any(|part| part == name);
@@ -52,7 +52,7 @@ fn at_work_for(cache: &Path) -> Vec<String> {
     found
 }
 
-/// What a run was doing, according to what it left in its cache.
+/// What a run was doing, by what it leaves in its cache.
 fn phase(cache: &Path) -> &'static str {
     let first = |folder: &str| -> Option<PathBuf> {
         let mut entries = fs::read_dir(cache.join(folder)).ok()?.flatten();

@@ -1,6 +1,7 @@
 //! External input that is endless, unusual or wrong leads to one clear sentence and does no harm.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
@@ -10,7 +11,10 @@ use crate::common::{Lab, one_sentence, text, told};
 fn table(value: &str) -> String {
     let mut table = "scenario,variant,metric,value,seed,unit\n".to_owned();
     for seed in 1..=6 {
-        table += &format!("build,old,time,1{seed},{seed},s\nbuild,new,time,{value},{seed},s\n");
+        let _ = writeln!(
+            table,
+            "build,old,time,1{seed},{seed},s\nbuild,new,time,{value},{seed},s"
+        );
     }
     table
 }
