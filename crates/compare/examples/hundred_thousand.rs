@@ -1,4 +1,4 @@
-//! Measures the time and memory of answers from a store of 100,000 records.
+//! Measures time and memory of comparisons in a store of 100,000 records.
 //!
 //! `cargo run --release -p pagetide-compare --example hundred_thousand`
 
@@ -14,7 +14,7 @@ use pagetide_store::{CampaignNote, CellNote, Entry, Filter};
 const RECORDS: u64 = 100_000;
 const LIMIT: Duration = Duration::from_millis(300);
 
-/// Twenty metrics, the number of a scenario with latencies and reclaim counters.
+/// Names of the 20 metrics in each record, as many as in a scenario with latencies and reclaim counters.
 const METRICS: [&str; 20] = [
     "access-mean",
     "access-p50",
@@ -38,7 +38,7 @@ const METRICS: [&str; 20] = [
     "free",
 ];
 
-/// A record of one of 10 scenarios, 4 kernels, 2 settings and 1,250 seeds.
+/// Returns record number `n`: one of 10 scenarios, 4 kernels, 2 settings and 1,250 seeds.
 fn record(n: u64) -> Record {
     let mut record = Record::default();
     let subject = &mut record.subject;
@@ -66,7 +66,7 @@ fn record(n: u64) -> Record {
     record
 }
 
-/// The campaign to which a thousand records belong: 8 variants, 10 cells, 12 or 13 seeds.
+/// Returns the note of campaign `number`, which has 1,000 records: 8 variants, 10 cells, 12 or 13 seeds.
 fn note(number: u64) -> CampaignNote {
     let entry = |n: u64| {
         let place = |n: u64| usize::try_from(n).unwrap_or(0);
@@ -116,7 +116,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         store.note(&note(42))?;
         drop(store);
         println!("filled the store in {:.1} s", start.elapsed().as_secs_f64());
-        // Runs in a separate process, so that memory and caches are those of a single command.
+        // Measures in a separate process, so that memory and caches from filling the store have no effect.
         let status = std::process::Command::new(std::env::current_exe()?)
             .arg("ask")
             .status()?;

@@ -19,20 +19,20 @@ use crate::comparison::{Cell, Comparison, Overall, Side};
 use crate::error::CompareError;
 use crate::input::Input;
 
-/// Notes on the judgements of one column in one cell.
+/// Notes on the comparison of one column with the baseline in one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ColumnNotes {
     /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
     /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// Differences other than the intended one.
+    /// Differences between the column and the baseline other than the intended one.
     pub also: Vec<OtherDifference>,
-    /// Names of things that the records do not contain, so that an undetected difference is possible.
+    /// Names of values that the records do not contain, so that a difference in them would not be detected.
     pub unknown: Vec<&'static str>,
-    /// Settings that a variant sets although they cannot have acted.
+    /// Settings of a variant that cannot have had an effect.
     pub inert: Vec<InertSetting>,
-    /// Trials that ran out of memory; `None` if there are none.
+    /// Number of trials that ran out of memory, with a test; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deaths: Option<Deaths>,
 }
@@ -45,13 +45,13 @@ impl ColumnNotes {
     }
 }
 
-/// The intended difference between two sides.
+/// The intended difference between the baseline and another side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// Everything that a variant can set.
     #[default]
     Variant,
-    /// Only the kernel: both sides were named by their release.
+    /// Only the kernel: both sides are named by their kernel release.
     Kernel,
 }
 
@@ -71,8 +71,8 @@ impl Records<'_> {
     }
 }
 
-/// Compares one record of each side of every cell, reads every trial that ran out of memory, and adds the notes to
-/// `comparison`.
+/// For each cell and column, compares one record of the baseline with one of the column, and reads every trial that ran
+/// out of memory. Adds the notes to `comparison`, and withdraws verdicts that they put in doubt.
 pub(crate) fn look(
     store: &Store,
     input: &Input,
@@ -102,13 +102,13 @@ pub(crate) fn look(
                     beside.unknown = found.unknown;
                     beside.inert = inert::of_records(&pair, cell.equal_trials(column));
                 }
-                // The index can still be judged; `store verify` reports what is wrong with the file.
+                // The comparison itself needs only the index; `store verify` reports what is wrong with the file.
                 _ => beside.unknown = vec!["all of it (the file of a record cannot be read)"],
             }
             beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
             all.push(beside);
         }
-        // The records of this cell are not needed for any other.
+        // No other cell needs the records of this cell.
         records.read.clear();
     }
     deaths::decide(&mut all, comparison.alpha);
@@ -126,8 +126,8 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// Returns one record of each side: of a seed that both sides have, otherwise of any trial, valid or not. `None` if a
-/// side has no trial.
+/// Returns the ids of one record of each side. They have a common seed if there is one; otherwise any trial is used,
+/// valid or not. `None` if a side has no trial.
 fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
     let common = sides[0].trials.iter().find(|t| seeds.contains(&t.seed));
@@ -144,7 +144,8 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     Some([any(sides[0])?, any(sides[1])?])
 }
 
-/// Withdraws verdicts that an unintended difference may have caused, and states why a side could not be judged.
+/// Withdraws verdicts that an unintended difference may have caused. If trials ran out of memory, states this as the
+/// reason for invalid verdicts.
 fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
     let died = beside.deaths.as_ref().map(|deaths| deaths.died);
@@ -168,8 +169,8 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     }
 }
 
-/// The overall verdict. If trials of one side ran out of memory and those of the other did not, this replaces the
-/// metrics that have no pairs for this reason.
+/// Returns the overall verdict. If one side surely ran out of memory more often, this verdict replaces those of metrics
+/// that are invalid or inconclusive in the same cell and column.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
     let decides = |beside: &&ColumnNotes| {
         let deaths = beside.deaths.as_ref();

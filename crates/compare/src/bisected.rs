@@ -1,4 +1,4 @@
-//! Result of a search for the first version of the kernel that differs.
+//! Result of a search for the first kernel version whose metric differs from the good version.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;
@@ -10,9 +10,9 @@ use crate::comparison::Comparison;
 /// A version of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Version {
-    /// Permanent identity: a commit, or the digest of a kernel.
+    /// Permanent identity: the hash of a commit, or the digest of a kernel.
     pub id: String,
-    /// Short name, distinct from the others'.
+    /// Short name, different for each version of a search.
     pub name: String,
     /// Description in one line: the subject of a commit, or the names of a kernel.
     pub what: String,
@@ -21,55 +21,56 @@ pub struct Version {
 /// A version that was tested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BisectStep {
-    /// The version.
+    /// The tested version.
     pub version: Version,
-    /// The conclusion: good, bad or skipped.
+    /// Result of the test: good, bad or skipped.
     pub mark: Mark,
-    /// Number of seeds that were compared with those of the good version.
+    /// Number of seeds present in both this version and the good version.
     pub seeds: u32,
-    /// Comparison with the good version; `None` if none was possible.
+    /// Judgement of the deciding metric against the good version; `None` if no comparison was possible.
     pub judgement: Option<Judgement>,
-    /// Why the version is skipped, or why no trials were needed.
+    /// Why the version is skipped, or why it needed no trials; otherwise `None`.
     pub why: Option<String>,
 }
 
-/// Result of a search.
+/// Result of a search for the first bad version.
 #[derive(Clone, Debug, Serialize)]
 pub struct BisectResult {
-    /// Label of the cell.
+    /// Label of the compared cell.
     pub cell: String,
-    /// The metric that decides whether a version is good.
+    /// Name of the metric that decides whether a version is good.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: Unit,
-    /// The good version.
+    /// The good version that the search began with.
     pub good: Version,
     /// The bad version that the search began with.
     pub bad: Version,
     /// Number of versions that could have been the first bad one.
     pub candidates: usize,
-    /// The first bad version. Several if versions in between were skipped; then only the last one is known to be bad.
+    /// The first bad version. If versions next to it were skipped, all candidates are listed; only the last one is
+    /// known to be bad.
     pub first_bad: Vec<Version>,
-    /// The last version before these that was found good; the original good version if none was tested.
+    /// The last version before `first_bad` that was found good; the original good version if no other was.
     pub before: Version,
-    /// The bad version, then every tested version in the order of the tests.
+    /// One step for the original bad version, then one for every tested version in the order of the tests.
     pub steps: Vec<BisectStep>,
-    /// Margin within which a version counts as good: half of the ratio between good and bad, as a share. `None` if the
-    /// metric's own margin was used.
+    /// Margin within which a version counts as good, as a share: half of the ratio between the good and the bad
+    /// version. `None` if the metric's own margin was used.
     pub margin: Option<f64>,
-    /// Identity of the campaign with the records.
+    /// Identity of the campaign that contains the records.
     pub campaign: String,
-    /// Comparison of the last good with the first bad version.
+    /// Comparison of the last good version with the first bad one.
     pub comparison: Comparison,
 }
 
 impl BisectResult {
-    /// True if a single version was found, false if several remain that could not be tested separately.
+    /// True if `first_bad` is a single version; false if it lists several that could not be tested separately.
     pub fn is_one(&self) -> bool {
         self.first_bad.len() == 1
     }
 
-    /// The step that tested a version; `None` if it was not tested.
+    /// Returns the step that tested a version; `None` if the version was not tested.
     pub fn step(&self, version: &Version) -> Option<&BisectStep> {
         self.steps.iter().find(|step| step.version == *version)
     }

@@ -1,4 +1,4 @@
-//! Noise of an arena, measured by comparing a variant with variants that have no effect. The result is kept in the
+//! Noise of an arena, measured by comparing a variant with variants that have no effect. The result is saved in the
 //! store.
 
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Cell, Comparison};
 use crate::pairs::pairs;
 
-/// Seed of random numbers used by the statistics.
+/// Seed of the random numbers that the statistics use.
 const STATISTICS_SEED: u64 = 1;
 
 /// Largest accepted size of a calibration file, in bytes.
 const MOST_CALIBRATION_BYTES: u64 = 64 << 20;
 
-/// The last calibration of an arena.
+/// Result of the last calibration of an arena.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CalibrationNote {
     /// Time of the measurement in nanoseconds since 1970.
     pub measured: Nanos,
-    /// The arena.
+    /// Kind of the calibrated arena.
     pub arena: ArenaKind,
     /// Number of seeds in each simulated campaign.
     pub seeds: u32,
@@ -44,15 +44,15 @@ pub struct CalibrationNote {
 pub struct CalibrationError {
     /// The attempted operation, such as "reading".
     attempt: &'static str,
-    /// The file.
+    /// Path of the calibration file.
     path: PathBuf,
     /// The system's error.
     source: std::io::Error,
 }
 
 impl CalibrationNote {
-    /// Splits the pairs of the variant and each variant without effect into campaigns of `seeds` seeds, and judges
-    /// each.
+    /// Calibrates each cell: splits its pairs with variants that have no effect into campaigns of `seeds` seeds, and
+    /// judges each of these campaigns. Fails if the statistics cannot use the values.
     pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
         let cells = comparison
             .cells
@@ -67,7 +67,7 @@ impl CalibrationNote {
         })
     }
 
-    /// Reads the last calibration of an arena; `None` if there is none.
+    /// Reads the last calibration of an arena from the store; `None` if there is none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
         let parsed = match read(&path, Place::Own, MOST_CALIBRATION_BYTES) {
@@ -81,7 +81,7 @@ impl CalibrationNote {
         })
     }
 
-    /// Replaces the arena's last calibration.
+    /// Writes this calibration to the store, in place of the arena's last one.
     pub fn write(&self, store: &Store) -> Result<(), CalibrationError> {
         let path = path(store, self.arena);
         let write = || replace(&path, &readable_json(self)?);
@@ -109,7 +109,7 @@ fn of_cell(
     Ok((cell.label.clone(), calibrate(&campaigns)?))
 }
 
-/// All pairs of a column with the baseline.
+/// Returns the pairs of a column and the baseline for every metric of a cell.
 fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
     let metrics = cell
         .metrics
@@ -125,7 +125,7 @@ fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
                 pairs: pairs(cell, row, column),
             },
         })
-        // A metric that one kernel lacks has no pairs; keeping it would leave no complete campaign.
+        // If a kernel lacks a metric, this metric has no pairs. With it, no campaign would be complete.
         .filter(|sample| !matches!(&sample.data, Data::Paired { pairs } if pairs.is_empty()))
         .collect();
     let mut long = Family::new(STATISTICS_SEED, metrics);

@@ -1,4 +1,4 @@
-//! A comparison as plain data: the variants, the verdicts, and the records from which every number comes.
+//! A comparison as plain data: the variants, the verdicts, and the records that the numbers come from.
 
 use std::fmt;
 
@@ -13,31 +13,32 @@ use crate::difference::Difference;
 use crate::divergence::Change;
 use crate::explain::CellExplanation;
 
-/// Several variants side by side; the first is the baseline.
+/// Comparison of several variants with the first one, the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// The campaign; `None` if records were named individually.
+    /// Identity of the campaign; `None` if the records were named individually.
     pub campaign: Option<String>,
-    /// Why the first variant is the baseline, if that was derived when foreign results were imported; otherwise `None`.
+    /// Why the first variant is the baseline, if the import of foreign results chose it; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// The variants.
+    /// The variants, the baseline first.
     pub columns: Vec<Column>,
-    /// The cells. Everything that defines a cell is the same for all columns.
+    /// The cells. Scenario, parameters, memory and swap of a cell are the same for all columns.
     pub cells: Vec<Cell>,
-    /// Error rate shared by all primary metrics of all cells and columns.
+    /// Error rate shared by all primary metrics of all cells and columns, from 0 to 1.
     pub alpha: f64,
-    /// The look of a sequential plan; `None` if the number of trials is fixed.
+    /// The look at which a sequential plan was judged; `None` if the number of trials is fixed.
     pub look: Option<Look>,
     /// Overall verdict on the primary metrics.
     pub overall: Overall,
     /// Warnings for the reader.
     pub cautions: Vec<Caution>,
-    /// Notes for columns and cells: other differences from the baseline, settings that cannot act, and trials that ran
-    /// out of memory.
+    /// Notes for pairs of cell and column: other differences from the baseline, settings that cannot act, and trials
+    /// that ran out of memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ColumnNotes>,
-    /// Why columns differ from the baseline, by cell; empty until [`crate::explain::explain`] is called.
+    /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain`] is
+    /// called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
 }
@@ -45,7 +46,7 @@ pub struct Comparison {
 /// A variant in a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
-    /// Its name, distinct from the others'.
+    /// Name of the variant, different for each column.
     pub name: String,
     /// The variant from the column's first record; `None` if there is no record yet.
     pub variant: Option<Variant>,
@@ -55,19 +56,19 @@ pub struct Column {
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
-    /// True if noisy trials can be paired with the baseline's by sampling unit: one campaign ran both columns, or
-    /// imported results state the pairs.
+    /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. That is so if one
+    /// campaign ran both columns, or if imported results state the pairs.
     pub paired: bool,
 }
 
 /// One cell: a scenario with parameters, memory and swap, under every variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// A short human label.
+    /// Short label for display.
     pub label: String,
-    /// Parameters that are the same for all columns, from the baseline's records; `None` if there is no record yet.
+    /// Definition of a trial in this cell, from the baseline's records; `None` if there is no record yet.
     pub subject: Option<Subject>,
-    /// The trials of each column.
+    /// The trials of each column, in the order of the columns.
     pub sides: Vec<Side>,
     /// The metrics, primary ones first.
     pub metrics: Vec<MetricRow>,
@@ -76,7 +77,7 @@ pub struct Cell {
 /// The trials of one column in one cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Side {
-    /// Valid trials in the order of their seeds; values refer to them by index.
+    /// Valid trials in the order of their seeds. [`Values::values`] refers to them by index.
     pub trials: Vec<TrialRef>,
     /// Invalid trials, with the reasons.
     pub invalid: Vec<InvalidTrial>,
@@ -85,33 +86,33 @@ pub struct Side {
 /// A valid trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRef {
-    /// Identity of its record.
+    /// Identity of the trial's record.
     pub record: String,
-    /// Seed.
+    /// Random seed of the trial.
     pub seed: u64,
-    /// Sampling unit.
+    /// Number of the sampling unit.
     pub unit: u32,
-    /// Repetition within the unit.
+    /// Index of the repetition within the sampling unit.
     pub repetition: u32,
-    /// Digest of its results.
+    /// Digest of the trial's results.
     pub digest: String,
 }
 
 /// A trial whose numbers must not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidTrial {
-    /// Identity of its record.
+    /// Identity of the trial's record.
     pub record: String,
-    /// Seed.
+    /// Random seed of the trial.
     pub seed: u64,
-    /// The reasons, in one line.
+    /// Reasons why the trial is invalid, in one line.
     pub why: String,
 }
 
 /// One metric over all columns.
 #[derive(Clone, Debug, Serialize)]
 pub struct MetricRow {
-    /// Name.
+    /// Name of the metric.
     pub name: String,
     /// Unit of the values.
     pub unit: Unit,
@@ -119,10 +120,10 @@ pub struct MetricRow {
     pub direction: Direction,
     /// True if the metric is primary, so that it counts for the overall verdict.
     pub primary: bool,
-    /// Values of each column.
+    /// Values of each column, in the order of the columns.
     pub values: Vec<Values>,
-    /// Judgements of the second, third, … column against the first. `None` if a side has no value, and for metrics that
-    /// are only shown for scale.
+    /// Judgements of the second, third, … column against the first. `None` if one of the two columns has no value, or
+    /// if the metric is only a reference value.
     pub judgements: Vec<Option<Judgement>>,
 }
 
@@ -131,12 +132,12 @@ pub struct MetricRow {
 pub struct Values {
     /// Each value with the index of its trial in [`Side::trials`].
     pub values: Vec<(usize, f64)>,
-    /// Why there are no values, from the first trial without one; `None` if there are values.
+    /// Why there are no values, as stated by the first trial without one; `None` if there are values.
     pub absent: Option<String>,
 }
 
 impl Values {
-    /// The values, in the order of the seeds.
+    /// Returns the values without indices, in the order of the seeds.
     pub fn numbers(&self) -> Vec<f64> {
         self.values.iter().map(|(_, value)| *value).collect()
     }
@@ -153,36 +154,36 @@ impl Values {
 pub struct Look {
     /// Number of the look, counted from 0.
     pub number: usize,
-    /// Seeds (or sampling units) of each variant that this look includes.
+    /// Number of seeds (or sampling units) of each variant that this look includes.
     pub units: u64,
-    /// The same number for every planned look.
+    /// Number of seeds (or sampling units) of each variant at every planned look, ascending.
     pub planned: Vec<u64>,
 }
 
-/// Overall verdict on all primary metrics.
+/// Overall verdict on all primary metrics of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
     /// At least one metric is surely worse.
     Regressed,
-    /// None is worse, but an unintended difference may have changed at least one.
+    /// No metric is worse, but an unintended difference may have changed at least one.
     Confounded,
-    /// None is worse, but at least one is undecided.
+    /// No metric is worse, but at least one is undecided.
     Inconclusive,
-    /// None is worse, but at least one cannot be judged, or there is nothing to judge.
+    /// No metric is worse, but at least one cannot be judged, or there is no metric to judge.
     Invalid,
-    /// At least one is better, none is worse or undecided.
+    /// At least one metric is better; no metric is worse or undecided.
     Improved,
-    /// At least one differs, and its metric has no better direction.
+    /// At least one metric differs, but neither of its directions is better.
     Changed,
-    /// All differences lie within the margins.
+    /// All differences of metrics lie within their margins.
     Equivalent,
     /// All results are identical, bit for bit.
     Identical,
 }
 
 impl Overall {
-    /// The overall verdict for several verdicts.
+    /// Combines the verdicts on single metrics into an overall verdict.
     pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
         verdicts
             .into_iter()
@@ -200,7 +201,7 @@ impl Overall {
             .unwrap_or(Self::Invalid)
     }
 
-    /// Exit code of a command with this overall verdict.
+    /// Returns the exit code of a command with this overall verdict.
     pub fn exit_code(self, fail_on: FailOn) -> u8 {
         match (self, fail_on) {
             (_, FailOn::Nothing)
@@ -227,14 +228,14 @@ impl fmt::Display for Overall {
     }
 }
 
-/// Which verdicts cause a failing exit code.
+/// Verdicts that cause an exit code other than 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailOn {
-    /// None: `--exit-zero`.
+    /// No verdict causes a failure: `--exit-zero`.
     Nothing,
-    /// A regression: exit code 1.
+    /// Only a regression causes a failure: exit code 1.
     Regressed,
-    /// A regression: exit code 1. Confounded, inconclusive or invalid results: exit code 3.
+    /// A regression causes exit code 1; confounded, inconclusive or invalid results cause exit code 3.
     #[default]
     Inconclusive,
 }
@@ -246,11 +247,11 @@ pub enum Caution {
     /// Records were compared that differ in more than the variant.
     #[error("{a} and {b} differ in more than the variant ({}): the judgements mix those effects", list(.differences))]
     NotComparable {
-        /// One column.
+        /// Name of the first column.
         a: String,
-        /// The other.
+        /// Name of the second column.
         b: String,
-        /// The differences.
+        /// Differences other than the variant.
         differences: Vec<Difference>,
     },
     /// Different guest programs made the records.
@@ -261,11 +262,12 @@ pub enum Caution {
     OtherGuest {
         /// Number of different guest programs.
         builds: usize,
-        /// Each column with the digests of its guests.
+        /// Each column with the digests of the guest programs that ran it.
         sides: Vec<String>,
-        /// Number of trials that were run by two of these guests and whose records are both in the store.
+        /// Number of trials that two of these guest programs ran, with both records in the store.
         trials: usize,
-        /// The primary metric with the largest difference between two guests in these trials; `None` if there is none.
+        /// The primary metric with the largest difference between two guest programs in these trials; `None` if there
+        /// is none.
         moved: Option<Change>,
     },
     /// The records of one column come from several kernels.
@@ -274,9 +276,9 @@ pub enum Caution {
         .kernels.len(), .kernels.join(", ")
     )]
     OtherKernel {
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// Digests of its kernels.
+        /// Digests of the kernels in the column, each with its number of trials.
         kernels: Vec<String>,
     },
     /// Two runs of the same exact trial gave different results.
@@ -284,15 +286,15 @@ pub enum Caution {
         "records {a} and {b} are of the same exact trial but differ: run {} and report it", told(&format!("repeat {a}"))
     )]
     NotExact {
-        /// One record.
+        /// Identity of the first record.
         a: String,
-        /// The other.
+        /// Identity of the second record.
         b: String,
     },
     /// Some trials have not run yet.
     #[error("{trials} planned trials have no record yet: run the campaign to its end")]
     Pending {
-        /// Number of these trials.
+        /// Number of planned trials without a record.
         trials: usize,
     },
     /// A sequential campaign has not reached its first look.
@@ -303,60 +305,60 @@ pub enum Caution {
         /// Seeds (or sampling units) at the first look.
         units: u64,
     },
-    /// Noisy results that were not run in blocks.
+    /// Two noisy columns whose trials did not alternate in one campaign.
     #[error(
         "{a} and {b} were not run in one campaign: drift between the two runs would look like a difference, and no test can detect it; one campaign with both runs them in blocks"
     )]
     Apart {
-        /// The baseline.
+        /// Name of the baseline.
         a: String,
-        /// The other column.
+        /// Name of the other column.
         b: String,
     },
-    /// Imported results in which one variant was recorded after the other.
+    /// Two columns of imported results that did not alternate: one was recorded after the other.
     #[error(
         "{a} and {b} were recorded one after the other, as their times show: drift between the two sessions would look like a difference, and no test can detect it; let them take turns"
     )]
     Sessions {
-        /// The baseline.
+        /// Name of the baseline.
         a: String,
-        /// The other column.
+        /// Name of the other column.
         b: String,
     },
-    /// Imported results without the times that would show their order.
+    /// Two columns of imported results without start times, so that the order of recording is unknown.
     #[error(
         "the results do not show whether {a} and {b} took turns, so they count as recorded one after the other: drift between the two sessions would look like a difference; if they did take turns, import them with --interleaved or with a column `started`"
     )]
     UnknownOrder {
-        /// The baseline.
+        /// Name of the baseline.
         a: String,
-        /// The other column.
+        /// Name of the other column.
         b: String,
     },
-    /// Imported results in which the variants alternated, always in the same order.
+    /// Two columns of imported results that alternated, always in the same order.
     #[error(
         "{first} ran before {second} in every pair: steady drift, or an effect of one trial on the next, would look like a difference; randomize the order"
     )]
     OneOrder {
-        /// The column that was always first.
+        /// Name of the column that ran first in every pair.
         first: String,
-        /// The other.
+        /// Name of the column that ran second in every pair.
         second: String,
     },
-    /// Memory is so small that an effect may not hold for larger machines.
+    /// The memory of a cell is so small that an effect may not hold for larger machines.
     #[error(
         "with {memory} of memory the kernel's batches (32 to 64 pages) and reserves weigh much, and effects may differ from those of larger machines: `--sizes` asks at several"
     )]
     Small {
-        /// The smallest memory of a cell.
+        /// The smallest memory of all cells.
         memory: pagetide_record::MemorySpec,
     },
-    /// A cell that only one side has records of.
+    /// Only one column has records of a cell.
     #[error("only {column} has records of {label}: left out")]
     OneSided {
-        /// The column that has them.
+        /// Name of the column that has records.
         column: String,
-        /// The cell.
+        /// Label of the cell.
         label: String,
     },
     /// Times of the exact arena are virtual, not those of real hardware.
@@ -366,7 +368,7 @@ pub enum Caution {
     VirtualTime,
 }
 
-/// How much results change with the guest, as a clause; it says so if no trial ran under two guests.
+/// Clause that states how much results changed with the guest program, or that no trial ran under two guest programs.
 fn how_far(trials: usize, change: Option<&Change>) -> String {
     match (trials, change) {
         (0, _) => {
@@ -382,28 +384,28 @@ fn how_far(trials: usize, change: Option<&Change>) -> String {
     }
 }
 
-/// Differences as one line.
+/// Joins differences into one line.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
 
 impl Comparison {
-    /// The notes on this column of this cell; `None` if there are none.
+    /// Returns the notes on a column of a cell, both given by index; `None` if there are none.
     pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
         let mut beside = self.beside.iter();
         beside.find(|beside| (beside.cell, beside.column) == (cell, column))
     }
 
-    /// The explanation of this column of this cell; `None` if none was asked for.
+    /// Returns the explanation for a column of a cell, both given by index; `None` if it was not computed.
     pub fn explained(&self, cell: usize, column: usize) -> Option<&CellExplanation> {
         self.explanations
             .iter()
             .find(|explained| (explained.cell, explained.column) == (cell, column))
     }
 
-    /// Exit code of a command that made this comparison. With a single variant nothing is judged, and only invalid
-    /// trials cause a failure.
+    /// Returns the exit code of a command that made this comparison. With a single variant nothing is judged, and the
+    /// code is 3 if a trial is invalid.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
         match self.columns.as_slice() {
             [_, _, ..] => self.overall.exit_code(fail_on),
@@ -421,7 +423,7 @@ impl Comparison {
             .flat_map(|row| row.judgements.iter().flatten())
     }
 
-    /// Number of these judgements that are inconclusive, so that more trials might decide them.
+    /// Returns the number of judgements in [`Self::deciding`] that are inconclusive; more trials might decide them.
     pub fn open(&self) -> usize {
         self.deciding()
             .filter(|judgement| matches!(judgement.verdict, Verdict::Inconclusive { .. }))

@@ -6,14 +6,14 @@ use std::fmt;
 use pagetide_record::{MemorySpec, Subject};
 use serde::Serialize;
 
-/// One difference.
+/// One difference between two trials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What differs, such as "memory" or "parameter pages".
     pub what: String,
-    /// Value on the first side.
+    /// Value in the first trial.
     pub a: String,
-    /// Value on the second side.
+    /// Value in the second trial.
     pub b: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Differences that make two trials incomparable; empty if they can be compared.
+/// Returns the differences that make two trials incomparable; empty if the trials can be compared.
 pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut look = |what: &str, a: String, b: String| {
@@ -61,7 +61,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     }
     look("memory", a.memory.to_string(), b.memory.to_string());
     look("swap", a.swap.to_string(), b.swap.to_string());
-    // Sizes are printed exactly, as memory is, so that different sizes look different.
+    // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
     look("swap size", size(a), size(b));
     let on = |subject: &Subject| format!("on {}", subject.files_on);

@@ -1,5 +1,5 @@
-//! First difference between two records of the same trial. The order of the search is metrics, counters, texts, bulk
-//! sections: the reader gets the difference that is easiest to understand.
+//! Finds the first difference between two records of the same trial. Metrics are searched first, then counters, texts
+//! and bulk sections, because differences in metrics are the easiest to understand.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -10,13 +10,13 @@ use serde::Serialize;
 /// One difference between two records of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Divergence {
-    /// Kind of thing: `metric`, `counter`, `section`, ….
+    /// Kind of the differing value: `metric`, `counter`, `section`, ….
     kind: &'static str,
-    /// Its name.
+    /// Name of the differing value, such as the metric's name.
     name: String,
-    /// Value in the record.
+    /// Value in the first record.
     before: String,
-    /// Value in the repetition.
+    /// Value in the second record, the repetition.
     after: String,
 }
 
@@ -33,9 +33,9 @@ impl Display for Divergence {
 /// Values of one metric in two records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Its name.
+    /// Name of the metric.
     metric: String,
-    /// Value in the first and in the second record.
+    /// Values in the first and the second record, in the metric's unit.
     values: [f64; 2],
 }
 
@@ -47,7 +47,7 @@ impl Display for Change {
 }
 
 impl Change {
-    /// True if the ratio of the values is farther from 1 than that of `other`.
+    /// True if the ratio of the two values is farther from 1 than the ratio in `other`.
     pub(crate) fn is_beyond(&self, other: &Self) -> bool {
         self.apart() > other.apart()
     }
@@ -57,7 +57,7 @@ impl Change {
     }
 }
 
-/// The primary metric with the largest ratio between the records; `None` if no metric has two values above zero.
+/// Returns the primary metric with the largest ratio between two records; `None` if no metric is above zero in both.
 pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     let changes = a
         .results
@@ -161,7 +161,7 @@ fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
         })
 }
 
-/// The first name whose values differ between two maps; `None` if they are equal.
+/// Returns the first name with different values in the two maps; `None` if the maps are equal.
 fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,
@@ -179,7 +179,7 @@ fn of_maps(
         })
 }
 
-/// The first different line in two sets of texts; `None` if they are equal.
+/// Returns the first differing line of two sets of texts; `None` if the sets are equal.
 fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<Divergence> {
     let difference = of_maps("text", a, b)?;
     let mut lines = difference.before.lines();

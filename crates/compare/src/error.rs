@@ -1,4 +1,4 @@
-//! Errors of comparisons, with remedies.
+//! Errors of comparisons; each message states a remedy.
 
 use pagetide_quantity::command::told;
 use pagetide_store::StoreError;
@@ -6,26 +6,26 @@ use pagetide_verdict::StatError;
 
 use crate::difference::Difference;
 
-/// Why a comparison is not possible.
+/// Why records cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The sides cannot be compared.
+    /// The two sides differ in more than the variant.
     #[error(
         "{a} and {b} cannot be compared: {}; choose records that differ in the variant alone, or insist with --anyway",
         list(.differences)
     )]
     NotComparable {
-        /// The first side.
+        /// Name of the first side.
         a: String,
-        /// The second side.
+        /// Name of the second side.
         b: String,
-        /// Their differences.
+        /// Differences other than the variant.
         differences: Vec<Difference>,
     },
-    /// The name matches nothing.
+    /// The given name matches no variant, campaign, kernel release or record.
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
          {} shows what is there",
@@ -54,25 +54,25 @@ pub enum CompareError {
     /// The campaign has no variant of this name.
     #[error("campaign {campaign} has no variant `{variant}`: it has {known}")]
     NoVariant {
-        /// The campaign.
+        /// Name of the campaign.
         campaign: String,
         /// The name given.
         variant: String,
-        /// The variants that it has.
+        /// Names of the campaign's variants.
         known: String,
     },
     /// The campaign has fewer than two variants.
     #[error("campaign {campaign} has a single variant, {variant}: add another to compare it with")]
     OneVariant {
-        /// The campaign.
+        /// Name of the campaign.
         campaign: String,
-        /// Its variant.
+        /// Name of its only variant.
         variant: String,
     },
-    /// There are no records.
+    /// A side has no records.
     #[error("{what} has no records yet: run its campaign")]
     NoRecords {
-        /// The side without records.
+        /// Name of the side without records.
         what: String,
     },
     /// The store has no campaign at all.
@@ -87,19 +87,19 @@ pub enum CompareError {
 }
 
 impl CompareError {
-    /// Whether the user's input was wrong, as opposed to a failure of the store.
+    /// True if the user's input was wrong; false if the store failed.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::OneSide { .. })
     }
 }
 
-/// Differences as one line.
+/// Joins differences into one line.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
 
-/// The most similar name as part of a sentence; empty for `None`.
+/// Sentence part that suggests the most similar name; empty for `None`.
 fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }

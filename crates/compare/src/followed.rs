@@ -1,4 +1,4 @@
-//! Tests whether the memory that a program needs follows one of its settings, such as the heap size of a runtime.
+//! Tests whether the memory that a program needs grows with one of its settings, such as the heap size of a runtime.
 
 use pagetide_quantity::Bytes;
 use pagetide_verdict::squeeze::Answer;
@@ -7,31 +7,31 @@ use serde::Serialize;
 use crate::pressure::VariantSqueeze;
 use crate::squeezed::SqueezeResult;
 
-/// The setting bounds the program if at least this share of the setting's change shows in the need.
+/// A setting bounds the memory of a program if the need grows by at least this share of the growth of the setting.
 const BOUNDING: f64 = 0.5;
 
-/// Searches whose command lines differ in one word of the program.
+/// Searches for the smallest memory whose command lines differ in one word of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueezes {
-    /// Name of the varied word.
+    /// Name of the word that differs.
     pub key: String,
-    /// One search for each value, in the order of the values on the command line.
+    /// One search for each value of the word, in the order on the command line.
     pub searches: Vec<VariedSqueeze>,
-    /// How the need follows the setting; `None` if the values are no sizes, or if a search has no answer.
+    /// Growth of the need with the setting; `None` if a value is not a size, or if a search found no sufficient memory.
     pub follows: Option<Follows>,
 }
 
-/// The search with one value of the varied word.
+/// The search with one value of the word that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueeze {
-    /// The value.
+    /// Value of the word.
     pub value: String,
-    /// Result of the search.
+    /// Result of the search with this value.
     pub squeeze: SqueezeResult,
 }
 
 impl VariantSqueeze {
-    /// Turns the search into one with this value of the varied word.
+    /// Turns the search of a variant into the search with this value of the word.
     pub fn varied(self, value: &str) -> VariedSqueeze {
         VariedSqueeze {
             value: value.to_owned(),
@@ -40,18 +40,19 @@ impl VariantSqueeze {
     }
 }
 
-/// How the need follows a setting.
+/// Growth of the needed memory with a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Follows {
-    /// Change of the setting from the smallest to the largest value.
+    /// Difference between the largest and the smallest value of the setting.
     pub setting: Bytes,
-    /// Change of the need between these two values in bytes; negative if it falls.
+    /// Difference between the needs with these two values, in bytes; negative if the need falls.
     pub need: f64,
-    /// Whether the setting bounds the program: the need never falls, and at least half of the setting's change shows in it.
+    /// True if the setting bounds the program: the need never falls, and it grows by at least half of the setting's
+    /// growth.
     pub is_bounded: bool,
 }
 
-/// The smallest size that is enough, in bytes; `None` if there is none.
+/// Smallest memory found to be enough, in bytes; `None` if there is none.
 fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     match &squeeze.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -61,7 +62,7 @@ fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     }
 }
 
-/// How needs follow settings. A point is (setting, need), both in bytes. `None` if all settings are the same.
+/// Computes the growth of the need from points (setting, need), both in bytes. `None` if all settings are equal.
 fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
     points.sort_unstable();
     let (first, last) = (points.first()?, points.last()?);
@@ -79,7 +80,7 @@ fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
 }
 
 impl VariedSqueezes {
-    /// Collects searches, one for each value of the word `key`.
+    /// Collects searches, one for each value of the word `key`, and computes the growth of the need.
     pub fn of(key: String, searches: Vec<VariedSqueeze>) -> Self {
         let point = |one: &VariedSqueeze| {
             // Runtimes also accept sizes with lower-case units.

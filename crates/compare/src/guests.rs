@@ -1,5 +1,5 @@
 //! Warnings about records of one comparison that come from several guest programs, or from several kernels under one
-//! name. Another guest program changes the course of an exact trial.
+//! name. In the exact arena, a different guest program changes the course of a trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::divergence::largest_change;
 use crate::error::CompareError;
 use crate::input::{Input, InputColumn};
 
-/// Most trials of two guests that are compared with each other.
+/// Largest number of trials that are compared between two guest programs.
 const MOST_TRIALS: usize = 20;
 
 /// Warnings about the guests and kernels that made the records.
@@ -33,7 +33,7 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
     Ok(cautions)
 }
 
-/// Number of a column's trials for each value of one of their digests.
+/// Number of trials of a column for each digest; `digest` returns the digest of one trial.
 fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, usize> {
     let mut all = BTreeMap::new();
     for trial in &column.trials {
@@ -42,7 +42,7 @@ fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, 
     all
 }
 
-/// Each digest with its number of trials: `a84f1943ebd8 (8 trials)`.
+/// Texts of each digest with its number of trials: `a84f1943ebd8 (8 trials)`.
 fn counted(all: &BTreeMap<&str, usize>) -> Vec<String> {
     let told = |(digest, trials): (&&str, &usize)| {
         let word = if *trials == 1 { "trial" } else { "trials" };
@@ -104,7 +104,7 @@ fn other_guest(
     })
 }
 
-/// Returns a valid record of the same trial made by another of these guests; `None` if the store has none.
+/// Returns a valid record of the trial of `row` that another of `guests` made; `None` if the store has none.
 fn by_another(
     store: &Store,
     row: &Row,

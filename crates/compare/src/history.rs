@@ -1,11 +1,11 @@
-//! A metric over time or over kernels, with the places where it changed.
+//! A metric over time or over kernels, with the points at which it changed.
 //!
-//! Seeds differ far more than kernels do. So each value is compared with the median of its seed before changes are
-//! searched; the values shown are the original ones.
+//! Values differ far more between seeds than between kernels. So each value is divided by the median of its seed (or
+//! the median is subtracted) before changes are searched. The values shown are the original ones.
 //!
-//! Values of one kernel share everything specific to that kernel, so they are not independent. By kernels, each kernel
-//! and variant is one point: the median of its values. A change lies between kernels. By dates, variants are separate,
-//! and a point is one session of recording on one kernel.
+//! Values of one kernel are not independent: they share everything specific to that kernel. In the order of kernels,
+//! each kernel with a variant is one point, the median of its values, and a change lies between two points. In the
+//! order of dates, variants are separate, and a point is one recording session on one kernel.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -21,11 +21,11 @@ use serde::Serialize;
 use crate::error::CompareError;
 use crate::version::by_version;
 
-/// Changes are searched in at most this number of records of a cell, the newest ones: the time of the search grows with
-/// the square.
+/// Largest number of records of a cell in which changes are searched. The newest records are used. The time of the
+/// search grows with the square of their number.
 pub const MOST: usize = 200;
 
-/// Order of the records.
+/// Order in which the records of a history are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -53,18 +53,18 @@ impl FromStr for Order {
 pub struct History {
     /// Name of the metric.
     pub metric: String,
-    /// The order of the values.
+    /// The order in which the values are arranged.
     pub order: Order,
-    /// The cells: values of different cells are never combined.
+    /// One history for each cell: values of different cells are never combined.
     pub cells: Vec<CellHistory>,
 }
 
 /// A metric over the records of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellHistory {
-    /// A short human label.
+    /// Short label for display.
     pub label: String,
-    /// Identity of the cell.
+    /// Hash that identifies the cell.
     pub cell: String,
     /// The arena of the trials.
     pub arena: ArenaKind,
@@ -72,13 +72,13 @@ pub struct CellHistory {
     pub unit: Unit,
     /// Which direction is better.
     pub direction: Direction,
-    /// The values in this order.
+    /// The values, in the order of [`History::order`].
     pub values: Vec<HistoryValue>,
-    /// The changes, in the same order.
+    /// The changes, in the order of the values.
     pub changes: Vec<Change>,
-    /// Number of points between which changes are searched: kernels and variants, or sessions.
+    /// Number of points between which changes are searched. A point is a kernel with a variant, or a recording session.
     pub points: usize,
-    /// Number of records left out because there are more than [`MOST`].
+    /// Number of older records that are left out because there are more than [`MOST`].
     pub left_out: usize,
 }
 
@@ -91,14 +91,14 @@ pub struct HistoryValue {
     pub release: String,
     /// Name of the variant.
     pub variant: String,
-    /// Seed.
+    /// Random seed of the trial.
     pub seed: u64,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Number of the session of recording, if the order is by dates. A session is the trials of one campaign without a
-    /// pause of an hour.
+    /// Number of the recording session, if the order is by dates. Trials belong to one session if they are of one
+    /// campaign and no pause between them is longer than an hour.
     pub session: usize,
-    /// The value.
+    /// Value of the metric, in its unit.
     pub value: f64,
 }
 
@@ -110,34 +110,34 @@ impl HistoryValue {
     }
 }
 
-/// Estimate of consecutive values of one kernel and variant.
+/// Estimated value of a metric for consecutive values of one kernel, variant and session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Index of the first of these values in [`CellHistory::values`].
     pub first: usize,
-    /// Number of values.
+    /// Number of values in the group.
     pub values: usize,
-    /// Their Hodges-Lehmann estimate.
+    /// Hodges-Lehmann estimate of the values, in the metric's unit.
     pub estimate: f64,
-    /// Ends of the confidence interval and its level; `None` if there are too few values.
+    /// Lower end, upper end and level of the confidence interval; `None` if there are too few values.
     pub interval: Option<[f64; 3]>,
 }
 
-/// A change between two values.
+/// A change of the metric between two points.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Index of the first value after the change in [`CellHistory::values`].
     pub at: usize,
-    /// Median of the values after the change, up to the next one, divided by the median before, seed by seed. If some
-    /// values are zero or negative, the difference of these medians.
+    /// Median after the change divided by the median before it, both relative to the median of each seed. If `is_ratio`
+    /// is false, the difference of these two medians.
     pub effect: f64,
-    /// Whether `effect` is a ratio.
+    /// True if `effect` is a ratio; false if it is a difference, because some values are zero or negative.
     pub is_ratio: bool,
-    /// Permutation p-value.
+    /// Permutation p-value of the change.
     pub p: f64,
 }
 
-/// Consecutive values of one kernel and variant between two changes.
+/// Consecutive values of one kernel, variant and session without a change between them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
     /// Kernel release.
@@ -146,19 +146,20 @@ pub struct Stretch {
     pub variant: String,
     /// Start of the first trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Number of values.
+    /// Number of values in the stretch.
     pub values: usize,
-    /// Their median, in the metric's unit.
+    /// Median of the values, in the metric's unit.
     pub median: f64,
-    /// The change at its start, if there is one.
+    /// The change at the start of the stretch; `None` if there is none.
     pub change: Option<Change>,
 }
 
-/// Confidence level of the intervals in a history.
+/// Confidence level of the intervals in a history: 95 %.
 const LEVEL: f64 = 0.95;
 
 impl CellHistory {
-    /// Estimates with intervals, in order: one for each run of consecutive values with the same kernel and variant.
+    /// Returns one estimate with an interval for each run of consecutive values of the same kernel, variant and
+    /// session.
     pub fn spreads(&self) -> Vec<Spread> {
         let mut all = Vec::new();
         let mut first = 0;
@@ -177,7 +178,7 @@ impl CellHistory {
         all
     }
 
-    /// The values grouped into stretches, in order.
+    /// Groups the values into stretches, in order.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut all: Vec<Stretch> = Vec::new();
         let mut from = 0;
@@ -208,7 +209,7 @@ impl CellHistory {
     }
 }
 
-/// The history of a metric over all valid timed records that match the filter, by cell.
+/// Returns the history of a metric for each cell, over all valid timed records that match the filter.
 pub fn history(
     store: &Store,
     metric: &str,
@@ -246,7 +247,7 @@ pub fn history(
 }
 
 fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareError> {
-    // Points are sorted by time, oldest first.
+    // `points` is sorted by time, oldest first, so the oldest are left out.
     let left_out = points.len().saturating_sub(MOST);
     points.drain(..left_out);
     if order == Order::Kernels {
@@ -297,10 +298,10 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     })
 }
 
-/// A longer pause between two trials starts a new session.
+/// A pause between two trials that is longer than this starts a new session.
 const PAUSE: Nanos = Nanos::from_secs(3600);
 
-/// The session number of each point. Points are sorted by time, oldest first.
+/// Returns the session number of each point. `points` must be sorted by time, oldest first.
 fn sittings(points: &[Point]) -> Vec<usize> {
     let mut session = 0;
     let mut all = vec![0; points.len().min(1)];
@@ -313,7 +314,7 @@ fn sittings(points: &[Point]) -> Vec<usize> {
     all
 }
 
-/// Number of points, and where they change. Consecutive values of one kernel and variant are one point.
+/// Returns the number of points and the changes between them. Consecutive values that belong together form one point.
 fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change>), CompareError> {
     let mut begins: Vec<usize> = Vec::new();
     let mut points: Vec<Vec<f64>> = Vec::new();
@@ -345,7 +346,8 @@ fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change
     Ok((medians.len(), found))
 }
 
-/// Each value relative to the median of its seed: as the logarithm of the ratio, or as a difference.
+/// Returns each value relative to the median of its seed: the logarithm of the ratio if `is_ratio`, otherwise the
+/// difference.
 fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
     let scale = |value: f64| if is_ratio { value.ln() } else { value };
     let mut seeds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -369,7 +371,7 @@ fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
         .collect()
 }
 
-/// Fewest points in which a change can be found: with fewer points, no order is rare enough for 5 %.
+/// Fewest points in which a change can be found. With fewer points, no p-value is below 5 %.
 pub const FEWEST: usize = 8;
 
 #[cfg(test)]
@@ -380,8 +382,8 @@ mod tests {
 
     use super::*;
 
-    /// Values of eight seeds for each kernel. Seeds differ by 10 %, kernels by 1 %; kernels from a certain one on
-    /// differ by a step.
+    /// Values of eight seeds for each of `kernels` kernels. Seeds differ by 10 % and kernels by 1 %. From a certain
+    /// kernel on, all values differ by `step`.
     fn series(kernels: u64, step: f64, random: &mut Xoshiro) -> Vec<HistoryValue> {
         let seeds: Vec<f64> = (0..8).map(|_| (0.1 * random.normal()).exp()).collect();
         (0..kernels)
@@ -422,7 +424,8 @@ mod tests {
                 !found.is_empty()
             })
             .count();
-        // Five of a hundred are expected; ten is more than two standard deviations more.
+        // A test at 5 % finds about five changes in a hundred series; more than ten would be two standard deviations
+        // too many.
         assert!(found <= 10, "{found}");
     }
 

@@ -1,4 +1,4 @@
-//! Input of a comparison before anything is judged: columns of index rows, sorted into cells.
+//! Input of a comparison before anything is judged: the trials of each column, sorted into cells.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::comparison::Caution;
 use crate::error::CompareError;
 use crate::matching::{Cells, Matching};
 
-/// A row of the index with its position in the comparison.
+/// A trial from the store's index, with its cell and sampling unit in the comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct TrialRow {
     pub row: Row,
@@ -19,7 +19,7 @@ pub(crate) struct TrialRow {
     pub repetition: u32,
 }
 
-/// One column.
+/// Name and trials of one column, and the number of its planned trials without a record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InputColumn {
     pub name: String,
@@ -31,26 +31,27 @@ pub(crate) struct InputColumn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub campaign: Option<String>,
-    /// How trials belong together, for imported records.
+    /// Which trials form pairs, for imported records; `None` for other records.
     pub imported: Option<Pairing>,
-    /// Why the first column is the baseline, if that was derived on import.
+    /// Why the first column is the baseline, if the import chose it; otherwise `None`.
     pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
     pub cells: Vec<CellNote>,
-    /// Looks of a sequential plan; empty for a fixed number of trials.
+    /// Number of units at each look of a sequential plan; empty for a fixed number of trials.
     pub looks: Vec<u64>,
-    /// Number of planned seeds (or sampling units) so far.
+    /// Number of seeds (or sampling units) planned so far.
     pub planned: u64,
     pub cautions: Vec<Caution>,
-    /// The intended difference.
+    /// The intended difference between the columns.
     pub asked: Intent,
-    /// Other differences that the user accepts, as words of the command line.
+    /// Words of the command line for other differences that the user accepts.
     pub accepted: Vec<String>,
     /// True if cells that differ may be compared.
     pub anyway: bool,
 }
 
-/// Rank of a record as the one for a campaign's entry: valid, of this variant, of this campaign.
+/// Rank of a record as a candidate for an entry of a campaign: valid first, then of the entry's variant, then of the
+/// campaign.
 fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     (
         row.is_valid(),
@@ -60,8 +61,8 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
 }
 
 impl Input {
-    /// The trials of a campaign; no record is used for two entries. `columns` selects and orders variants by their
-    /// index in the note; `None` selects all.
+    /// Returns the trials of a campaign; no record is used for two entries. `columns` lists the indices of the variants
+    /// in the note, in the order wanted; `None` selects all variants.
     pub fn of_campaign(
         store: &Store,
         note: &CampaignNote,
@@ -145,8 +146,8 @@ impl Input {
         })
     }
 
-    /// Two named sets of records. Cells that both sides have are compared. If there is none, this returns an error with
-    /// the differences, unless `anyway` is set: then the most similar cells of each scenario are compared.
+    /// Compares two named sets of records by the cells that both sides have. Without a common cell, this fails and
+    /// returns the differences; with `anyway`, the most similar cells of each scenario are compared instead.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
         let [(name_a, a), (name_b, b)] = sides;
@@ -220,7 +221,8 @@ impl Input {
     }
 }
 
-/// Rows by cell. In the exact arena only the newest valid record of each trial is kept; in noisy arenas all are kept.
+/// Groups rows by cell. In the exact arena only the newest valid record of each trial is kept; in noisy arenas all
+/// records are kept.
 fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     let mut cells = Cells::new();
     for row in rows {
@@ -250,7 +252,7 @@ fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     cells
 }
 
-/// Returns a warning if valid records of one exact trial differ, otherwise `None`.
+/// Returns a warning if valid records of one exact trial have different results; otherwise `None`.
 fn not_exact(rows: &[Row]) -> Option<Caution> {
     let mut valid = rows
         .iter()

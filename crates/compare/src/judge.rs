@@ -1,4 +1,4 @@
-//! From columns of records to judgements: values are paired and judged together as one family.
+//! Makes judgements from columns of records: values are paired and judged together as one family.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,11 +25,12 @@ use crate::turns;
 pub const ALPHA: f64 = 0.05;
 /// Seed of random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
-/// Limits on random sign patterns: the most for a comparison (patterns × values), and the fewest for a metric.
+/// Upper limit on random sign patterns × values, for all metrics of a comparison together.
 const MOST_DRAWS: usize = 20_000_000;
+/// Fewest random sign patterns for a metric.
 const FEWEST_DRAWS: u32 = 999;
 
-/// Pairs and judges the input.
+/// Pairs the values of the columns, judges them, and adds warnings and notes.
 pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
     let mut cautions = input.cautions.clone();
     let look = look(input);
@@ -101,7 +102,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     Ok(comparison)
 }
 
-/// The trials of each cell whose unit is below `until`, by column, in the order of their seeds.
+/// Trials whose unit is below `until`, by cell and column, in the order of their seeds.
 fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     let mut cells = vec![vec![Vec::new(); input.columns.len()]; input.cells.len()];
     for (place, column) in input.columns.iter().enumerate() {
@@ -117,8 +118,8 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     cells
 }
 
-/// The last look whose trials are all planned, or the first look if there is no such look; `None` without a sequential
-/// plan.
+/// Returns the last look whose trials are all planned, or the first look if no look is fully planned. `None` if the
+/// plan is not sequential.
 fn look(input: &Input) -> Option<Look> {
     let number = input
         .looks
@@ -157,7 +158,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     cautions
 }
 
-/// Warnings for noisy columns whose trials did not alternate with the baseline's.
+/// Warnings for noisy columns whose trials did not alternate with those of the baseline.
 fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
@@ -176,7 +177,7 @@ fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
         .collect()
 }
 
-/// How trials belong together, if all come from one imported campaign.
+/// Returns which trials form pairs, if all trials are from one imported campaign; otherwise `None`.
 fn imported(store: &Store, input: &Input) -> Result<Option<Pairing>, CompareError> {
     if input.campaign.is_some() {
         return Ok(input.imported.clone());
@@ -213,7 +214,7 @@ fn side(trials: &[TrialRow]) -> Side {
     side
 }
 
-/// Values of all metrics of one cell, by column.
+/// Returns a row for each metric of one cell, with the values of each column.
 fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, CompareError> {
     // The column of each valid record, and its index among the column's valid records.
     let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
@@ -228,7 +229,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
         }
     }
     let mut metrics: Vec<MetricRow> = Vec::new();
-    // The same name with another unit is another metric.
+    // Metrics with the same name but different units are separate rows.
     let mut known: HashMap<(String, Unit), usize> = HashMap::new();
     for (scenario, records) in wanted {
         for (record, metric) in store.metrics(scenario, &records)? {
@@ -262,7 +263,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
     Ok(metrics)
 }
 
-/// Name of a unit in the statistics.
+/// Name of a unit in the input of the statistics.
 fn label(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => "nanos",
@@ -276,19 +277,19 @@ fn label(unit: Unit) -> &'static str {
     }
 }
 
-/// Where a judgement comes from.
+/// Source of the judgement on a metric in a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Source {
-    /// Judged directly: its index in the family.
+    /// The values are judged directly; this is their index in the family.
     Own(usize),
-    /// From another row of the cell, of which this row is a multiple.
+    /// The row is a multiple of another row in the cell, and takes its judgement.
     Multiple(Multiple),
-    /// From an earlier column, whose trials are identical.
+    /// The column's trials are identical to those of an earlier column; this is the index of that column.
     Twin(usize),
 }
 
-/// Judges every metric of every cell against the baseline, as one family. Questions that are equivalent are judged
-/// once.
+/// Judges every metric of every cell against the baseline, as one family. A metric that is a multiple of another, and a
+/// column identical to an earlier one, are not judged a second time.
 fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareError> {
     let mut samples = Vec::new();
     let mut sources: HashMap<(usize, usize, usize), Source> = HashMap::new();
@@ -383,7 +384,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
     Ok(())
 }
 
-/// The judgement on a row in a column, from whichever source.
+/// Returns the judgement on a row in a column, according to its [`Source`].
 fn answer(
     sources: &HashMap<(usize, usize, usize), Source>,
     judged: &[Judgement],
@@ -401,7 +402,7 @@ fn answer(
     }
 }
 
-/// True if a column and the baseline belong to one campaign.
+/// True if a column and the baseline are from the same campaign.
 fn is_one_campaign(input: &Input, column: usize) -> bool {
     let of = |column: usize| -> BTreeSet<&str> {
         input.columns[column]
@@ -455,7 +456,7 @@ fn nothing_in_common(what: &str) -> Data {
     }
 }
 
-/// Pairs of values with the same seed.
+/// Pairs the values of two columns by seed.
 fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
     let other: HashMap<u64, (f64, &str)> = values[1]
         .values
@@ -484,7 +485,7 @@ fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
     Data::Paired { pairs }
 }
 
-/// Values and digests by sampling unit.
+/// Values and record digests of a column, by sampling unit.
 fn units<'a>(side: &'a Side, values: &Values) -> BTreeMap<u32, (Vec<f64>, Vec<&'a str>)> {
     let mut units: BTreeMap<u32, (Vec<f64>, Vec<&str>)> = BTreeMap::new();
     for &(place, value) in &values.values {

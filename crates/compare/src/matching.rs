@@ -1,4 +1,4 @@
-//! Finds the cells of two sets of records that correspond.
+//! Finds the corresponding cells of two sets of records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use pagetide_store::Row;
 
 use crate::difference::{Difference, differences};
 
-/// Records by the hash of their cell.
+/// Records of one side, by the hash of their cell.
 pub(crate) type Cells = BTreeMap<String, Vec<Row>>;
 
-/// Pairs of cells from two sides that are compared with each other.
+/// Pairs of cells, one from each side, that are compared with each other.
 #[derive(Debug, Default)]
 pub(crate) struct Matching<'a> {
     pub pairs: Vec<(&'a String, &'a String)>,
-    /// Differences between the cells of the pairs, without repetitions; empty if both sides have the same cells.
+    /// Differences between the paired cells, without repetitions; empty if the cells are the same on both sides.
     pub differences: Vec<Difference>,
 }
 
 impl<'a> Matching<'a> {
-    /// Pairs the cells that both sides have. If there are none, each cell is paired with the one of the same scenario
-    /// that differs least. If the sides share no scenario, only the two most similar cells are paired. A different
-    /// scenario counts as a larger difference than any number of different parameters.
+    /// Pairs the cells that both sides have. Without a common cell, each cell is paired with the most similar cell of
+    /// the same scenario. Without a common scenario, only the two most similar cells are paired. A different scenario
+    /// counts as a larger difference than any number of different parameters.
     pub fn of(a: &'a Cells, b: &'a Cells) -> Self {
         let same: Vec<_> = a
             .keys()

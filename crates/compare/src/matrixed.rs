@@ -1,4 +1,5 @@
-//! Results of running a matrix of settings: which settings matter under which swap, and which to choose.
+//! Results of running a matrix of settings: which settings have an effect under which kind of swap, and which to
+//! choose.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,34 +15,34 @@ use crate::error::CompareError;
 use crate::judge::ALPHA;
 use crate::squeezed::{cost, short, value};
 
-/// Costs of one run.
+/// Costs of one run; `None` for a cost that was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunCosts {
-    /// The primary metric, as a cost.
+    /// Value of the primary metric, as a cost: the reciprocal if higher is better.
     pub time: f64,
-    /// Peak memory in use, in bytes.
+    /// Peak memory in use, in bytes; `None` if not measured.
     pub memory: Option<f64>,
-    /// Data written to disks, in bytes.
+    /// Data written to disks, in bytes; `None` if not measured.
     pub written: Option<f64>,
-    /// Number of reclaimed pages.
+    /// Number of reclaimed pages; `None` if not measured.
     pub reclaimed: Option<f64>,
 }
 
-/// The runs of a cell under a variant, by block number: the costs of each, or why it died.
+/// Runs of a cell under a variant, by block number: the costs of a run, or the reason why it died.
 pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
 
-/// The runs of a campaign.
+/// All runs of a campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MatrixRuns {
-    /// Runs by cell and variant.
+    /// Runs by index of the cell and index of the variant.
     pub runs: BTreeMap<(usize, usize), RunsOfCell>,
-    /// Why a run was invalid because of the host machine; `None` if there was no such run.
+    /// Reason of a run that is invalid because of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
 }
 
 impl MatrixRuns {
-    /// Reads the runs from the store. `is_zram` returns true for a cell whose swap is in memory, so that nothing is
-    /// written to disk.
+    /// Reads the runs of a campaign from the store. `is_zram` returns true for a cell that swaps to memory; for such a
+    /// cell, pages written to swap do not count as written to disk.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
@@ -97,7 +98,8 @@ impl MatrixRuns {
         Ok(all)
     }
 
-    /// Logarithms of the time of a cell under a variant in these blocks; `None` for runs without a time.
+    /// Logarithms of the times in these blocks; `None` for a run without a time. `place` is the index of the cell and
+    /// of the variant.
     pub fn logs(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Vec<Option<f64>> {
         let runs = self.runs.get(&place);
         let of = |block| match runs?.get(&block)? {
@@ -107,7 +109,8 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// The unabridged reason of the first run of a cell under a variant that died in these blocks; `None` if none did.
+    /// Full reason of the first run that died in these blocks; `None` if no run died. `place` is the index of the cell
+    /// and of the variant.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)
@@ -115,80 +118,80 @@ impl MatrixRuns {
     }
 }
 
-/// A finished matrix.
+/// Results of a finished matrix of settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Matrixed {
     /// Label of the workload with the first kind of swap.
     pub cell: String,
-    /// The primary metric.
+    /// Name of the primary metric.
     pub metric: String,
     /// The settings that were varied.
     pub factors: Vec<Factor>,
     /// Number of runs of the design for each kind of swap and seed.
     pub runs: usize,
-    /// Resolution of the design; `None` if it has all combinations.
+    /// Resolution of the fractional design; `None` if the design has all combinations of settings.
     pub resolution: Option<u32>,
-    /// Number of seeds of the design. The choices ran with as many different seeds.
+    /// Number of seeds of the design. The choices ran with as many other seeds.
     pub seeds: u32,
-    /// Effects of the settings, by kind of swap.
+    /// Effects of the settings, one entry for each kind of swap.
     pub kinds: Vec<KindEffects>,
     /// Settings that were left out, each with the reason.
     pub left_out: Vec<String>,
-    /// Choices, the defaults first. They ran with seeds other than those of the design.
+    /// Choices of settings, the defaults first. They ran with seeds that the design did not use.
     pub choices: Vec<Choice>,
-    /// Index of the recommended choice; 0 for the defaults.
+    /// Index of the recommended choice in `choices`; 0 for the defaults.
     pub recommended: usize,
     /// Number of trials in total.
     pub trials: usize,
-    /// Identity of the campaign with the records.
+    /// Identity of the campaign that contains the records.
     pub campaign: String,
 }
 
 /// A setting that was varied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Factor {
-    /// Its name.
+    /// Name of the setting.
     pub key: String,
-    /// The first and the second level.
+    /// The two values of the setting.
     pub levels: [String; 2],
 }
 
 /// Effects of the settings under one kind of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KindEffects {
-    /// The kind of swap.
+    /// Name of the kind of swap.
     pub swap: String,
-    /// Effect on the metric, as a cost, of changing each factor to its second level.
+    /// For each factor, effect on the metric (as a cost) of changing the factor to its second level.
     pub effects: Vec<Effect>,
     /// Interactions of two factors. Pairs that the design cannot distinguish share one entry.
     pub interactions: Vec<Interaction>,
     /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults.
     pub active: Vec<usize>,
-    /// Interactions of the active factors, each of one pair. They replace interactions of the design that include the
-    /// same pairs.
+    /// Interactions of the active factors, each of one pair. They replace interactions in `interactions` that include
+    /// such a pair.
     pub told_apart: Vec<Interaction>,
     /// Number of runs of the design that died under some seed.
     pub died: usize,
-    /// Why the first of these runs died.
+    /// Why the first of the runs in `died` died; `None` if no run died.
     pub why: Option<String>,
-    /// Levels that all of these runs have and some other run does not have: name and value.
+    /// Factors and levels that all runs in `died` share, but not all other runs.
     pub blamed: Vec<(String, String)>,
 }
 
 /// A choice of settings under one kind of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
-    /// The kind of swap.
+    /// Name of the kind of swap.
     pub swap: String,
-    /// Settings that differ from their defaults.
+    /// Names and values of the settings that differ from their defaults.
     pub settings: Vec<(String, String)>,
-    /// Mean of the metric, as a cost; `None` without a valid run.
+    /// Mean of the primary metric, as a cost; `None` without a valid run.
     pub time: Option<f64>,
-    /// Mean of the peak memory in use, in bytes.
+    /// Mean of the peak memory in use, in bytes; `None` if not measured.
     pub memory: Option<f64>,
-    /// Mean of the bytes written to disks.
+    /// Mean of the bytes written to disks; `None` if not measured.
     pub written: Option<f64>,
-    /// Effect on the time relative to the defaults, adjusted for the number of choices.
+    /// Effect on the primary metric relative to the defaults, adjusted for the number of choices.
     pub against: Effect,
     /// Largest number of pages reclaimed in a run; `None` if not counted.
     pub reclaimed: Option<f64>,
@@ -204,7 +207,7 @@ impl Choice {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
 
-    /// True if it is surely faster than the defaults.
+    /// True if the choice is surely faster than the defaults.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
             && self.against.is_sure(ALPHA, SAME)
@@ -213,7 +216,7 @@ impl Choice {
 }
 
 impl Matrixed {
-    /// True if an effect of the design is significant.
+    /// True if an effect is statistically significant and larger than the margin.
     pub fn is_sure(effect: &Effect) -> bool {
         effect.is_sure(ALPHA, SAME)
     }
@@ -225,8 +228,8 @@ impl Matrixed {
 }
 
 impl KindEffects {
-    /// The significant interactions: those of the active factors if all their combinations ran, otherwise those of the
-    /// design.
+    /// Returns the significant interactions. If all combinations of the active factors ran, the interactions of these
+    /// factors are taken from those runs, and all others from the design.
     pub fn sure_interactions(&self) -> impl Iterator<Item = &Interaction> {
         let is_active = |pair: &[usize; 2]| pair.iter().all(|factor| self.active.contains(factor));
         let of_design = self
@@ -238,8 +241,8 @@ impl KindEffects {
     }
 }
 
-/// Judges choices by their runs in these blocks. `asked` has each choice with its cell and variant; the first must be
-/// the defaults. Returns the choices and the index of the recommended one.
+/// Judges choices by their runs in these blocks. `asked` lists each choice with the index of its cell and variant; the
+/// first choice must be the defaults. Returns the choices and the index of the recommended one.
 pub fn choices(
     asked: Vec<(Choice, (usize, usize))>,
     runs: &MatrixRuns,
@@ -291,9 +294,10 @@ pub fn choices(
     (all, recommended)
 }
 
-/// Index of the recommended choice. It is the fastest one that is surely faster than the defaults; among equally fast
-/// ones, that with the fewest settings. If the defaults died, it is the fastest that did not die. If no page was
-/// reclaimed in the runs of both, the settings cannot have caused a difference, so the choice is not recommended.
+/// Returns the index of the recommended choice: the fastest of those that are surely faster than the defaults. Among
+/// equally fast choices, the one with the fewest settings is taken. If the defaults died, the fastest choice that did
+/// not die is recommended. If neither a choice nor the defaults reclaimed a page, the choice is not recommended,
+/// because its settings cannot have had an effect.
 fn recommended(all: &[Choice]) -> usize {
     let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());
     let is_idle = all.first().is_some_and(Choice::is_without_pressure);
@@ -391,7 +395,7 @@ mod tests {
         let (all, recommended) = choices(vec![asked(0), asked(1)], &idle, &(0..4));
         assert!(all[1].is_surely_faster() && all[1].is_without_pressure());
         assert_eq!(recommended, 0);
-        // One page reclaimed under the defaults is enough for a cause.
+        // If the defaults reclaimed even one page, settings may have had an effect.
         let defaults = idle.runs.get_mut(&(0, 0)).unwrap();
         defaults.get_mut(&2).unwrap().as_mut().unwrap().reclaimed = Some(1.0);
         assert_eq!(choices(vec![asked(0), asked(1)], &idle, &(0..4)).1, 1);

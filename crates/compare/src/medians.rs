@@ -1,4 +1,4 @@
-//! Medians of the primary metrics of a campaign with a single variant, for which there is nothing to judge.
+//! Medians of the primary metrics of a campaign with a single variant, in which no variants can be compared.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::CompareError;
 use crate::input::Input;
 
-/// Median and range of a metric over the seeds of a cell.
+/// Median and range of a metric over the seeds of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricMedian {
     /// Label of the cell.
@@ -21,11 +21,11 @@ pub struct MetricMedian {
     pub unit: Unit,
     /// Number of valid trials with a value.
     pub seeds: usize,
-    /// Median of the values.
+    /// Median of the values, in the metric's unit.
     pub median: f64,
-    /// Smallest value.
+    /// Smallest value, in the metric's unit.
     pub least: f64,
-    /// Largest value.
+    /// Largest value, in the metric's unit.
     pub most: f64,
 }
 
@@ -34,9 +34,9 @@ pub struct MetricMedian {
 pub struct InvalidSeed {
     /// Label of the cell.
     pub cell: String,
-    /// Seed of the trial.
+    /// Random seed of the trial.
     pub seed: u64,
-    /// The reasons, in one line.
+    /// Reasons why the trial is invalid, in one line.
     pub why: String,
 }
 
@@ -50,8 +50,8 @@ impl fmt::Display for InvalidSeed {
     }
 }
 
-/// Medians of the primary metrics of every cell of a campaign, and its invalid trials. Each planned trial counts once,
-/// with the record that a comparison would use; older records of the same trial are ignored.
+/// Returns the medians of the primary metrics of every cell of a campaign, and the invalid trials. Each planned trial
+/// counts once, with the record that a comparison would use; older records of the same trial are ignored.
 pub fn medians(
     store: &Store,
     note: &CampaignNote,

@@ -1,9 +1,9 @@
-//! Content of an observed trial: its decoded trace, and everything else that the record keeps for explanations.
+//! Content of an observed trial: the decoded trace, and everything else in the record that explanations need.
 //!
 //! An observed trial repeats a timed one with tracepoints enabled. Its record holds the trace in the blob [`TRACE`],
 //! the kernel's accounting for each process in the blob [`TASKS`], and the start times of phases in the blob
-//! [`PHASES`]. As in every record, counters before and after are in the results. [`observe`] reads all of it;
-//! [`partner`] finds the observed record for a timed one, and the timed one for an observed one.
+//! [`PHASES`]. As in every record, the results hold the counters before and after the trial. [`observe`] reads these
+//! data. [`partner`] finds the observed record for a timed one, and the timed record for an observed one.
 
 use pagetide_probe::ProbeError;
 use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
@@ -28,23 +28,23 @@ pub struct Observation {
     pub record: String,
     /// Time from the scenario's start to its end in the observed trial, including the cost of tracing.
     pub elapsed: Nanos,
-    /// The reclaim statistics by row, checked against vmstat.
+    /// Rows of the reclaim statistics, checked against vmstat.
     pub table: ReclaimTable,
     /// Time of each process of the workload by part, starting with the main process (which forked the others). The
-    /// parts of each add up to its elapsed time. Empty if the record has no process.
+    /// parts of a process add up to its elapsed time. Empty if the record has no process.
     pub tasks: Vec<TaskTime>,
-    /// The main process's time within the attempts that the scenario times individually; `None` if there are no
-    /// attempts. Time between attempts and time of other processes is not included.
+    /// Time of the main process within the attempts that the scenario times individually. Time between attempts and
+    /// time of other processes is not included. `None` if there are no attempts.
     #[serde(default)]
     pub attempts: Option<TaskTime>,
-    /// Why there are no stacks for sleeps; `None` if there are.
+    /// Why the trace has no stacks for sleeps; `None` if it has stacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_stacks: Option<String>,
-    /// Block I/O by device, and the estimated cost of the same requests on a disk with seek times.
+    /// Block I/O by device, and the estimated time of the same requests on a disk with seek times.
     pub blocks: BlockSummary,
-    /// Phases of the scenario.
+    /// Phases of the scenario, with their start times.
     pub phases: Vec<PhaseBegin>,
-    /// Time from the scenario's start to its end in the timed trial; `None` if its record was not given.
+    /// Time from the scenario's start to its end in the timed trial; `None` if no timed record was given.
     pub timed_elapsed: Option<Nanos>,
     /// Effect of tracing on vmstat: counters that grew differently in the two passes. Empty if the timed record was not
     /// given.
@@ -54,14 +54,14 @@ pub struct Observation {
 /// Why a record cannot be analysed as an observation.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationError {
-    /// The record is not from an observed pass.
+    /// The record is of a timed pass, which has no trace.
     #[error(
         "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe"
     )]
     NotObserved {
-        /// The record.
+        /// Identity of the record.
         id: String,
-        /// Its pass.
+        /// Pass of the record.
         pass: Pass,
     },
     /// The pass was observed, but there is no trace.
@@ -94,14 +94,14 @@ pub enum ObservationError {
     Blob {
         /// Name of the blob.
         name: &'static str,
-        /// The record.
+        /// Identity of the record.
         id: String,
         /// The parser's error.
         why: serde_json::Error,
     },
 }
 
-/// Reads and analyses an observed record. If `timed`, the record of the timed pass of the same trial, is given, the
+/// Reads and analyses an observed record. `timed` is the record of the timed pass of the same trial; if given, the
 /// effect of tracing is included. Takes about a second for 20 million events.
 pub fn observe(
     reader: &RecordReader,
@@ -148,7 +148,7 @@ pub fn observe(
     })
 }
 
-/// Why a trace has no stacks for sleeps; `None` if it has them.
+/// Reason why a trace has no stacks for sleeps; `None` if it has stacks.
 fn no_stacks(meta: &TraceMeta) -> Option<String> {
     let asked = format!("{}/{}", SLEEP_STACK.system, SLEEP_STACK.name);
     if meta.absent.contains(&asked) {
@@ -161,8 +161,8 @@ fn no_stacks(meta: &TraceMeta) -> Option<String> {
     None
 }
 
-/// Returns the other pass of the same trial: the newest record of the same subject and seed, observed for a timed one
-/// and timed for an observed one. Valid records are preferred; an invalid one is returned if there is no valid one.
+/// Returns the record of the other pass of the same trial: the observed one for a timed record, the timed one for an
+/// observed record. The newest valid record is preferred, then the newest invalid one; `None` if the store has none.
 pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     let subject = row.subject();
     let other = |pass, trace_ring| Subject {
@@ -171,7 +171,7 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
         ..subject.clone()
     };
     let others: Vec<Subject> = match subject.pass {
-        // Any size of the trace ring.
+        // The observed pass may have been made with a trace ring of any size.
         Pass::Timed => TraceRing::all()
             .map(|ring| other(Pass::Observed, ring))
             .collect(),
@@ -184,8 +184,8 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     Ok(rows.into_iter().nth(valid))
 }
 
-/// The observed pass of a record's trial: the record itself, or its partner in the store; `None` if the trial was not
-/// observed.
+/// Returns the observed pass of a record's trial: the record itself, or its partner in the store. `None` if the trial
+/// was not observed.
 pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
     let row = match row.subject().pass {
         Pass::Observed => Some(row.clone()),
@@ -194,7 +194,8 @@ pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreE
     row.map(|row| store.load(&row.id)).transpose()
 }
 
-/// The observation from a record, timed or observed, and its partner in the store.
+/// Analyses the observed pass of a trial together with its timed pass. `row` may be either of the two; the other one is
+/// looked up in the store.
 pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationError> {
     let other = partner(store, row)?;
     let (observed, timed) = match row.subject().pass {
@@ -215,7 +216,7 @@ pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationE
     observe(&reader, timed.as_ref())
 }
 
-/// Growth of a record's vmstat counters; `None` if it has none.
+/// Growth of the vmstat counters over a record's trial; `None` if the record has no such counters.
 pub fn vmstat(record: &Record) -> Option<Delta> {
     let counters = record.results.counters.get("vmstat")?;
     let growth = |[before, after]: &[u64; 2]| after.wrapping_sub(*before).cast_signed();
@@ -228,8 +229,8 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
     )
 }
 
-/// Only the counters that grow from boot on. Levels such as free pages are removed, because they show no effect of
-/// tracing.
+/// Keeps only the counters that never fall while the kernel runs. Levels such as free pages are removed, because they
+/// show no effect of tracing.
 fn growing(delta: &Delta) -> Delta {
     let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
     delta
@@ -241,7 +242,7 @@ fn growing(delta: &Delta) -> Delta {
         .collect()
 }
 
-/// The workload's processor time, which every scenario measures; `None` if the record lacks it.
+/// Processor time of the workload, which every scenario measures; `None` if the record lacks it.
 fn cpu_times(record: &Record) -> Option<CpuTimes> {
     let time = |name: &str| {
         let value = record.metric(name)?.value.number()?;
@@ -254,8 +255,8 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
     })
 }
 
-/// Start and end of each row of the series `attempts`, on the trace's clock; `None` if there is no such series. A row's
-/// start time is relative to the phase of its pass.
+/// Start and end of each row of the series `attempts`, on the trace's clock. The series states start times relative to
+/// the phase of the row's pass. `None` if there is no such series.
 fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2]>> {
     let attempts = reader.series(ATTEMPTS).ok()?;
     let passes: Vec<Nanos> = phases
@@ -276,9 +277,9 @@ fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2
         .collect()
 }
 
-/// Name of the series with attempts that a scenario timed individually.
+/// Name of the series that lists the attempts which a scenario times individually.
 const ATTEMPTS: &str = "attempts";
-/// Prefix of the names of phases that contain these attempts.
+/// Prefix of the names of phases that contain individually timed attempts.
 const PASS: &str = "pass-";
 
 fn has(record: &Record, blob: &str) -> bool {
@@ -288,7 +289,7 @@ fn has(record: &Record, blob: &str) -> bool {
         .any(|section| section.kind == "blob" && section.name == blob)
 }
 
-/// Parses a blob that is a list in JSON; empty if the blob does not exist.
+/// Parses a blob that contains a list in JSON; returns an empty list if the blob does not exist.
 fn list<T: for<'a> Deserialize<'a>>(
     reader: &RecordReader,
     name: &'static str,

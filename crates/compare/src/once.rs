@@ -1,5 +1,5 @@
-//! Avoids judging the same question twice: a metric that is a multiple of another, or a variant whose trials are all
-//! identical to those of another. Every additional question lowers the certainty of the others.
+//! Avoids judging the same question twice. A metric may be a multiple of another one, and a variant may have the same
+//! trials as another one. Every additional question makes the other judgements less certain.
 
 use pagetide_quantity::multiple_of;
 use pagetide_verdict::Judgement;
@@ -7,28 +7,28 @@ use pagetide_verdict::judgement::{Note, Summary};
 
 use crate::comparison::{Cell, MetricRow, Side};
 
-/// Largest relative difference between quotients of two metrics that are multiples of each other. It is not zero
-/// because values are rounded.
+/// Largest relative difference between the quotients of two metrics that count as multiples of each other. It is not
+/// zero because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
-/// A row whose judgement is derived from that of another row of its cell.
+/// Reference from a row to another row of the same cell, from which its judgement is derived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Multiple {
     /// Index of the row that is judged.
     pub of: usize,
-    /// Factor that turns values of that row into those of this one.
+    /// Factor by which values of the judged row are multiplied to get values of this row.
     pub factor: f64,
 }
 
 impl Cell {
-    /// The first earlier column with identical trials: same seeds, the same value of every metric for each seed, and
-    /// the same trials invalid for the same reasons. `None` if there is none.
+    /// Returns the first earlier column with identical trials; `None` if there is none. Identical means: same seeds,
+    /// the same value of every metric for each seed, and the same invalid trials with the same reasons.
     pub fn same_as(&self, column: usize) -> Option<usize> {
         (0..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// Like [`Self::same_as`], but ignores the baseline, with which each column is compared anyway. This column and the
-    /// one returned have the same table.
+    /// Returns the first earlier column with identical trials, like [`Self::same_as`], but without the baseline,
+    /// because every column is compared with the baseline anyway.
     pub fn twin(&self, column: usize) -> Option<usize> {
         (1..column).find(|&earlier| self.is_same(earlier, column))
     }
@@ -46,15 +46,16 @@ impl Cell {
             (Some(a), Some(b)) => a.values == b.values,
             _ => false,
         };
-        // Digests include settings, which differ, so the measured values are compared.
+        // Values are compared instead of digests, because digests depend on settings, which differ between columns.
         let has_values = |row: &MetricRow| row.values.get(a).is_some_and(|v| !v.values.is_empty());
         self.metrics.iter().any(has_values)
             && self.metrics.iter().all(is_equal)
             && are_of_same_seeds(one, other)
     }
 
-    /// The row from which this row's judgement is derived, if this row is a fixed multiple of it by definition and by
-    /// values; otherwise `None`. If only one of two such rows is primary, that one is judged.
+    /// Returns the row from which the judgement on row `number` is derived; `None` if row `number` must be judged
+    /// itself. A judgement is derived if one row is a fixed multiple of the other by definition and by its values. If
+    /// only one of the two rows is primary, that one is judged.
     pub(crate) fn multiple(&self, number: usize) -> Option<Multiple> {
         let row = self.metrics.get(number)?;
         let others = self.metrics.iter().enumerate();
@@ -87,8 +88,8 @@ fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
     !a.trials.is_empty() && trials(a) == trials(b) && invalid(a) == invalid(b)
 }
 
-/// Factor between the values of `from` and `to`; `None` if it is not the same for all values, or if the metrics have
-/// different better directions.
+/// Returns the factor from the values of `from` to those of `to`. `None` if the factor is not the same for all values,
+/// or if `from` and `to` differ in which direction is better.
 fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     if from.direction != to.direction || from.values.len() != to.values.len() {
         return None;
@@ -113,7 +114,7 @@ fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     quotient
 }
 
-/// The judgement on a row that is `multiple` of the judged row.
+/// Derives the judgement on a row that is a multiple of the judged row.
 pub(crate) fn as_multiple(
     judged: &Judgement,
     row: &MetricRow,

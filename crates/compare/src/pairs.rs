@@ -1,11 +1,11 @@
-//! Pairs of values with the same seed, for power analysis and calibration.
+//! Pairs of values with the same seed, as input for power analysis and calibration.
 
 use pagetide_verdict::Pair;
 
 use crate::comparison::{Cell, MetricRow};
 
-/// The values of a metric in the baseline and in a column, for seeds and repetitions that both have, in the order of
-/// the baseline.
+/// Pairs of values of a metric in the baseline and in a column. Pairs are formed by seed and repetition, in the order
+/// of the baseline; values without a partner are left out.
 pub fn pairs(cell: &Cell, row: &MetricRow, column: usize) -> Vec<Pair> {
     let (Some(a), Some(b)) = (cell.sides.first(), cell.sides.get(column)) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Power analysis from the noise of a comparison: the smallest effect that a number of seeds can find, and the number
-//! of seeds that an effect needs.
+//! Power analysis from the noise of a comparison: the smallest effect that a given number of seeds can detect, and the
+//! number of seeds that a given effect needs.
 
 use pagetide_verdict::StatError;
 use pagetide_verdict::number::log_ratio;
@@ -10,7 +10,7 @@ use crate::comparison::Comparison;
 use crate::judge::ALPHA;
 use crate::pairs::pairs;
 
-/// Largest number of seeds considered.
+/// Largest number of seeds that is tried.
 pub const MOST_SEEDS: usize = 400;
 /// Fewest pairs from which noise can be estimated.
 const FEWEST_PAIRS: usize = 3;
@@ -20,16 +20,16 @@ const FEWEST_PAIRS: usize = 3;
 pub struct PowerQuestion {
     /// Number of seeds of each variant.
     pub seeds: usize,
-    /// The effect to find, as a ratio minus 1: 0.02 is 2 %.
+    /// The effect to detect, as a ratio minus 1: 0.02 is 2 %.
     pub effect: f64,
-    /// Required probability of finding it, from 0 to 1.
+    /// Required probability of detecting the effect, from 0 to 1.
     pub probability: f64,
-    /// Number of primary metrics that share the error rate; `None` for the number in the comparison, or 1 without a
-    /// comparison.
+    /// Number of primary metrics that share the error rate. `None` for the number in the comparison; without a
+    /// comparison, for 1.
     pub primaries: Option<usize>,
 }
 
-/// Power of one metric.
+/// Result of the power analysis for one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricPower {
     /// Label of the cell.
@@ -40,17 +40,17 @@ pub struct MetricPower {
     pub variant: String,
     /// Number of pairs from which the noise was estimated.
     pub pairs_seen: usize,
-    /// Smallest effect found with the required probability, as a ratio minus 1; `None` if there is no such effect.
+    /// Smallest effect detected with the required probability, as a ratio minus 1; `None` if there is no such effect.
     pub detectable: Option<f64>,
-    /// Number of seeds that the effect needs; `None` if more than [`MOST_SEEDS`].
+    /// Number of seeds needed to detect the given effect; `None` if it is more than [`MOST_SEEDS`].
     pub needed: Option<usize>,
     /// Why there is no result; empty if there is one.
     pub note: &'static str,
 }
 
 impl PowerQuestion {
-    /// Power for normally distributed noise, given the relative standard deviation between the two sides of a pair:
-    /// 0.01 is 1 %.
+    /// Returns the power for normally distributed noise. `relative` is the relative standard deviation between the two
+    /// sides of a pair: 0.01 is 1 %.
     pub fn for_normal_noise(&self, relative: f64) -> Result<MetricPower, StatError> {
         let mut power = MetricPower {
             cell: format!("normal noise of {} %", relative * 100.0),
@@ -66,7 +66,7 @@ impl PowerQuestion {
         Ok(power)
     }
 
-    /// Power of every primary metric and variant of a comparison.
+    /// Returns the power for every primary metric and variant of a comparison.
     pub fn for_comparison(&self, comparison: &Comparison) -> Result<Vec<MetricPower>, StatError> {
         let primaries = comparison.deciding().count();
         let mut all = Vec::new();

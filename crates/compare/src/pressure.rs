@@ -1,4 +1,4 @@
-//! Slowdown of a program as a function of memory pressure (PSI), on one variant and compared between variants.
+//! Slowdown of a program as a function of memory pressure (PSI): on one variant, and compared between variants.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,40 +11,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::squeezed::{Means, SqueezeResult, TriedSize};
 
-/// Largest accepted file with stored searches, in bytes.
+/// Largest accepted size of a file with saved searches, in bytes.
 const MOST_SEARCH_BYTES: u64 = 64 << 20;
-/// Pressures at which a slowdown may be reported. The first one that lies between two measured sizes is used.
+/// Pressures at which a slowdown may be reported, as shares of time. The first one that lies between two measured sizes
+/// is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Pressures in the table that compares several variants.
+/// Pressures in the table that compares several variants, as shares of time.
 const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
-/// Fewest sizes with both pressure and slowdown for a result.
+/// Fewest memory sizes with different pressures that a result needs.
 const FEWEST_POINTS: usize = 4;
-/// Largest fall of the slowdown between sizes of increasing pressure, as a share. With a larger fall, pressure does not
-/// predict the slowdown.
+/// Largest accepted decrease of the slowdown from one size to the size with the next higher pressure, as a share. If it
+/// decreases more, pressure does not predict the slowdown.
 const MOST_FALL: f64 = 0.02;
 
 /// Slowdown at one pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeaning {
-    /// Share of the time during which tasks waited for memory.
+    /// Share of the time during which tasks waited for memory, from 0 to 1.
     pub pressure: f64,
     /// Slowdown at this pressure as a share, interpolated between the two nearest sizes.
     pub slowdown: f64,
-    /// Number of sizes used.
+    /// Number of memory sizes that were measured.
     pub points: usize,
 }
 
-/// Slowdown for both kinds of pressure; `None` for a kind that does not predict it.
+/// Slowdown for both kinds of memory pressure; `None` for a kind that does not predict the slowdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeanings {
-    /// Some task waited for memory.
+    /// Slowdown by the time during which at least one task waited for memory.
     pub some: Option<PressureMeaning>,
-    /// All tasks waited for memory.
+    /// Slowdown by the time during which all tasks waited for memory.
     pub full: Option<PressureMeaning>,
 }
 
 impl PressureMeanings {
-    /// Computes both from a curve.
+    /// Computes the slowdown for both kinds of pressure from a curve.
     pub fn of(curve: &[TriedSize]) -> Self {
         Self {
             some: meaning(curve, |means| means.psi_some),
@@ -53,8 +54,8 @@ impl PressureMeanings {
     }
 }
 
-/// Pressure and slowdown of the sizes whose runs finished, sorted by pressure. `None` if there are too few, or if a
-/// higher pressure was faster.
+/// Pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few sizes, or if
+/// the slowdown decreases with higher pressure.
 fn points(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
@@ -82,8 +83,8 @@ fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(slow + (slower - slow) * (level - low) / (high - low))
 }
 
-/// Slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if there is none, if too few sizes finished,
-/// or if a higher pressure was not slower.
+/// Slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if no level does, if too few sizes finished,
+/// or if the slowdown decreases with higher pressure.
 fn meaning(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
@@ -98,34 +99,35 @@ fn meaning(
     })
 }
 
-/// One run compared with the run of the same seed with plenty of memory.
+/// Slowdown and waiting of one run. The slowdown is relative to the run of the same seed with the largest memory
+/// (`plenty`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressed {
     /// Block number of the seed.
     pub seed: u32,
-    /// Slowdown, as a share.
+    /// Slowdown of the run, as a share.
     pub slowdown: f64,
-    /// Share of its time during which some task waited for memory.
+    /// Share of the run's time during which at least one task waited for memory.
     pub some: f64,
-    /// Share of its time during which all tasks waited for memory.
+    /// Share of the run's time during which all tasks waited for memory.
     pub full: f64,
 }
 
-/// Kind of memory pressure.
+/// Kind of memory pressure, as in the kernel's PSI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pressure {
-    /// Some task waited.
+    /// At least one task waited for memory.
     Some,
-    /// All tasks waited.
+    /// All tasks waited for memory.
     Full,
 }
 
 impl Pressure {
-    /// Both kinds.
+    /// Both kinds of pressure.
     pub const ALL: [Self; 2] = [Self::Some, Self::Full];
 
-    /// The name in `/proc/pressure/memory`.
+    /// Name of this kind in `/proc/pressure/memory`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Some => "some",
@@ -133,7 +135,7 @@ impl Pressure {
         }
     }
 
-    /// Mean share of the time over the runs of a size; `None` if not measured.
+    /// Mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not measured.
     pub fn of(self, means: &Means) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,
@@ -141,7 +143,7 @@ impl Pressure {
         }
     }
 
-    /// The runs of a curve that finished.
+    /// The runs of a curve's sizes at which no run died, with their slowdown and this kind of pressure.
     fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
         let alive = curve.iter().filter(|tried| tried.point.died.is_none());
         let of_size = |tried: &TriedSize| {
@@ -161,21 +163,22 @@ impl Pressure {
     }
 }
 
-/// The searches of several variants, and a comparison of the slowdowns at equal pressure.
+/// The searches of several variants, with their slowdowns compared at equal pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSqueezes {
-    /// One search for each variant; the first is what the others are compared with.
+    /// One search for each variant. All others are compared with the first.
     pub searches: Vec<VariantSqueeze>,
-    /// Slowdown of each variant at pressures that lie within the curve of at least one.
+    /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
     pub meanings: Vec<MeaningRow>,
-    /// Comparison of each other variant with the first: does the same pressure mean the same slowdown?
+    /// For each other variant and kind of pressure: whether the same pressure means the same slowdown as on the first
+    /// variant.
     pub differences: Vec<PressureDifference>,
 }
 
-/// The search on one variant.
+/// The search for the smallest memory on one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantSqueeze {
-    /// Its name.
+    /// Name of the variant.
     pub variant: String,
     /// Result of the search.
     pub squeeze: SqueezeResult,
@@ -186,34 +189,35 @@ pub struct VariantSqueeze {
 pub struct MeaningRow {
     /// Kind of pressure.
     pub kind: Pressure,
-    /// Pressure: the share of the time during which tasks waited.
+    /// Pressure: the share of the time during which tasks waited, from 0 to 1.
     pub pressure: f64,
-    /// Slowdown of each variant at this pressure, interpolated between the two nearest sizes; `None` if the pressure is
-    /// outside the variant's curve.
+    /// Slowdown of each variant at this pressure as a share, interpolated between the two nearest sizes. `None` if the
+    /// pressure is outside the variant's curve.
     pub slowdowns: Vec<Option<f64>>,
 }
 
-/// Whether the same pressure means the same slowdown on two variants.
+/// Comparison of the slowdown on a variant and on the first variant at the same pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
     /// Kind of pressure.
     pub kind: Pressure,
-    /// Index of the variant's search; it is compared with the first.
+    /// Index of the variant's search in [`ComparedSqueezes::searches`].
     pub variant: usize,
-    /// Logarithm of the ratio between the slowdown for the same waiting on this variant and on the first; `None` if the
-    /// two cannot be compared.
+    /// Slowdown for the same waiting time on this variant divided by the slowdown on the first variant, with its
+    /// interval. `None` if the variants cannot be compared.
     pub found: Option<RateRatio>,
-    /// Why the two cannot be compared; `None` if they can.
+    /// Why the variants cannot be compared; `None` if they can.
     pub why: Option<Incomparable>,
 }
 
-/// Path of the file that stores the searches to which a campaign belongs.
+/// Path of the file with the saved searches of a campaign.
 fn kept(store: &Store, campaign: &str) -> PathBuf {
     store.folder().join(format!("squeeze/{campaign}.json"))
 }
 
 impl ComparedSqueezes {
-    /// Saves the searches in the store, so that the page of each of their campaigns can show all of them.
+    /// Saves these searches in the store under each of their campaigns, so that the page of any campaign can show all
+    /// of them.
     pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
         for one in &self.searches {
             let path = kept(store, &one.squeeze.campaign);
@@ -232,14 +236,13 @@ impl ComparedSqueezes {
         Ok(())
     }
 
-    /// Loads the saved searches to which a campaign belongs; `None` if it belongs to none, or if the file cannot be
-    /// read.
+    /// Loads the searches that were saved for a campaign; `None` if there are none, or if the file cannot be read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
         let bytes = read(&kept(store, campaign), Place::Own, MOST_SEARCH_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Compares every search with the first.
+    /// Compares the search of every other variant with the first one.
     pub fn of(searches: Vec<VariantSqueeze>) -> Self {
         let curve = |place: usize| searches[place].squeeze.curve.as_slice();
         let comparisons = Pressure::ALL.len() * searches.len().saturating_sub(1);

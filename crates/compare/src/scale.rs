@@ -1,11 +1,12 @@
-//! Reference values for the faults of a cell: the fewest possible, textbook policies, and a model of the kernel's
-//! policy.
+//! Reference values for the faults of a cell: the fewest possible faults, the faults of textbook policies, and those of
+//! a model of the kernel's policy.
 //!
-//! They are not results of a variant, so they are never judged. They are means over the trials of a column.
+//! Reference values are not results of a variant, so they are never judged. Each is the mean over the trials of a
+//! column.
 
 use crate::comparison::{Cell, MetricRow};
 
-/// Metrics that are shown for scale and never judged.
+/// Names of the metrics that are shown as reference values and never judged.
 const SCALE: [&str; 6] = [
     "faults",
     "opt-faults",
@@ -15,10 +16,10 @@ const SCALE: [&str; 6] = [
     "model-faults",
 ];
 
-/// Reference values for the faults of one column.
+/// Reference values for the faults of one column, as means over its trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Number of references that did not find their page in memory.
+    /// Number of references whose page was not in memory.
     pub faults: f64,
     /// Faults of an optimal policy (OPT) with all of the memory.
     pub opt: f64,
@@ -28,10 +29,11 @@ pub struct Scale {
     pub room: Option<Room>,
 }
 
-/// Memory without the watermarks and without the part that compressed swap takes.
+/// Reference values for the memory that can hold pages: without the watermarks, and without the part used by compressed
+/// swap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Room {
-    /// Size in pages.
+    /// Size of this memory in pages.
     pub pages: f64,
     /// Faults of an optimal policy (OPT) with this number of pages.
     pub opt: f64,
@@ -40,14 +42,14 @@ pub struct Room {
 }
 
 impl Cell {
-    /// True if a row is only shown for scale and not judged. Imported results may use the same names, so the cell must
-    /// also have the metric `headroom`.
+    /// True if a row is a reference value, which is not judged. Imported results may use the same metric names, so the
+    /// cell must also have the metrics `headroom` and `opt-faults`.
     pub fn is_scale(&self, row: &MetricRow) -> bool {
         let has = |name: &str| self.metrics.iter().any(|row| row.name == name);
         SCALE.contains(&row.name.as_str()) && has("headroom") && has("opt-faults")
     }
 
-    /// Reference values for a column's faults; `None` if its references are unknown.
+    /// Returns the reference values for a column; `None` if the memory references of the workload are unknown.
     pub fn scale(&self, column: usize) -> Option<Scale> {
         let mean = |name: &str| {
             let row = self.metrics.iter().find(|row| row.name == name)?;
@@ -70,7 +72,7 @@ impl Cell {
 }
 
 impl Scale {
-    /// Faults divided by the fewest possible; `None` if no fault is necessary.
+    /// Faults divided by the fewest possible faults; `None` if no fault is necessary.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }

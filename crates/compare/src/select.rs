@@ -1,4 +1,4 @@
-//! Resolves the names on a command line to records.
+//! Finds the records that names on a command line refer to.
 
 use pagetide_quantity::nearest;
 use pagetide_record::Pass;
@@ -10,14 +10,14 @@ use crate::error::CompareError;
 use crate::input::Input;
 use crate::judge::compare;
 
-/// A prefix of a record's identity must have at least this number of digits.
+/// Fewest digits in a prefix of a record's identity.
 const FEWEST_DIGITS: usize = 4;
 
-/// One side of a comparison.
+/// The records of one side of a comparison.
 enum Selection {
-    /// A variant of a campaign, by its index.
+    /// A variant of a campaign: the campaign, and the index of the variant.
     Variant(Box<CampaignNote>, usize),
-    /// The records of a kernel release.
+    /// The records made on a kernel release.
     Release(Vec<Row>),
     /// A single record.
     Record(Box<Row>),
@@ -26,7 +26,7 @@ enum Selection {
 /// Differences allowed between two sides of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// True if they may differ in more than the variant.
+    /// True if the sides may differ in more than the variant.
     pub anyway: bool,
     /// Unintended differences that are accepted: kinds such as `huge-pages`, or names of settings.
     pub accepted: Vec<String>,
@@ -41,19 +41,19 @@ impl From<bool> for Allowance {
     }
 }
 
-/// Names given on a command line: two sides, a campaign, or nothing for the campaign that ran last.
+/// Names given on a command line: two sides, or a campaign. Without names, the campaign that ran last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The baseline, or a campaign.
+    /// The baseline, or a campaign; `None` for the campaign that ran last.
     pub a: Option<String>,
-    /// The side that is compared with the baseline.
+    /// The side that is compared with the baseline; `None` if `a` is a campaign.
     pub b: Option<String>,
     /// The differences allowed between the two sides.
     pub allowed: Allowance,
 }
 
 impl Names {
-    /// True if the names mean a whole campaign, not two sides.
+    /// True if the names refer to a whole campaign; false if they refer to two sides.
     fn is_campaign(&self) -> bool {
         match (&self.a, &self.b) {
             (Some(name), None) => !name.contains(':'),
@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// Compares the named sides or variants.
+    /// Compares the two named sides, or all variants of the named campaign.
     pub fn compare(&self, store: &Store) -> Result<Comparison, CompareError> {
         match (&self.a, &self.b) {
             (Some(a), Some(b)) => compare_two(store, a, b, self.allowed.clone()),
@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    /// Title of the comparison.
+    /// Returns the title of a comparison that these names selected.
     pub fn title(&self, comparison: &Comparison) -> String {
         match (&self.a, &self.b, &comparison.campaign) {
             (Some(a), Some(b), _) => format!("{b} against {a}"),
@@ -97,8 +97,8 @@ impl Names {
         }
     }
 
-    /// The command that repeats the comparison. For a campaign, it is the command that ran the campaign, because a
-    /// reader wants to run it again; otherwise `pagetide COMMAND` with these names.
+    /// Returns the command that repeats the comparison. For a campaign, this is the command that ran the campaign,
+    /// because a reader wants to run it again; otherwise it is `pagetide COMMAND` with these names.
     pub fn origin(
         &self,
         store: &Store,
@@ -116,7 +116,7 @@ impl Names {
         Ok(self.words(command))
     }
 
-    /// The command line `pagetide COMMAND` with these names.
+    /// Returns the command line `pagetide COMMAND` with these names.
     pub fn words(&self, command: &str) -> String {
         let mut words = vec![command];
         words.extend(self.a.iter().chain(&self.b).map(String::as_str));
@@ -130,9 +130,9 @@ impl Names {
     }
 }
 
-/// Compares all variants of a campaign with its first. `name` is the name of a campaign (its latest run), the identity
-/// of a run (`quick.2`), or `None` for the campaign that ran last. `accepted` lists unintended differences that are
-/// accepted in addition to those of the campaign itself.
+/// Compares all other variants of a campaign with its first. `name` is the name of a campaign (its latest run), the
+/// identity of a run (`quick.2`), or `None` for the campaign that ran last. The user accepts the unintended differences
+/// in `accepted`, in addition to those that the campaign accepts.
 fn compare_campaign_accepting(
     store: &Store,
     name: Option<&str>,
@@ -143,12 +143,14 @@ fn compare_campaign_accepting(
     compare_note(store, &note)
 }
 
-/// Compares all variants of a campaign with its first. Only the differences that the campaign accepts are accepted.
+/// Compares all other variants of a campaign with its first. Only the unintended differences that the campaign accepts
+/// are accepted. `name` is the name of a campaign (its latest run) or the identity of a run (`quick.2`); `None` for the
+/// campaign that ran last.
 pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     compare_campaign_accepting(store, name, &[])
 }
 
-/// Compares all variants of a campaign with its first, using the records that its note lists so far.
+/// Compares all other variants of a campaign with its first, using the records that the note lists so far.
 pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     if let [variant] = note.variants.as_slice() {
         return Err(CompareError::OneVariant {
@@ -159,8 +161,8 @@ pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, note, None)?)
 }
 
-/// Shows a campaign with the records that its note lists so far. It may have a single variant; then nothing is judged.
-/// `name` is as for [`compare_campaign`].
+/// Shows a campaign with the records that its note lists so far. If the campaign has a single variant, nothing is
+/// judged. `name` is the name of a campaign, the identity of a run, or `None` for the campaign that ran last.
 pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     let note = campaign(store, name)?;
     compare(store, &Input::of_campaign(store, &note, None)?)
@@ -200,7 +202,7 @@ pub fn compare_two(
     }
 }
 
-/// The campaign with this name, or the one that ran last.
+/// Returns the campaign with this name; for `None`, the campaign that ran last.
 fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareError> {
     let Some(name) = name else {
         let last = store.campaigns()?.into_iter().next();
@@ -265,7 +267,7 @@ fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
     })
 }
 
-/// The records of one side.
+/// Returns the records of one side.
 fn rows(store: &Store, named: Selection) -> Result<Vec<Row>, CompareError> {
     match named {
         Selection::Release(rows) => Ok(rows),

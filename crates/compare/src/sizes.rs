@@ -1,4 +1,4 @@
-//! Tests whether an effect holds at every size of memory.
+//! Tests whether an effect is the same at every memory size.
 
 use pagetide_record::MemorySpec;
 use pagetide_verdict::{Judgement, Verdict};
@@ -6,20 +6,20 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, Comparison};
 
-/// With less memory than this, an effect may be specific to the size: the kernel reclaims in batches of 32 to 64 pages
-/// and keeps reserves that do not shrink with memory.
+/// Below this memory, an effect may be specific to the size. The kernel reclaims in batches of 32 to 64 pages and keeps
+/// reserves that do not shrink with memory.
 pub const SMALL: pagetide_quantity::Bytes = pagetide_quantity::Bytes::from_mib(64);
 
-/// One primary metric of one column over cells that differ only in memory.
+/// One primary metric of one column, over cells that differ only in memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AcrossSizes {
-    /// Label of the cells without the memory.
+    /// Label of the cells, without the part for memory.
     pub label: String,
     /// Name of the metric.
     pub metric: String,
-    /// Index of the column that is compared with the first.
+    /// Index of the column that is compared with the baseline.
     pub column: usize,
-    /// The sizes in ascending order: index of the cell, memory, and the judgement if there is one.
+    /// One entry for each size, ascending: index of the cell, memory, and the judgement if there is one.
     pub sizes: Vec<(usize, MemorySpec, Option<Judgement>)>,
     /// Whether the sign of the effect is the same at every size.
     pub sign: Constancy,
@@ -27,19 +27,19 @@ pub struct AcrossSizes {
     pub size: Constancy,
 }
 
-/// Whether something is the same at every size.
+/// Result of the test whether the sign or the amount of an effect is the same at every size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Constancy {
-    /// It is the same.
+    /// The sign or amount is the same at every size.
     Yes,
-    /// It surely differs.
+    /// The sign or amount surely differs between sizes.
     No,
-    /// The intervals allow neither conclusion.
+    /// The confidence intervals show neither that it is the same nor that it differs.
     Open,
 }
 
-/// Primary metrics over cells that differ only in memory; empty if no two cells do.
+/// Tests every primary metric over cells that differ only in memory; empty if there are no such cells.
 pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     let mut groups: Vec<(String, Vec<(usize, MemorySpec)>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -85,7 +85,7 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     all
 }
 
-/// The label of a cell without its memory, and the memory; `None` if the cell has no record yet.
+/// Returns the label of a cell without its memory, and the memory; `None` if the cell has no record yet.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     let memory = cell.subject.as_ref()?.memory;
     let part = format!(" · {memory} · ");
@@ -94,9 +94,10 @@ fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     Some((label, memory))
 }
 
-/// The rule. The sign is the same if every interval lies on the same side of zero effect; it differs if two intervals
-/// lie on opposite sides. The amount is the same if all intervals have a common value; it differs if two sure intervals
-/// do not overlap. A size with the verdict "equivalent" has no sign, so the result stays open.
+/// Returns whether the sign and the amount of the effect are the same at every size. The sign is the same if all
+/// intervals lie on the same side of zero effect; it differs if two intervals lie on opposite sides. The amount is the
+/// same if all intervals have a common value; it differs if two sure intervals do not overlap. A size with the verdict
+/// "equivalent" has no sign, so the result stays open.
 fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Constancy, Constancy) {
     let mut intervals = Vec::new();
     for (_, _, judgement) in sizes {
@@ -169,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Judges eight pairs whose ratios lie between `low` and `high`.
+    /// Judgement on eight pairs whose ratios lie between `low` and `high`.
     fn judged(low: f64, high: f64) -> Judgement {
         let a: Vec<f64> = (0..8).map(|n| 1000.0 + f64::from(n)).collect();
         let ratio = |n: usize| low + (high - low) * n as f64 / 7.0;
@@ -199,12 +200,12 @@ mod tests {
             found(&[(0.80, 0.90), (0.82, 0.88)]),
             (Constancy::Yes, Constancy::Yes)
         );
-        // Faster at both sizes, but three times as much at one of them.
+        // Faster at both sizes, but the amount at one is three times that at the other.
         assert_eq!(
             found(&[(0.90, 0.92), (0.70, 0.72)]),
             (Constancy::Yes, Constancy::No)
         );
-        // Faster at one size, slower at the other.
+        // Faster at one size, slower at the other size.
         assert_eq!(
             found(&[(0.80, 0.90), (1.10, 1.20)]),
             (Constancy::No, Constancy::No)

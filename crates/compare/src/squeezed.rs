@@ -1,4 +1,4 @@
-//! Results of the runs of one memory size, for the search for the smallest size that is enough.
+//! Results of the search for the smallest memory size that is enough: its answer, and the runs at each tested size.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,25 +13,26 @@ use serde::{Deserialize, Serialize};
 use crate::error::CompareError;
 use crate::pressure::{Pressed, PressureMeanings};
 
-/// Part of the reason of a trial that was ended at its time limit.
+/// Text in the invalidity reason of a trial that was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
-/// Part of the reason of a trial whose program was killed at the limit of its memory group.
+/// Text in the invalidity reason of a trial whose program was killed at the limit of its memory group.
 const AT_LIMIT: &str = "at the limit of its memory group";
-/// Part of the reason of a trial for which the machine had too little memory.
+/// Text in the invalidity reason of a trial for which the machine had too little memory.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
-/// Metrics of the time during which some tasks, or all tasks, waited for memory.
+/// Metric of the time during which at least one task waited for memory.
 const SOME: &str = "psi-memory-some";
+/// Metric of the time during which all tasks waited for memory.
 const FULL: &str = "psi-memory-full";
-/// Fewest samples of memory over time from which the peak is reported.
+/// Fewest memory samples of a run from which the peak is reported.
 const FEWEST_SAMPLES: usize = 10;
-/// A sample counts as one at the peak if memory in use is at least this share of the maximum.
+/// A sample counts as near the peak if its memory in use is at least this share of the largest sample.
 const NEARLY_MOST: f64 = 0.98;
 
-/// A program that takes this many times as long as with plenty of memory is ended, because it is already known to be
-/// too slow.
+/// A program is ended if it takes this many times as long as with the largest memory (`plenty`), because it is already
+/// known to be too slow.
 pub const CUT: f64 = 5.0;
 
-/// The quantity that is searched: memory of the machine, or the limit of a memory group in it.
+/// The quantity that is searched: memory of the machine, or the limit of the program's memory group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
@@ -53,22 +54,22 @@ impl FromStr for Knob {
     }
 }
 
-/// Result of a finished or unfinished search.
+/// Result of a search, finished or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqueezeResult {
-    /// Label of the cell with plenty of memory.
+    /// Label of the cell with the largest memory (`plenty`).
     pub cell: String,
     /// The quantity that was searched.
     pub knob: Knob,
-    /// The metric that decides whether a size is enough.
+    /// Name of the metric that decides whether a size is enough.
     pub metric: String,
-    /// Sizes, allowed slowdown, seeds and runs.
+    /// Design of the search: sizes, allowed slowdown, seeds and runs.
     pub design: Design,
-    /// Result of the search.
+    /// The sizes found to be enough and too small.
     pub answer: Answer,
     /// Number of runs, including the observed one.
     pub runs: u32,
-    /// The tested sizes, ascending.
+    /// The tested sizes, in ascending order.
     pub curve: Vec<TriedSize>,
     /// The size at which the curve bends most, in bytes; `None` if there is no clear bend.
     pub knee: Option<u64>,
@@ -82,21 +83,21 @@ pub struct SqueezeResult {
     pub campaign: String,
 }
 
-/// A tested size.
+/// Results at one tested size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedSize {
-    /// Size and slowdown, as used by the search.
+    /// Size and slowdown, as the search uses them.
     #[serde(flatten)]
     pub point: Point,
-    /// Means over its runs.
+    /// Means over the runs at this size.
     #[serde(flatten)]
     pub means: Means,
-    /// Its runs by seed, each compared with the one with plenty of memory.
+    /// The runs at this size by seed, each compared with the run of the same seed at the largest memory (`plenty`).
     #[serde(default)]
     pub pressed: Vec<Pressed>,
 }
 
-/// Means over the runs of a size that finished; `None` if not measured.
+/// Means over the runs at one size that finished; `None` for a quantity that was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// Time from the start of the scenario to its end, in nanoseconds.
@@ -105,7 +106,7 @@ pub struct Means {
     pub refaults: Option<f64>,
     /// Number of pages written to swap.
     pub swapped_out: Option<f64>,
-    /// Share of the time during which some task waited for memory.
+    /// Share of the time during which at least one task waited for memory.
     pub psi_some: Option<f64>,
     /// Share of the time during which all tasks waited for memory.
     pub psi_full: Option<f64>,
@@ -113,21 +114,21 @@ pub struct Means {
     pub group_peak: Option<f64>,
 }
 
-/// The runs of one size.
+/// The runs at one size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
-    /// Result of each seed, by block number.
+    /// Outcome of each run, by block number of its seed.
     pub outcomes: BTreeMap<u32, Outcome>,
-    /// Why a run was invalid because of the host machine; `None` if there was no such run.
+    /// Reason of a run that is invalid because of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
-    /// Shares of the time during which some and all tasks waited for memory, by block number.
+    /// Shares of the time during which at least one task and all tasks waited for memory, by block number of the seed.
     pub waited: BTreeMap<u32, [f64; 2]>,
-    /// Means over the runs.
+    /// Means over the runs that finished.
     pub means: Means,
 }
 
 impl Runs {
-    /// The runs that finished, each compared with the run of the same seed with plenty of memory.
+    /// Compares each finished run with the run of the same seed in `plenty`, the runs at the largest memory.
     pub fn pressed(&self, plenty: &Self) -> Vec<Pressed> {
         let run = |(seed, [some, full]): (&u32, &[f64; 2])| match (
             self.outcomes.get(seed)?,
@@ -210,7 +211,8 @@ pub(crate) fn value<'a>(metrics: &'a [(i64, Metric)], row: i64, name: &str) -> O
     found.map(|(_, metric)| metric)
 }
 
-/// The value of the metric in a run as a cost: the reciprocal if higher is better.
+/// Returns the value of a metric in a run as a cost: the reciprocal if higher is better. If there is no positive value,
+/// returns that the run died.
 pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     let Some(metric) = value(metrics, row, name) else {
         return Outcome::Died(format!("it has no metric {name}"));
@@ -227,7 +229,7 @@ pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     }
 }
 
-/// Shortens a reason to a few words that can follow "it", without the remedy, which would not fit here.
+/// Shortens the reason of a failed run to a few words that can follow "it". The remedy is left out.
 pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
@@ -251,15 +253,15 @@ pub(crate) fn short(why: &str) -> String {
 }
 
 impl TriedSize {
-    /// True if a run was ended because it took too long.
+    /// True if a run at this size was ended because it took too long.
     pub fn was_cut(&self) -> bool {
         let died = self.point.died.as_deref();
         died.is_some_and(|why| why.contains(AT_TIME_LIMIT))
     }
 }
 
-/// Content of the whole machine's memory, without what was there before the workload began. It includes the processes
-/// that watch the program, which do not count towards the program's limit.
+/// Content of the whole machine's memory at the peak, minus its content before the workload began. Processes that watch
+/// the program are included, although they do not count towards the program's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Anonymous memory.
@@ -276,7 +278,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Computed from an observed record; `None` if it has too few samples.
+    /// Returns the content of memory in an observed record; `None` if the record has too few samples.
     pub fn of(reader: &RecordReader) -> Option<Self> {
         let mut resident = Self::at_peak(&reader.series("meminfo").ok()?)?;
         let mut metrics = reader.record().results.metrics.iter();
@@ -285,12 +287,12 @@ impl Resident {
         Some(resident)
     }
 
-    /// Among the samples near the peak, returns the one in which most of the memory is known to belong to processes,
-    /// files or the kernel.
+    /// Returns one of the samples near the peak: the one with the most memory that belongs to processes, files or the
+    /// kernel.
     ///
     /// Under a limit, memory stays equally full for a long time. When the workload ends, its pages first leave their
-    /// address spaces and are freed a moment later. A sample between these two moments has the same memory in use, but
-    /// no owner for it.
+    /// address spaces and are freed a moment later. A sample taken between these two moments shows the same memory in
+    /// use, but the pages belong to no process.
     fn at_peak(series: &Series) -> Option<Self> {
         if series.rows() < FEWEST_SAMPLES {
             return None;
@@ -318,7 +320,7 @@ impl Resident {
     }
 }
 
-/// Value of a column in a row minus its value in the first row.
+/// Value of a column in a row minus its value in the first row; `None` if the column or the row does not exist.
 fn change(series: &Series, name: &str, row: usize) -> Option<f64> {
     let column = series.column(name)?;
     Some(column.get(row)? - column.get(0)?)

@@ -1,8 +1,8 @@
-//! Tails: quantiles of all accesses of a cell, from the histograms in the record files.
+//! Tails: quantiles over all accesses of a cell, from the histograms in the records.
 //!
-//! A comparison judges the quantiles that each trial reports. Here the accesses of all trials are pooled, and the
-//! quantiles are compared by a bootstrap over trials, not over accesses, because accesses of one trial depend on each
-//! other. This opens every record, so it is done only on request. Its verdicts do not count for the overall verdict.
+//! A comparison judges the quantiles that each trial reports. Here the accesses of all trials are pooled. Their
+//! quantiles are compared by a bootstrap over trials, because accesses within one trial depend on each other. This
+//! reads every record, so it is done only on request. Its verdicts do not count for the overall verdict.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::comparison::{Comparison, Side};
 use crate::error::CompareError;
 use crate::judge::{ALPHA, SEED};
 
-/// The quantiles with their displayed names.
+/// The judged quantiles, each with the name shown to users.
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -27,20 +27,20 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99.99", 0.9999),
 ];
 
-/// Quantiles of one histogram in one cell: a column compared with the baseline.
+/// Judgements on the quantiles of one histogram in one cell, for a column compared with the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tails {
     /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
     /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// Name of the histogram, such as `access` in nanoseconds.
+    /// Name of the histogram, such as `access`, whose values are in nanoseconds.
     pub histogram: String,
     /// One judgement for each quantile, from the median upwards.
     pub judgements: Vec<Judgement>,
 }
 
-/// Compares the tails of every cell whose records contain histograms.
+/// Judges the quantiles of every histogram in the records of every cell and column.
 pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -105,17 +105,18 @@ fn names(trials: &[Trial]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The histograms of both sides. They are paired by seed if the results have no noise, or by block if one campaign ran
-/// both.
+/// The histograms of both sides: paired by seed if the results have no noise, paired by block if one campaign ran both
+/// sides, otherwise unpaired.
 enum TailSamples {
     Paired(Vec<TailPair>),
     Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),
 }
 
-/// The bins of a histogram for each sampling unit of a side, and the digests of the unit's records.
+/// Histogram bins of each sampling unit, with the digests of the unit's records.
 type Units<'a> = BTreeMap<u64, (Vec<Bin>, Vec<&'a str>)>;
 
-/// Accesses by seed, or by block with all repetitions pooled, because the bootstrap draws boots.
+/// Bins of one histogram by seed if `exact`, otherwise by block. All repetitions of a block are pooled, because the
+/// bootstrap resamples boots.
 fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
     let mut units = Units::new();
     for trial in trials {
@@ -151,7 +152,8 @@ fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Opti
     (!pairs.is_empty()).then_some(TailSamples::Paired(pairs))
 }
 
-/// The buckets of a histogram, each represented by its middle, limited to the range from minimum to maximum.
+/// Bins from the buckets of a histogram. The value of a bin is the middle of its bucket, within the histogram's minimum
+/// and maximum.
 fn bins(histogram: &Histogram) -> Vec<Bin> {
     histogram
         .buckets
@@ -167,7 +169,7 @@ fn bins(histogram: &Histogram) -> Vec<Bin> {
         .collect()
 }
 
-/// All quantiles of one histogram, as a separate family.
+/// All quantiles of one histogram as one family of tests.
 fn family(name: &str, data: &TailSamples) -> Family {
     let metrics = QUANTILES
         .iter()

@@ -1,5 +1,5 @@
-//! Tests whether imported variants alternated. If they were recorded one after the other, drift over time looks like a
-//! difference between them.
+//! Tests whether imported variants alternated. If one was recorded after the other, drift over time looks like a
+//! difference between variants.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use pagetide_store::Pairing;
 use crate::comparison::Caution;
 use crate::input::{Input, TrialRow};
 
-/// With this number of pairs or more, one order in all of them is no coincidence: with six pairs the probability is 1
+/// Fewest pairs from which the same order in all pairs is not regarded as chance. With six pairs, the probability is 1
 /// in 32.
 const FEWEST_ORDERED: usize = 6;
 
 /// Order in time of the trials of two columns.
 enum Order {
-    /// Some start times are unknown.
+    /// The start time of at least one trial is unknown.
     Unknown,
-    /// One column was recorded after the other.
+    /// The columns did not alternate, so one counts as recorded after the other.
     Sessions,
-    /// The columns alternated: `true` if the baseline was always first, `false` if it was always last, `None`
-    /// otherwise.
+    /// The columns alternated. `Some(true)` if the baseline was first in every one of six or more pairs, `Some(false)`
+    /// if it was second in every one; otherwise `None`.
     Turns(Option<bool>),
 }
 
@@ -34,7 +34,8 @@ pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
         }
 }
 
-/// The warning about the order in which a column and the baseline were recorded; `None` if the order is good.
+/// Returns a warning about the order in which a column and the baseline were recorded; `None` if they alternated in
+/// varying order.
 pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Option<Caution> {
     let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
     match order(imported, input, column) {
@@ -47,7 +48,7 @@ pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Optio
             first: b,
             second: a,
         }),
-        // Start times take precedence over the user's options.
+        // Known start times take precedence over what the user states about the order.
         Order::Unknown if imported.interleaved => None,
         Order::Unknown => Some(Caution::UnknownOrder { a, b }),
         Order::Sessions => Some(Caution::Sessions { a, b }),
@@ -97,9 +98,10 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     }
 }
 
-/// For each pair, true if the baseline was first; `None` if another trial ran between the two trials of a pair.
+/// For each pair of trials in the order of time, true if the baseline's started first. `None` if pairs overlap in time,
+/// or if there is no pair.
 fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
-    // First and last start time of each unit and side.
+    // First and last start time of each sampling unit on each side.
     let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
     for (side, trials) in sides.iter().enumerate() {
         for trial in trials {
@@ -121,7 +123,8 @@ fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     (disjoint && !spans.is_empty()).then(|| spans.into_iter().map(|(_, first)| first).collect())
 }
 
-/// Number of changes from one side to the other in the order of time, over all cells (Wald and Wolfowitz 1940).
+/// Number of changes from one side to the other in the order of time, over all cells, with the mean and variance
+/// expected in random order (Wald and Wolfowitz 1940).
 #[derive(Default)]
 struct Changes {
     seen: f64,
@@ -144,7 +147,7 @@ impl Changes {
         self.variance += (mean * (mean - 1.0) / (n + m - 1.0).max(1.0)).max(0.0);
     }
 
-    /// True if there are about as many changes as in random order: at most one standard deviation fewer than expected.
+    /// True if the number of changes is at most one standard deviation below the number expected in random order.
     fn are_by_chance(&self) -> bool {
         self.seen >= self.mean - self.variance.sqrt()
     }

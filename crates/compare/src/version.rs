@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Orders releases as versions: `6.2` before `6.12`, `7.0-rc1` before `7.0`.
+/// Compares two kernel releases as versions: `6.2` before `6.12`, `7.0-rc1` before `7.0`.
 pub fn by_version(a: &str, b: &str) -> Ordering {
     let parts = |text: &str| -> Vec<Part> {
         let mut parts = Vec::new();
@@ -28,16 +28,17 @@ pub fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b))
 }
 
-/// A part of a release. The order of variants is the sort order after equal prefixes.
+/// A part of a kernel release. Variants are listed in sort order: of two releases with equal beginnings, the one whose
+/// next part is listed first is older.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// `-rc`: before the release itself.
+    /// `-rc`, so that a release candidate sorts before the release.
     Candidate,
     /// End of the release.
     End,
-    /// Anything else.
+    /// Text that is neither digits nor `-rc`.
     Text(String),
-    /// Digits.
+    /// Value of consecutive digits.
     Number(u64),
 }
 

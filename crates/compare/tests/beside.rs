@@ -11,8 +11,8 @@ use pagetide_verdict::Verdict;
 
 const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
-/// Stores a campaign of two variants with eight seeds each; the second takes four fifths of the time of the first.
-/// `change` is called with the variant and the seed of each record.
+/// Stores a campaign of two variants with eight seeds each. Trials of the second variant take four fifths of the time
+/// of the first. `change` is called with the variant, the seed and the record of each trial.
 fn campaign(store: &mut Store, accept: &[&str], change: &dyn Fn(usize, u64, &mut Record)) {
     let mut note = CampaignNote {
         name: "test".into(),
@@ -78,7 +78,7 @@ fn huge_pages(variant: usize, _: u64, record: &mut Record) {
     }
 }
 
-/// Counters of huge pages for a workload that got this number of them.
+/// Adds counters of huge pages for a workload that got `got` of them.
 fn counted(record: &mut Record, got: u64) {
     let mut counters = Counters::default();
     counters.values.insert("thp_fault_alloc".into(), [0, got]);
@@ -162,7 +162,7 @@ fn a_setting_that_cannot_act_is_named_in_the_verdict() {
     assert_eq!(inert[0].why, "the workload uses no files");
 }
 
-/// Makes trials of one side run out of memory, for this number of seeds.
+/// Returns a change that makes the trials of one side run out of memory, for the first `seeds` seeds.
 fn dying(side: usize, seeds: u64) -> impl Fn(usize, u64, &mut Record) {
     move |variant, seed, record| {
         if variant == side && seed <= seeds {
@@ -216,7 +216,7 @@ fn records_whose_files_are_gone_are_judged_by_the_index_and_said_to_tell_nothing
     );
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder)
         .unwrap()

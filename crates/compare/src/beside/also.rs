@@ -1,4 +1,5 @@
-//! Differences between two sides other than the intended one, and their consequence for the verdict.
+//! Differences between two sides other than the intended one, and the consequences of these differences for the
+//! verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,23 +11,23 @@ use serde::Serialize;
 use super::{Intent, inert, is_exact};
 use crate::input::Input;
 
-/// Free memory at the start, or swap sizes, that differ by at most this share count as equal: kernels round their
-/// reserves differently, and pagetide fills memory only to within a few pages.
+/// Two amounts of free memory at the start, or two sizes of swap, count as equal if they differ by at most this share.
+/// Kernels round their reserves differently, and pagetide fills memory only to within a few pages.
 const ALIKE_SHARE: f64 = 0.01;
 
-/// One unintended difference.
+/// One difference between two sides that was not intended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherDifference {
-    /// What differs, such as `thp/enabled`.
+    /// Name of what differs, such as `thp/enabled`.
     pub what: String,
-    /// Kind of the difference, whose word accepts all differences of this kind, such as `huge-pages`; `None` if it
-    /// needs no acceptance.
+    /// Kind of the difference. The user accepts all differences of a kind with one word, such as `huge-pages`. `None`
+    /// if the difference needs no acceptance.
     pub kind: Option<Kind>,
-    /// Value on the baseline's side.
+    /// Value in the baseline.
     pub a: String,
-    /// Value on the other side.
+    /// Value in the other column.
     pub b: String,
-    /// Consequence for the verdict.
+    /// Consequence of the difference for the verdict.
     pub standing: Comparability,
 }
 
@@ -40,19 +41,21 @@ impl fmt::Display for OtherDifference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparability {
-    /// It can have changed the result: there is no verdict unless it is removed, intended or accepted.
+    /// The difference may have changed the result. There is no verdict until the difference is removed, intended or
+    /// accepted.
     Confounds,
-    /// The user accepts it.
+    /// The user accepts the difference.
     Accepted,
-    /// It is a consequence of the intended difference.
+    /// The difference is a consequence of the intended one.
     Follows,
-    /// It cannot act on this workload.
+    /// The difference cannot have an effect on this workload.
     Inert,
-    /// A choice of the kernel itself, or too small to matter: only reported.
+    /// The difference is a choice of the kernel itself, or too small to have an effect. It is only reported.
     Minor,
 }
 
-/// Kinds of differences that can change a result with any kernel. Each has a word with which a user accepts it.
+/// Kind of a difference that can change a result with any kernel. A user accepts all differences of a kind with its
+/// word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -60,16 +63,16 @@ pub enum Kind {
     HugePages,
     /// Device, size and compressor of swap, including zswap.
     Swap,
-    /// Memory free at the start.
+    /// Free memory at the start.
     Memory,
-    /// Limits from which on writers are throttled.
+    /// Amounts of dirty memory from which on writers are throttled.
     DirtyLimits,
-    /// A setting or boot argument that only one side has although only kernels are compared.
+    /// A setting or boot argument that only one side has, although the user compares kernels only.
     Given,
 }
 
 impl Kind {
-    /// The words for all kinds.
+    /// The word for each kind, as on the command line.
     pub const WORDS: [(&str, Self); 5] = [
         ("huge-pages", Self::HugePages),
         ("swap", Self::Swap),
@@ -78,19 +81,19 @@ impl Kind {
         ("given", Self::Given),
     ];
 
-    /// True if a word can be accepted: it is a kind or the name of a setting.
+    /// True if the word is a kind of difference or the name of a setting, which a user can accept.
     pub fn is_acceptable(word: &str) -> bool {
         let is_kind = Self::WORDS.iter().any(|(known, _)| *known == word);
         is_kind || word == "compressor" || word.contains(['.', '/'])
     }
 
-    /// Text for messages: the words that can be accepted.
+    /// Returns the list of words that can be accepted, as a part of messages.
     pub fn acceptable() -> String {
         let words = Self::WORDS.map(|(word, _)| word).join(", ");
         format!("one of {words}, or the name of a setting")
     }
 
-    /// Parses a word that accepts a difference; the error lists what is possible.
+    /// Returns the word if it can be accepted; otherwise, the error lists the words that can.
     pub fn accept(word: &str) -> Result<String, String> {
         if Self::is_acceptable(word) {
             return Ok(word.to_owned());
@@ -98,7 +101,7 @@ impl Kind {
         Err(format!("give {}", Self::acceptable()))
     }
 
-    /// The word for this kind.
+    /// Returns the word for this kind, as on the command line.
     pub fn word(self) -> &'static str {
         let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
         found.map_or("", |(word, _)| word)
@@ -117,13 +120,13 @@ impl Kind {
     }
 }
 
-/// Result of comparing two records.
+/// Unintended differences between two records, and names of values that the records do not contain.
 pub(super) struct Contrast {
     pub also: Vec<OtherDifference>,
     pub unknown: Vec<&'static str>,
 }
 
-/// Differences between two records other than variant and seed, and what the records do not contain.
+/// Compares two records in everything except the seed and the intended difference.
 pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = Look::new(pair, input);
     look.variants();
@@ -201,10 +204,10 @@ impl<'a> Look<'a> {
         };
         let follows = match kind {
             Kind::HugePages => asked(&["thp/", "hugepage"]),
-            // `--anyway` permits differences in the parameters that define a cell.
+            // `--anyway` permits differences in the parameters that define a cell, such as swap.
             Kind::Swap => self.input.anyway || asked(&["zswap", "swap/"]),
             Kind::DirtyLimits => asked(&["vm.dirty"]),
-            // With the same kernel, less memory can only be a consequence of the intended difference.
+            // If the kernels are the same, less free memory can only be a consequence of the intended difference.
             Kind::Memory => self.input.anyway || (self.same_kernel && !self.asked.is_empty()),
             Kind::Given => false,
         };
@@ -212,7 +215,8 @@ impl<'a> Look<'a> {
         if follows {
             Comparability::Follows
         } else if kind == Kind::Memory && whole_machine {
-            // All kernels run on the same machine. The memory that a kernel itself needs is part of the comparison.
+            // All kernels run on the same machine, and the memory that each kernel needs for itself is a part of the
+            // comparison.
             Comparability::Minor
         } else if inert::kind_cannot_act(kind, self.pair) {
             Comparability::Inert
@@ -221,7 +225,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// If only kernels are compared: all other differences between the variants.
+    /// Adds differences of settings and boot arguments between the variants, if only kernels are compared.
     fn variants(&mut self) {
         if self.input.asked != Intent::Kernel {
             return;
@@ -241,7 +245,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Settings as read back from the kernel.
+    /// Adds differences between settings, as read back from the kernel.
     fn settings(&mut self) {
         let settings = self.pair.each_ref().map(|record| &record.results.settings);
         let off = |settings: &BTreeMap<String, String>| {
@@ -262,7 +266,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Free memory, clock source and compressor.
+    /// Adds differences of free memory, clock source and compressor.
     fn facts(&mut self) {
         let facts = self.pair.each_ref().map(|record| &record.results.facts);
         let value = |name: &str| facts.map(|facts| facts.get(name).cloned());
@@ -287,7 +291,8 @@ impl<'a> Look<'a> {
             {
                 let kind = kind.filter(|_| !alike(x, y));
                 let sizes = [x, y].map(|size| Bytes(size).to_string());
-                // Differences below three digits are too small to be useful.
+                // Sizes are compared as printed: if they differ only beyond the printed digits, the message would be
+                // useless.
                 if sizes[0] != sizes[1] {
                     self.add(what, kind, sizes);
                 }
@@ -303,7 +308,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Kind and size of swap, from `/proc/swaps`.
+    /// Adds differences in kind and size of swap, from `/proc/swaps`.
     fn swaps(&mut self) {
         let texts = self
             .pair
@@ -322,7 +327,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Watermarks and sizes of zones in pages.
+    /// Adds differences in watermarks and sizes of zones, in pages.
     fn zones(&mut self) {
         let texts = self
             .pair
@@ -343,8 +348,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Build options of the kernels that affect memory management. They belong to the kernels, which are intended to
-    /// differ.
+    /// Adds differences between the kernels' build options for memory management. They belong to the kernels, which are
+    /// intended to differ.
     fn built(&mut self) {
         let configs = self.pair.each_ref().map(|record| &record.kernel_config);
         if configs.iter().any(|config| config.is_empty()) {
@@ -363,7 +368,7 @@ impl<'a> Look<'a> {
 /// Prefix of the names of kernel build options.
 pub const OPTION: &str = "CONFIG_";
 
-/// Names of things that the records do not contain, so that a difference would not be detected.
+/// Names of values that the records do not contain, so that a difference in them would not be detected.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
     let setting =
@@ -393,7 +398,7 @@ fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     unknown
 }
 
-/// Devices and total size in KiB of all swap in `/proc/swaps`.
+/// Returns names of all devices in `/proc/swaps`, and their total size in KiB.
 fn swap(text: &str) -> (String, u64) {
     let mut devices = BTreeSet::new();
     let mut size = 0;
@@ -412,7 +417,7 @@ fn swap(text: &str) -> (String, u64) {
     (devices.into_iter().collect::<Vec<_>>().join(" and "), size)
 }
 
-/// Selected numbers of each zone that has memory, in the order of `/proc/zoneinfo`.
+/// Returns the numbers named `names` for each zone that has memory, in the order of `/proc/zoneinfo`.
 fn zones(text: &str, names: &[&str]) -> String {
     let mut zones: Vec<(String, Vec<String>, bool)> = Vec::new();
     for line in text.lines() {
@@ -430,7 +435,7 @@ fn zones(text: &str, names: &[&str]) -> String {
         if name == "managed" {
             zone.2 = value != "0";
         }
-        // Counters of CPUs come next; among them is another `high:`.
+        // Counters of CPUs follow. They include a `high:`, which does not match because of its colon.
         if names.contains(&name) {
             zone.1.push(value.to_owned());
         }
@@ -443,7 +448,7 @@ fn zones(text: &str, names: &[&str]) -> String {
         .join(" ")
 }
 
-/// The active word of a setting that lists all possible words.
+/// Returns the active word of a setting whose text lists all possible words.
 fn chosen(text: &str) -> String {
     let mut words = text.split_whitespace();
     let chosen = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
@@ -535,7 +540,7 @@ mod tests {
         let a = record("x", &[NEVER], &[]);
         let found = |input: &Input| standing(a.clone(), b.clone(), input, "thp/enabled");
         assert_eq!(found(&Input::default()), None);
-        // If two releases were named, a setting that only one of them had was not intended.
+        // Two releases were named, so a setting of only one side was not intended.
         let releases = Input {
             asked: Intent::Kernel,
             ..Input::default()
@@ -610,7 +615,7 @@ mod tests {
             ]
         );
         assert!(!found.unknown.contains(&unknown));
-        // Records of an earlier build lack this value. That is not a difference, but it is reported as unknown.
+        // Records of an earlier build lack this value. This is not a difference, but the value is reported as unknown.
         let found = also(&[old, built("y", &[])], &Input::default());
         assert!(
             found.also.is_empty() && found.unknown.contains(&unknown),
@@ -626,7 +631,7 @@ mod tests {
         let input = Input::default();
         let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
         assert_eq!(found, Some(Comparability::Confounds));
-        // With one page more or less, the message would be "16.3 MiB against 16.3 MiB".
+        // The sizes differ by one page. A message would say "16.3 MiB against 16.3 MiB".
         let found = standing(of("x", "17133568"), of("y", "17137664"), &input, what);
         assert_eq!(found, None);
         let total = |kernel, free| {
@@ -636,7 +641,7 @@ mod tests {
         };
         let found = standing(total("x", "17133568"), total("y", "17633568"), &input, what);
         assert_eq!(found, Some(Comparability::Minor));
-        // The pool of huge pages was intended, so the memory it takes is a consequence.
+        // The size of the pool of huge pages was intended to differ, so the memory used by the pool is a consequence.
         let mut b = of("x", "12633568");
         b.subject
             .variant

@@ -1,4 +1,4 @@
-//! Trials that ran out of memory are a result: they are counted and tested.
+//! Counts the trials of each side that ran out of memory, and tests whether one side does so more often.
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
 use pagetide_record::{Invalid, Record};
@@ -11,30 +11,30 @@ use super::ColumnNotes;
 use crate::comparison::Side;
 use crate::error::CompareError;
 
-/// Number of trials on two sides that ran out of memory.
+/// Number of trials on two sides that ran out of memory, with the result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deaths {
-    /// Number of trials that ran out of memory: of the baseline and of the other side.
+    /// Number of trials that ran out of memory: on the baseline's side and on the other side.
     pub died: [u64; 2],
-    /// Number of all trials: of the baseline and of the other side.
+    /// Number of trials that ran out of memory or are valid: on the baseline's side and on the other side.
     pub trials: [u64; 2],
-    /// Two-sided p-value of Fisher's exact test. Seeds common to both sides make it conservative.
+    /// Two-sided p-value of Fisher's exact test. It is conservative if both sides ran the same seeds.
     pub p: f64,
     /// The p-value after Holm's adjustment for all cells and columns in which a trial ran out of memory.
     pub p_adjusted: f64,
-    /// Whether one side runs out of memory more often. Metrics have no influence on it.
+    /// Whether one side runs out of memory more often. The metrics do not affect this verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Content of memory when the first trial of each side ran out, from its kernel log; `None` if the log has no
-    /// report.
+    /// Content of memory when the first trial of each side ran out of memory, from its kernel log. `None` if the log
+    /// has no report.
     pub made_of: [Option<String>; 2],
 }
 
-/// True if the record's trial ran out of memory.
+/// True if the trial of a record ran out of memory.
 fn died(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
         Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,
-        // The kernel panics if it finds no process to kill.
+        // The kernel panics if it runs out of memory and finds no process to kill.
         Invalid::Panic { reason } => {
             reason.to_lowercase().contains("out of memory")
                 || reason.contains("deadlocked on memory")
@@ -43,7 +43,7 @@ fn died(record: &Record) -> bool {
     })
 }
 
-/// Counts the trials of two sides that ran out of memory; `None` if there are none.
+/// Counts the trials of two sides that ran out of memory; `None` if there are no such trials.
 pub(super) fn of_sides(
     sides: [&Side; 2],
     load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
@@ -51,7 +51,7 @@ pub(super) fn of_sides(
     let mut dead = [0; 2];
     let mut made_of = [None, None];
     for (place, side) in sides.iter().enumerate() {
-        // The reason contains this word; only the record tells which kind of failure it was.
+        // The reason of such a trial contains this word, but only the record states which kind of failure it was.
         for trial in side
             .invalid
             .iter()
@@ -90,7 +90,7 @@ pub(super) fn of_sides(
     }))
 }
 
-/// Judges all counts together, with one error rate.
+/// Adds the adjusted p-value and the verdict to all counts. They share one error rate.
 pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     let mut deaths: Vec<&mut Deaths> = all.iter_mut().filter_map(|b| b.deaths.as_mut()).collect();
     deaths.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -110,9 +110,9 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     }
 }
 
-/// Content of memory from the report that the kernel prints before it kills (`mm/show_mem.c`), and the peak size of
-/// zram. Memory that was locked or in slabs before the trial began is not included: it is the arena's ballast or the
-/// kernel's own, and not part of the memory promised to the trial.
+/// Returns the content of memory, as in the report that the kernel prints before it kills a process (`mm/show_mem.c`),
+/// and the peak size of zram. Memory that was locked or in slabs before the trial began is not included: it belongs to
+/// the arena or the kernel, and is not part of the memory promised to the trial.
 fn composition(record: &Record) -> Option<String> {
     let log = &record.results.kernel_log;
     let report = &log[log.find("Mem-Info:")?..];
@@ -125,7 +125,7 @@ fn composition(record: &Record) -> Option<String> {
     };
     let meminfo = record.results.counters.get("meminfo");
     let before = |name: &str| Some(meminfo?.values.get(name)?[0]);
-    // Only the growth if the size before is known, otherwise the whole size.
+    // If the size before the trial is known, only the growth counts; otherwise the whole size counts.
     let grown = |names: &[&str], name: &str| {
         let all = pages(names)?;
         Some(Bytes(all.0.saturating_sub(before(name).unwrap_or(0))))
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn several_cells_share_one_error_rate() {
-        // p is 0.029 for each; with two tests neither is significant.
+        // Each p-value is 0.029. With two tests, neither is significant.
         let both = vec![deaths([4, 0], [4, 4]), deaths([0, 4], [4, 4])];
         assert_eq!(verdicts(both), ["inconclusive", "inconclusive"]);
     }
@@ -244,14 +244,14 @@ mod tests {
             sizes[0], sizes[1], sizes[2]
         );
         assert!(text.starts_with(&expected), "{text}");
-        // Memory was locked as ballast before the trial; the 40 additional pages belong to the trial.
+        // Some memory was locked before the trial; only the 40 pages locked since then belong to the trial.
         let meminfo = record.results.counters.entry("meminfo".to_owned());
         let values = &mut meminfo.or_default().values;
         values.insert("Unevictable".to_owned(), [20_000 * PAGE_SIZE, 0]);
         let text = composition(&record).unwrap();
         let own = format!("{} anonymous, {} locked, ", sizes[0], Pages(40).bytes());
         assert!(text.starts_with(&own), "{text}");
-        // If there is less than before, the result is zero; it must not wrap to a huge number.
+        // If less is locked than before the trial, the result is zero and does not wrap to a huge number.
         let meminfo = record.results.counters.get_mut("meminfo").unwrap();
         let unevictable = meminfo.values.get_mut("Unevictable").unwrap();
         *unevictable = [30_000 * PAGE_SIZE, 0];

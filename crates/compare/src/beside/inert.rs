@@ -1,4 +1,4 @@
-//! Settings that cannot act on a workload, according to what the workload does and to the kernel's counters.
+//! Finds settings that cannot have an effect on a workload, from what the workload does and from the kernel's counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::also::Kind;
 
-/// A setting that a variant sets although it cannot act.
+/// A setting of a variant that cannot have an effect on the workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct InertSetting {
-    /// Its name.
+    /// Name of the setting.
     pub setting: String,
-    /// The reason, as a clause.
+    /// The reason, as a clause in a sentence.
     pub why: String,
 }
 
@@ -23,23 +23,23 @@ pub struct InertSetting {
     reason = "each is a fact of its own, and all combinations are possible"
 )]
 pub struct Workload {
-    /// True if the workload uses huge pages when the kernel provides them, by default or by its parameter page-size.
-    /// Other workloads call madvise against huge pages for all their memory.
+    /// True if the workload uses huge pages when the kernel provides them, by default or because of its parameter
+    /// `page-size`. If false, the workload calls madvise against huge pages for all its memory.
     pub huge_pages: bool,
-    /// True if the workload never calls madvise about huge pages for any of its memory.
+    /// True if the workload never calls madvise about huge pages.
     pub no_advice: bool,
-    /// True if the workload calls madvise for huge pages for all of its memory.
+    /// True if the workload calls madvise in favour of huge pages for all its memory.
     pub advice_for: bool,
     /// True if the workload reads or maps files, so that inodes and dentries are created.
     pub files: bool,
     /// True if the workload writes to files.
     pub writes: bool,
-    /// True if swap is used.
+    /// True if the trial has a swap device.
     pub swap: bool,
 }
 
 impl Workload {
-    /// Properties of a scenario with these parameters. An unknown scenario is assumed to have all of them.
+    /// Returns the properties of a scenario with these parameters. An unknown scenario is assumed to use everything.
     pub fn of(scenario: &str, params: &BTreeMap<String, String>, swap: SwapSpec) -> Self {
         let is = |name: &str, value: &str| params.get(name).is_some_and(|found| found == value);
         let [huge_pages, files, writes] = match scenario {
@@ -64,8 +64,8 @@ impl Workload {
     }
 }
 
-/// Why a setting cannot act on a workload; `None` if it can. `value` returns the value of another setting if it is the
-/// same for all variants.
+/// Returns why a setting cannot have an effect on a workload; `None` if it can. `value` returns the value of any
+/// setting if it is the same for all variants.
 pub fn cannot_act(
     setting: &str,
     workload: Workload,
@@ -118,8 +118,8 @@ pub fn cannot_act(
     Some(why)
 }
 
-/// Why two values of a setting have the same effect on a workload; `None` if they may differ, or if one value is
-/// unknown.
+/// Returns why two values of a setting have the same effect on a workload. `None` if their effects may differ, or if
+/// one of the values is unknown.
 pub fn cannot_differ(
     setting: &str,
     workload: Workload,
@@ -139,7 +139,7 @@ pub fn cannot_differ(
     }
 }
 
-/// Counters that a setting changes. If all of them stayed zero, the setting had no effect.
+/// Returns the counters that change if a setting has an effect. If all of them stayed zero, the setting had none.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
         _ if setting.starts_with("thp/") => &HUGE,
@@ -159,7 +159,7 @@ fn counters(setting: &str) -> &'static [&'static str] {
     }
 }
 
-/// Counters of huge pages.
+/// Counters of huge pages in vmstat.
 const HUGE: [&str; 5] = [
     "thp_fault_alloc",
     "thp_collapse_alloc",
@@ -168,10 +168,10 @@ const HUGE: [&str; 5] = [
     "thp_fault_fallback",
 ];
 
-/// Counts up to this are treated as zero: pagetide's guest program itself dirties one or two pages.
+/// Counts up to this value are treated as zero, because pagetide's guest program itself dirties one or two pages.
 const FEW: u64 = 2;
 
-/// True if at least one of these counters is known on both sides, and all known ones stayed zero.
+/// True if both records have at least one of these counters, and all that they have stayed zero.
 fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     pair.iter().all(|record| {
         let Some(vmstat) = record.results.counters.get("vmstat") else {
@@ -182,7 +182,8 @@ fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     })
 }
 
-/// True if a difference of this kind cannot have acted: the workload does not use it, and the counters confirm that.
+/// True if a difference of this kind cannot have had an effect: the workload does not use it, and the counters confirm
+/// this.
 pub(super) fn kind_cannot_act(kind: Kind, pair: &[Record; 2]) -> bool {
     let does = pair.each_ref().map(|record| workload(&record.subject));
     let none = |of: &dyn Fn(&Workload) -> bool| !does.iter().any(of);
@@ -198,8 +199,8 @@ fn workload(subject: &Subject) -> Workload {
     Workload::of(&subject.scenario, &subject.params, subject.swap)
 }
 
-/// Settings that differ between the variants of two records and cannot have acted. `equal` is the number of trials if
-/// all trials of both sides are equal in every metric; then no setting had an effect.
+/// Returns the settings that differ between the variants of two records and cannot have had an effect. `equal` is the
+/// number of trials if every trial of one side has the same metrics as on the other; then no setting had an effect.
 pub(super) fn of_records(pair: &[Record; 2], equal: Option<usize>) -> Vec<InertSetting> {
     let settings = pair
         .each_ref()

@@ -6,71 +6,74 @@ use std::ops::Deref;
 use pagetide_probe::meaning::{Part, RowId};
 use serde::Serialize;
 
-/// Name of the level for contiguity: the share of neighbouring pages that are also neighbours on the swap device.
+/// Name of the metric for contiguity: the share of neighbouring pages that are also neighbours on the swap device.
 pub(super) const CONTIGUITY: &str = "contiguity";
 
-/// Numbers by name.
+/// Numbers by the name of a counter, metric or task.
 pub type Amounts = BTreeMap<String, f64>;
 
 /// Measurements of one side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
-    /// Number of timed trials of which the means are taken.
+    /// Number of timed trials over which the means are computed.
     pub trials: usize,
     /// Mean time of a trial from the scenario's start to its end, in nanoseconds.
     pub elapsed: f64,
     /// Mean growth of each vmstat counter over a timed trial.
     pub growth: Amounts,
-    /// Mean of each metric that is not cumulative, in its unit; `free-at-start` in bytes.
+    /// Mean of each metric that is not cumulative, in the unit of the metric; `free-at-start` is in bytes.
     pub levels: Amounts,
     /// Settings as read back from the kernel; the swap device is under `swap`.
     pub settings: BTreeMap<String, String>,
-    /// The timed trials individually, each at the index of the trial of the other side it is compared with; empty if
-    /// there are no such pairs.
+    /// One account for each timed trial. The trials at the same index on both sides are compared with each other. Empty
+    /// if there are no such pairs.
     pub singles: Vec<Account>,
-    /// The observed passes, each at the index of the pass of the other side it is compared with.
+    /// The observed passes. The passes at the same index on both sides are compared with each other.
     pub passes: Vec<ObservedPass>,
 }
 
-/// An observed pass.
+/// Measurements of one observed pass, with its record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ObservedPass {
-    /// Identity of its record.
+    /// Identity of the pass's record.
     pub record: String,
-    /// Its seed.
+    /// Random seed of the pass.
     pub seed: u64,
-    /// Its measurements.
+    /// Measurements of the pass.
     pub observed: PassAccount,
 }
 
 /// Measurements of an observed pass, or means over several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PassAccount {
-    /// True if the times are those of one task within the attempts that the scenario times.
+    /// True if the times are those of one task within the attempts that the scenario times; false if they are those of
+    /// all tasks.
     pub attempts: bool,
     /// Time by part, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
-    /// Number of sleeps by part: within reclaim, within compaction, and uninterruptible elsewhere.
+    /// Number of sleeps by part: within reclaim, within compaction, and uninterruptible sleeps elsewhere.
     pub waits: BTreeMap<Part, f64>,
-    /// Longest of these sleeps by part, in nanoseconds.
+    /// Longest sleep of each part, in nanoseconds.
     pub longest: BTreeMap<Part, f64>,
     /// Sleeps by place in the kernel, from the stacks at the context switches; each place occurs once.
     pub sites: Vec<SiteTime>,
-    /// Time waiting for a CPU by the task that had it, in nanoseconds. Two things are neither here nor in `times`: time
-    /// of the tracing process, and waiting for other tasks of the workload, which is counted as their time.
+    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Two kinds of waiting are neither here
+    /// nor in `times`: for the tracing process, and for other tasks of the workload, whose running time is counted
+    /// anyway.
     pub queue: BTreeMap<CpuHolder, f64>,
-    /// Part of [`CpuHolder::Other`] by task name, in nanoseconds.
+    /// Time of [`CpuHolder::Other`] by task name, in nanoseconds.
     pub others: Amounts,
     /// Growth of the vmstat counters over this pass.
     pub growth: Amounts,
     /// Metrics of this pass that are not cumulative, as [`Account::levels`].
     pub levels: Amounts,
-    /// Rows of the reclaim table that have a number.
+    /// Values of those rows of the reclaim table that contain a number.
     pub rows: BTreeMap<RowId, f64>,
     /// Mean time of a read request from issue to completion over all devices, in nanoseconds; `None` if there was no
     /// request.
     pub read: Option<f64>,
-    /// The same for write requests.
+    /// Mean time of a write request from issue to completion over all devices, in nanoseconds; `None` if there was no
+    /// request.
     pub write: Option<f64>,
 }
 
@@ -79,32 +82,33 @@ pub struct PassAccount {
 pub struct SiteTime {
     /// The part of the time that contains these sleeps.
     pub part: Part,
-    /// The function that slept, and its caller.
+    /// The kernel function that slept, and its caller.
     pub site: String,
     /// Number of sleeps.
     pub count: f64,
-    /// Total time of the sleeps, in nanoseconds.
+    /// Total time of these sleeps, in nanoseconds.
     pub time: f64,
 }
 
-/// What had the CPU while a task of the workload waited for it. Other tasks of the workload are not included.
+/// Kind of task that ran on a CPU while a task of the workload waited for it. Other tasks of the workload are not
+/// included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuHolder {
-    /// kswapd.
+    /// The kernel thread kswapd.
     Kswapd,
-    /// kcompactd.
+    /// The kernel thread kcompactd.
     Kcompactd,
     /// Any other task.
     Other,
 }
 
-/// A side with one of its observed passes, or with the mean of several.
+/// Measurements of a side, together with one of its observed passes or the mean of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideView<'a> {
-    /// The side.
+    /// Measurements of the side.
     pub account: &'a Account,
-    /// The observed pass or the mean; `None` if there is none.
+    /// The observed pass, or the mean of several passes; `None` if there is none.
     pub observed: Option<&'a PassAccount>,
 }
 
@@ -117,7 +121,7 @@ impl Deref for SideView<'_> {
 }
 
 impl Account {
-    /// Combines the side with an observed pass.
+    /// Combines the measurements of a side with an observed pass.
     pub(super) const fn seen<'a>(&'a self, observed: Option<&'a PassAccount>) -> SideView<'a> {
         SideView {
             account: self,
@@ -127,8 +131,8 @@ impl Account {
 }
 
 impl PassAccount {
-    /// The mean of several passes; `None` if there are none. Rows of the reclaim table that some pass lacks are
-    /// omitted. The time of a request is the mean over the passes that had requests.
+    /// Returns the mean of several passes; `None` if there are none. Rows of the reclaim table and metrics that are
+    /// missing in any pass are omitted. The time of a request is the mean over the passes that had requests.
     pub(super) fn mean<'a>(passes: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = passes.clone().next()?;
         Some(Self {
@@ -168,21 +172,21 @@ impl PassAccount {
         self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Number and total time of a part's sleeps at this place; time in nanoseconds.
+    /// Number and total time (in nanoseconds) of the sleeps of a part at this place in the kernel.
     pub fn slept_in(&self, part: Part, site: &str) -> [f64; 2] {
         let mut here = self.sites.iter();
         here.find(|here| here.part == part && here.site == site)
             .map_or([0.0; 2], |here| [here.count, here.time])
     }
 
-    /// True if stacks show the place of (nearly) all sleeps of a part.
+    /// True if stacks show the place of nearly all sleeps of a part.
     pub fn knows_sites(&self, part: Part) -> bool {
         let of_part = self.sites.iter().filter(|site| site.part == part);
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
     }
 
-    /// Time of all tasks except voluntary sleep, in nanoseconds. Voluntary sleeps are pauses of the scenario, or one
-    /// process waiting for another whose time is counted anyway.
+    /// Time of all tasks except voluntary sleep, in nanoseconds. A voluntary sleep is a pause of the scenario, or a
+    /// process waiting for another process whose time is counted anyway.
     pub fn active(&self) -> f64 {
         self.times
             .iter()
@@ -192,10 +196,11 @@ impl PassAccount {
     }
 }
 
-/// If stacks cover less than this share of the time slept, the cause may be in the rest.
+/// Smallest share of sleep time with a known place. Below this share, the cause may be in the sleeps without a known
+/// place.
 const KNOWN: f64 = 0.9;
 
-/// Merges sleeps by place, longest first; times and counts are multiplied by `share`.
+/// Merges sleeps at the same place, longest first. Times and counts are multiplied by `share`.
 pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) -> Vec<SiteTime> {
     let mut by_site: BTreeMap<(Part, &str), [f64; 2]> = BTreeMap::new();
     for one in all {
@@ -216,7 +221,7 @@ pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) 
     sites
 }
 
-/// Means by name; a missing number counts as zero.
+/// Mean for each name over several maps; a number missing from a map counts as zero.
 pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     all: impl Iterator<Item = &'a BTreeMap<K, f64>> + Clone,
 ) -> BTreeMap<K, f64> {
@@ -234,7 +239,7 @@ fn mean_known(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// Counters of direct reclaims, one for each kind of zone.
+/// Names of the counters of direct reclaims, one for each kind of zone.
 pub(super) const STALLS: [&str; 5] = [
     "allocstall_dma",
     "allocstall_dma32",
@@ -242,19 +247,19 @@ pub(super) const STALLS: [&str; 5] = [
     "allocstall_movable",
     "allocstall_device",
 ];
-/// Pages reclaimed by tasks that allocate memory, or by khugepaged.
+/// Counters of pages reclaimed by tasks that allocate memory, and by khugepaged.
 pub(super) const STOLEN_DIRECT: [&str; 2] = ["pgsteal_direct", "pgsteal_khugepaged"];
-/// Pages scanned by tasks that allocate memory, or by khugepaged.
+/// Counters of pages scanned by tasks that allocate memory, and by khugepaged.
 pub(super) const SCANNED_DIRECT: [&str; 2] = ["pgscan_direct", "pgscan_khugepaged"];
-/// Pages reclaimed by any task.
+/// Counters of pages reclaimed by any task.
 pub(super) const STOLEN: [&str; 2] = ["pgsteal_anon", "pgsteal_file"];
-/// Pages scanned by any task.
+/// Counters of pages scanned by any task.
 pub(super) const SCANNED: [&str; 2] = ["pgscan_anon", "pgscan_file"];
 
-/// KiB in a page; the unit of `pgpgin` is KiB.
+/// Number of KiB in a page; `pgpgin` counts KiB.
 const KIB_IN_PAGE: f64 = 4.0;
 
-/// Quantities derived from counters.
+/// Growth of counters, and quantities derived from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterGrowth<'a>(pub &'a Amounts);
 
@@ -269,24 +274,24 @@ impl CounterGrowth<'_> {
         names.iter().map(|name| self.get(name)).sum()
     }
 
-    /// Pages read ahead from swap that were never used.
+    /// Number of pages that were read ahead from swap but never used.
     fn in_vain(self) -> f64 {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Pages read from devices that were needed: unused read-ahead from swap is subtracted.
+    /// Number of pages that were needed and read from devices. Unused read-ahead from swap is subtracted.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Those of these pages that came from swap.
+    /// Number of pages that were needed and read from swap. Unused read-ahead is subtracted.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
 
-    /// True if most refaulted pages came in through page faults, so the fault count stands for the number of waits. It
-    /// is false if files are mostly read by system calls.
+    /// True if most refaulted pages came in through page faults, so that the fault count stands for the number of
+    /// waits. False if files are mostly read by system calls.
     pub fn waits_known(self) -> bool {
         self.faults_back() >= 0.5 * self.back()
     }
@@ -296,12 +301,12 @@ impl CounterGrowth<'_> {
         self.get("pgmajfault") + self.get("swap_ra_hit")
     }
 
-    /// Number of all other faults.
+    /// Number of faults whose page did not come from a device.
     pub fn faults_other(self) -> f64 {
         (self.get("pgfault") - self.faults_back()).max(0.0)
     }
 
-    /// Pages reclaimed.
+    /// Number of pages reclaimed by any task.
     pub fn stolen(self) -> f64 {
         self.sum(&STOLEN)
     }

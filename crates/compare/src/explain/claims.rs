@@ -1,4 +1,4 @@
-//! Differences that the timed trials show surely: only these may be explained.
+//! Differences that are sure from the timed trials. Only these differences are explained.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, MetricRow};
 
-/// A metric that surely differs in the timed trials.
+/// A metric that surely differs between the timed trials of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Name of the metric.
@@ -16,27 +16,27 @@ pub struct Claim {
     pub unit: Unit,
     /// True if the metric is primary.
     pub primary: bool,
-    /// The verdict: improved, regressed or changed.
+    /// The verdict on the metric: improved, regressed or changed.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Means over the timed trials: of the baseline and of the other side.
+    /// Means over the timed trials, in the metric's unit: of the baseline and of the other side.
     pub means: [f64; 2],
-    /// Medians over the timed trials, as in the table of verdicts.
+    /// Medians over the timed trials, as in the table of verdicts: of the baseline and of the other side.
     pub medians: [f64; 2],
-    /// B divided by A, or B minus A.
+    /// Effect on the metric: B divided by A, or B minus A, depending on `kind`.
     pub effect: f64,
-    /// Which of these two the effect is.
+    /// Whether `effect` is a ratio or a difference.
     pub kind: EffectKind,
 }
 
 impl Claim {
-    /// The difference of the means, B minus A.
+    /// Difference of the means, B minus A, in the metric's unit.
     pub fn difference(&self) -> f64 {
         self.means[1] - self.means[0]
     }
 }
 
-/// The sure differences between a column of a cell and the baseline, primary metrics first.
+/// Returns the metrics of a cell that surely differ between a column and the baseline, primary ones first.
 pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     let of_row = |row: &MetricRow| {
         let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
@@ -58,13 +58,14 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     cell.metrics.iter().filter_map(of_row).collect()
 }
 
-/// A time can be explained by another only if it is at least this share of it. That excludes means and quantiles.
+/// Smallest share of an explained time that a claimed time must have. Means and quantiles have smaller shares.
 const PART_SHARE: f64 = 0.1;
-/// Suffix of the names of times that are the longest of many. Such a time is not a part of a sum.
+/// Suffix of the names of metrics for the longest of many times. The longest time is not a part of a sum.
 const LONGEST: &str = "-max";
 
-/// The claim that `time` (of both sides, in nanoseconds) explains. Among the times that change in the same direction
-/// and are a large part of it, it is the one with the most similar difference; `None` if there is no such time.
+/// Returns the claim that the difference in `time` explains (times of both sides, in nanoseconds). The claimed time
+/// must change in the same direction and be a large part of `time`. Of several such claims, the one with the most
+/// similar difference is returned; `None` if there is none.
 pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     let distance = |claim: &Claim| {
         let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());

@@ -1,16 +1,16 @@
-//! Attributes the difference of a product to its factors.
+//! Attributes the difference between two products to their factors.
 //!
 //! A time is a count times a cost, and both may differ between two sides. The Shapley value (L. S. Shapley, "A value
 //! for n-person games", 1953) divides the difference among the factors without preferring an order. The share of a
-//! factor is the mean of what it adds, over all orders in which the factors could change from one side to the other.
-//! For two factors it is the midpoint rule Δn·c̄ + n̄·Δc. The shares add up to the difference, and their signs flip if
-//! the sides are swapped.
+//! factor is the mean of its contribution over all orders in which the factors could change from one side to the other.
+//! For two factors, this is the midpoint rule Δn·c̄ + n̄·Δc. The shares add up to the difference. If the sides are
+//! swapped, the signs of all shares change.
 
-/// Shares of each factor in the difference of two products, b minus a.
+/// Returns the share of each factor in the difference of two products, b minus a.
 pub fn shapley<const N: usize>(a: [f64; N], b: [f64; N]) -> [f64; N] {
     let mut weights = [0.0; N];
     for (size, weight) in weights.iter_mut().enumerate() {
-        // size! (N − 1 − size)! / N!, the share of orders in which these other factors come first.
+        // size! (N − 1 − size)! / N! is the share of orders in which exactly these other factors come first.
         let mut choices = N as f64;
         for k in 0..size {
             choices *= (N - 1 - k) as f64 / (k + 1) as f64;
@@ -31,9 +31,9 @@ pub fn shapley<const N: usize>(a: [f64; N], b: [f64; N]) -> [f64; N] {
     shares
 }
 
-/// Shares of each link of a chain of counts in the difference of a time: `[pages, waits, time]` is pages × waits per
-/// page × time per wait. The second value is the rest that the chain cannot explain because there is time without a
-/// count.
+/// Returns the share of each link of a chain in the difference of a time. For `[pages, waits, time]`, the factors are
+/// pages, waits per page, and time per wait. The second value is the rest, which the chain cannot explain because there
+/// is time without a count.
 pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
     let factors = |own: &[f64; N], other: &[f64; N]| {
         let mut factors = [0.0; N];
@@ -42,7 +42,7 @@ pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
                 None => Some(levels[at]),
                 Some(before) => (levels[before] > 0.0).then(|| levels[at] / levels[before]),
             };
-            // If something never happened on a side, its cost there is unknown; the cost on the other side is used.
+            // If an event never happened on a side, its cost there is unknown, and the cost on the other side is used.
             *factor = ratio(own).or_else(|| ratio(other)).unwrap_or(0.0);
         }
         factors
@@ -53,13 +53,14 @@ pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
     (shares, whole - shares.iter().sum::<f64>())
 }
 
-/// Shares of two kinds of events in the difference of a time, if the cost of each kind is the same on both sides. `a`
-/// and `b` contain the counts of both kinds and the time. `None` if the costs are not determined or one is negative.
+/// Returns the shares of two kinds of events in the difference of a time, assuming that each kind has the same cost on
+/// both sides. `a` and `b` contain the counts of both kinds and the time. `None` if the costs cannot be determined, or
+/// if a cost is negative.
 pub fn kinds(a: [f64; 3], b: [f64; 3]) -> Option<[f64; 2]> {
     let [m_a, n_a, t_a] = a;
     let [m_b, n_b, t_b] = b;
     let determinant = m_a * n_b - m_b * n_a;
-    // If the counts are (nearly) proportional, the costs of the kinds cannot be separated.
+    // If the counts are nearly proportional, the costs of the two kinds cannot be separated.
     if determinant.abs() <= 0.01 * (m_a * n_b).abs().max((m_b * n_a).abs()) {
         return None;
     }
@@ -68,8 +69,8 @@ pub fn kinds(a: [f64; 3], b: [f64; 3]) -> Option<[f64; 2]> {
     (cost_m >= 0.0 && cost_n >= 0.0).then_some([cost_m * (m_b - m_a), cost_n * (n_b - n_a)])
 }
 
-/// Merges two shares of opposite sign into the larger one: if one change caused the other, only their sum is
-/// meaningful.
+/// Adds the smaller of two shares to the larger one if their signs are opposite. If one change caused the other, only
+/// their sum has a meaning.
 pub fn fold(one: f64, other: f64) -> (f64, f64) {
     if one * other >= 0.0 {
         (one, other)
@@ -103,7 +104,7 @@ mod tests {
         let (shares, rest) = chain([0.0, 0.0, 0.0], [100.0, 50.0, 4000.0]);
         assert!(near(shares[0], 4000.0, 4000.0), "{shares:?}");
         assert!(near(shares[1], 0.0, 1.0) && near(shares[2], 0.0, 1.0) && near(rest, 0.0, 1.0));
-        // Time without any count cannot be explained by counts.
+        // If all counts are zero, counts cannot explain the time.
         let (shares, rest) = chain([0.0, 7.0], [0.0, 9.0]);
         assert!(near(shares[0], 0.0, 1.0) && near(shares[1], 0.0, 1.0) && near(rest, 2.0, 1.0));
     }
@@ -113,12 +114,12 @@ mod tests {
         // A minor fault costs 2, a major one 20.
         let [major, minor] = kinds([100.0, 1000.0, 4000.0], [300.0, 1100.0, 8200.0]).unwrap();
         assert!(near(major, 4000.0, 1.0) && near(minor, 200.0, 1.0));
-        // The same counts at a different cost.
+        // The counts are the same on both sides, but the time differs.
         assert_eq!(
             kinds([100.0, 1000.0, 4000.0], [100.0, 1000.0, 8000.0]),
             None
         );
-        // Only a negative cost would explain this.
+        // These values fit only a negative cost.
         assert_eq!(
             kinds([100.0, 1000.0, 4000.0], [104.0, 1000.0, 8000.0]),
             None

@@ -1,11 +1,12 @@
-//! From the parts of two observed passes to mechanisms: the difference of each part is divided among its factors.
+//! Attributes the differences between two observed passes to mechanisms: the difference of each part is divided among
+//! the factors of the part.
 //!
 //! A part is a count times a cost, or a chain of such products. Time waiting for I/O is *pages that were needed again*
 //! × *waits per page* × *time per wait*; the mechanisms of these factors are eviction choice, read-ahead and the
 //! device. Reclaim is *pages reclaimed* × *share reclaimed by the workload itself* × *pages scanned per reclaimed page*
-//! × *time per scanned page*. For every page that came back another one had to be reclaimed; this share of reclaim is
-//! attributed to the eviction choice. Time without evidence in a counter stays unexplained, so the shares always add up
-//! to the difference.
+//! × *time per scanned page*. For every page that was read back, another page had to be reclaimed; this share of
+//! reclaim is attributed to the eviction choice. Time without evidence in a counter stays unexplained, so the shares
+//! always add up to the difference.
 
 use std::collections::BTreeMap;
 
@@ -18,25 +19,27 @@ use super::account::{
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
-/// Free memory at the start that differs by more than this share is a separate cause.
+/// Amounts of free memory at the start that differ by more than this share are a separate cause.
 const MEMORY_SHARE: f64 = 0.01;
-/// Request times that differ by less than this share belong to the same device; the remaining difference is its queue.
+/// If request times differ by less than this share, the devices count as the same, and the difference is due to the
+/// queue.
 const ALIKE_SHARE: f64 = 0.25;
-/// Request times that differ by less than this share are no evidence of a queue.
+/// If request times differ by less than this share, they are no evidence of a longer queue.
 const QUEUE_SHARE: f64 = 0.02;
-/// With fewer sleeps than this per fault that needed a page back, such faults usually do not sleep.
+/// If there are fewer sleeps than this per major fault, major faults usually do not sleep.
 const SLEEPS_PER_FAULT: f64 = 0.5;
-/// Name of the kernel in the map of settings.
+/// Key of the kernel in the map of settings.
 pub(super) const KERNEL: &str = "kernel";
-/// A timer tick of the kernels in use (`CONFIG_HZ=250`). User and kernel mode are distinguished by ticks.
+/// Length of a timer tick on the supported kernels (`CONFIG_HZ=250`). The kernel uses ticks to separate user from
+/// kernel time.
 const TICK_NANOS: f64 = 4e6;
 
-/// Attribution of the difference in time, B minus A, in nanoseconds.
+/// Attribution of a difference in time, B minus A, to mechanisms. All times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
-    /// Share of each mechanism.
+    /// Share of each mechanism in the difference, in nanoseconds.
     pub by: BTreeMap<Mechanism, f64>,
-    /// Remaining difference without evidence.
+    /// Remaining difference without evidence, in nanoseconds.
     pub unexplained: f64,
 }
 
@@ -45,7 +48,7 @@ impl Effects {
         *self.by.entry(mechanism).or_default() += time;
     }
 
-    /// The mean of several attributions.
+    /// Returns the mean of several attributions.
     pub fn mean(all: &[Self]) -> Self {
         Self {
             by: mean_of(all.iter().map(|effects| &effects.by)),
@@ -54,13 +57,13 @@ impl Effects {
         }
     }
 
-    /// Sum of all shares.
+    /// Sum of the shares of all mechanisms and the unexplained rest, in nanoseconds.
     pub fn total(&self) -> f64 {
         self.by.values().sum::<f64>() + self.unexplained
     }
 }
 
-/// Two sides, each with its observed pass.
+/// Measurements of two sides, each with an observed pass.
 struct Sides<'a> {
     accounts: [SideView<'a>; 2],
     observed: [&'a PassAccount; 2],
@@ -68,7 +71,7 @@ struct Sides<'a> {
     times: [Times; 2],
 }
 
-/// Attributes the difference of two observed passes to mechanisms; `None` if a side has no pass.
+/// Attributes the difference of two observed passes to mechanisms; `None` if a side has no observed pass.
 pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     let observed = [a.observed?, b.observed?];
     let sides = Sides {
@@ -87,7 +90,8 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     Some(effects)
 }
 
-/// Attributes a difference in waiting without observed passes. Waiting is elapsed time minus processor time.
+/// Attributes a difference in waiting time to mechanisms without observed passes. Waiting is elapsed time minus
+/// processor time.
 pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
     let mut effects = Effects::default();
@@ -112,8 +116,8 @@ fn waiting(account: &Account) -> Option<f64> {
     Some((account.elapsed - user - system).max(0.0))
 }
 
-/// Attributes waiting for I/O: pages that came back × waits per page × time per wait. `requests` is the mean time of a
-/// read request on each side; `None` if it was not traced.
+/// Attributes a difference in waiting for I/O to its factors: pages that were read back × waits per page × time per
+/// wait. `requests` is the mean time of a read request on each side; `None` if requests were not traced.
 fn chain_of_waits(
     accounts: [SideView<'_>; 2],
     growth: [&super::account::Amounts; 2],
@@ -127,7 +131,7 @@ fn chain_of_waits(
         return;
     }
     if counted.iter().any(|side| !side.waits_known()) {
-        // System calls that read also wait, and no counter shows how often.
+        // System calls that read files also wait, and no counter shows how often.
         waits_of_reads(accounts, counted, times, requests, effects);
         return;
     }
@@ -150,7 +154,7 @@ fn chain_of_waits(
         effects.add(Mechanism::SwapLayout, waits);
     } else if same_read_ahead && same_code && follows_memory(accounts, waits) {
         // The kernel reads further ahead if more of the previous read-ahead was used between two waits. With less
-        // memory more accesses have to wait, so each wait reads fewer pages.
+        // memory, more accesses have to wait, so each wait reads fewer pages.
         effects.add(Mechanism::SharedMemory, waits);
     } else {
         effects.add(Mechanism::ReadAhead, waits);
@@ -159,7 +163,7 @@ fn chain_of_waits(
     effects.unexplained += rest;
 }
 
-/// True if most faults that needed a page back did not sleep, as on zram. Then the few sleeps may have other causes.
+/// True if most major faults did not sleep, as on zram. Then the few sleeps may have other causes than faults.
 fn sleeps_are_others(side: &SideView<'_>) -> bool {
     side.observed.is_some_and(|observed| {
         let faults = CounterGrowth(&observed.growth).get("pgmajfault");
@@ -168,15 +172,15 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
     })
 }
 
-/// The mechanism to blame for a different time per wait. If the devices differ, it is the device. The latency of the
-/// same device is the same, so only its queue can grow, which shows in the time of its requests. Otherwise the cause is
-/// unknown. `requests` is the mean time of a read request on each side.
+/// Returns the mechanism for a change in the time per wait. If the devices differ, it is the device. On the same device
+/// only the queue can change, and a longer queue shows in the time of requests. Otherwise the cause is unknown.
+/// `requests` is the mean time of a read request on each side.
 fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
         return Mechanism::DeviceLatency;
     }
-    // Devices simulated by pagetide take the same time for every request.
+    // Devices that pagetide simulates take the same time for every request.
     let constant = a.is_some_and(|swap| swap.starts_with("zram") || swap.starts_with("ssd"));
     match requests {
         [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE_SHARE * a.max(b) => {
@@ -190,7 +194,8 @@ fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f
     }
 }
 
-/// The mechanism for waits outside reclaim whose cause only their stacks can show.
+/// Returns the mechanism for waits outside reclaim that only stacks can explain: `SeenWaits` if both sides have stacks,
+/// otherwise `UnknownWaits`.
 fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
     if knows_sites(accounts, Part::IoWait) {
         Mechanism::SeenWaits
@@ -199,15 +204,16 @@ fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
     }
 }
 
-/// True if stacks show on both sides where tasks slept in this part.
+/// True if both sides have stacks that show where tasks slept in this part.
 fn knows_sites(accounts: [SideView<'_>; 2], part: Part) -> bool {
     accounts
         .iter()
         .all(|side| side.observed.is_some_and(|seen| seen.knows_sites(part)))
 }
 
-/// Attributes waiting if most pages come from files by system calls, with large read-ahead, and few from swap, one by
-/// one. The waits of the two kinds have different costs. The time of the device itself is known from the trace.
+/// Attributes waiting to mechanisms if system calls read most pages from files with large read-ahead, and faults read
+/// few pages from swap one by one. The waits of these two kinds have different costs. The time of the device itself is
+/// known from the trace.
 fn waits_of_reads(
     accounts: [SideView<'_>; 2],
     counted: [CounterGrowth<'_>; 2],
@@ -241,7 +247,7 @@ fn waits_of_reads(
     effects.unexplained += rest;
 }
 
-/// The mechanism to blame for a different number of pages that came back.
+/// Returns the mechanism for a change in the number of pages that were read back.
 pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     if memory_taken(accounts) == 0.0 {
         Mechanism::EvictionChoice
@@ -250,7 +256,8 @@ pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     }
 }
 
-/// How much less memory the other side had free at the start, in bytes; 0 if the amounts are about equal or unknown.
+/// Returns the amount by which the other side had less free memory at the start than the baseline, in bytes; 0 if the
+/// amounts are about equal or unknown.
 fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
         [Some(a), Some(b)] if (a - b).abs() > MEMORY_SHARE * a.max(b) => a - b,
@@ -258,7 +265,7 @@ fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     }
 }
 
-/// True if time changes as expected from the amount of memory: more time with less memory, less time with more.
+/// True if the time grows with less free memory, or falls with more. `time` is the change of the time.
 fn follows_memory(accounts: [SideView<'_>; 2], time: f64) -> bool {
     memory_taken(accounts) * time > 0.0
 }
@@ -283,8 +290,8 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// If the number of reclaimed pages differs: the share that made memory free for pages that came back from a
-    /// device.
+    /// Returns the share of additional reclaimed pages that made memory free for pages read back from a device, from 0
+    /// to 1.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));
@@ -295,7 +302,8 @@ impl Sides<'_> {
         }
     }
 
-    /// Adds the effect of a different number of reclaimed pages.
+    /// Attributes the effect of more or fewer reclaimed pages: a share to pages that were read back, the rest to
+    /// `other`.
     fn add_pages(&self, effects: &mut Effects, other: Mechanism, time: f64) {
         let back = time * self.of_pages_back();
         effects.add(demand(self.accounts), back);
@@ -319,7 +327,7 @@ impl Sides<'_> {
             effects.add(Mechanism::ScanEfficiency, scan);
             effects.unexplained += rest;
         } else {
-            // Numbers of scanned pages of the two kinds of LRU lists are not comparable.
+            // Numbers of scanned pages cannot be compared between the classic LRU lists and the multi-generational LRU.
             let without = |levels: [f64; 4]| [levels[0], levels[1], levels[3]];
             let ([pages, share, cost], rest) = chain(without(a), without(b));
             self.add_pages(effects, Mechanism::DirectReclaim, pages);
@@ -334,7 +342,8 @@ impl Sides<'_> {
             ]
         };
         let ([pages, cost], rest) = chain(levels(0), levels(1));
-        // This wait is throttling as far as the kernel reports it; only stacks show what else a task slept on.
+        // The part of this wait that the kernel reports as throttling is attributed to throttling. Only stacks show the
+        // cause of the rest.
         let unthrottled = if knows_sites(self.accounts, Part::ReclaimWait) {
             Mechanism::SeenReclaimWaits
         } else {
@@ -366,7 +375,7 @@ impl Sides<'_> {
         );
     }
 
-    /// Waiting for a CPU while kswapd runs on it.
+    /// Attributes time waiting for a CPU while kswapd or other kernel threads run on it.
     fn queue(&self, effects: &mut Effects) {
         let levels = |side: usize| {
             let counted = self.counted(side);
@@ -378,12 +387,13 @@ impl Sides<'_> {
         effects.add(Mechanism::BackgroundReclaim, share + cost + rest);
     }
 
-    /// Time in user mode, and in the kernel outside reclaim and compaction.
+    /// Attributes time in user mode, and in the kernel outside reclaim and compaction.
     fn processor(&self, effects: &mut Effects) {
         let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
         let user = user_b - user_a;
-        // Ticks sample the mode of a task; differences below three standard deviations of such counts are ignored.
+        // The kernel samples the mode of a task at ticks. Differences below three standard deviations of such counts
+        // are ignored.
         let variance = |observed: &PassAccount| {
             let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
@@ -406,12 +416,12 @@ impl Sides<'_> {
     fn faults(&self, time_a: f64, time_b: f64, effects: &mut Effects) {
         let [a, b] = [0, 1].map(|side| self.counted(side));
         let huge = [a, b].map(|counted| counted.get("thp_fault_alloc"));
-        // A fault with a huge page clears 512 pages. Whether it gets one depends on free blocks.
+        // A fault that gets a huge page clears 512 pages. Free blocks decide whether a fault gets a huge page.
         let levels = |counted: CounterGrowth<'_>, huge: f64, time: f64| {
             [huge, (counted.get("pgfault") - huge).max(0.0), time]
         };
         let differ = (huge[0] - huge[1]).abs() > MEMORY_SHARE * huge[0].max(huge[1]);
-        // Counters cover the whole trial, but the time of attempts to get blocks covers only those faults that got a
+        // Counters cover the whole trial. But the time of attempts to get blocks covers only those faults that got a
         // block.
         if differ && self.observed.iter().all(|side| side.attempts) {
             let ([blocks, cost], rest) = chain([huge[0], time_a], [huge[1], time_b]);
@@ -450,11 +460,11 @@ impl Sides<'_> {
     }
 }
 
-/// Times of one side. Waiting for a CPU is attributed to the task that had it.
+/// Times of one side. Time waiting for a CPU is attributed to the task that ran on it.
 struct Times {
-    /// Time by part, without waiting for a CPU that kcompactd had.
+    /// Time by part, in nanoseconds, without time waiting for a CPU on which kcompactd ran.
     parts: BTreeMap<Part, f64>,
-    /// Time waiting for a CPU that kcompactd had.
+    /// Time waiting for a CPU on which kcompactd ran, in nanoseconds.
     kcompactd: f64,
 }
 
@@ -479,8 +489,8 @@ mod tests {
     use super::super::account::Amounts;
     use super::*;
 
-    /// The mechanisms found if each of 8,000 pages takes more waits on the other side, with this memory free at the
-    /// start.
+    /// Mechanisms found if 8,000 pages take more waits on the other side than on the baseline. `free` is the free
+    /// memory at the start of both sides.
     fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
         let side = |free: f64, waits: f64| Account {
             levels: [("free-at-start".to_owned(), free)].into(),
@@ -520,10 +530,10 @@ mod tests {
         let less = [20e6, 16e6];
         let alike = |_: &mut Account| {};
         assert_eq!(of_more_waits(less, alike), [Mechanism::SharedMemory]);
-        // The same amount of memory, or more, does not cause more waits.
+        // If the other side has as much memory or more, memory does not cause the additional waits.
         assert_eq!(of_more_waits([20e6, 20e6], alike), [Mechanism::ReadAhead]);
         assert_eq!(of_more_waits([16e6, 20e6], alike), [Mechanism::ReadAhead]);
-        // With a different kernel or different settings, something other than memory may cause them.
+        // If kernels or settings differ too, memory may not be the cause.
         let others = [
             (KERNEL, "6.18"),
             ("vm.page-cluster", "2"),

@@ -1,4 +1,5 @@
-//! Evidence for a mechanism: counters, settings and metrics that differ, with both values.
+//! Evidence for a mechanism: counters, settings and metrics that differ between the sides, with the values of both
+//! sides.
 
 use pagetide_probe::meaning::{Part, RowId};
 use pagetide_quantity::Unit;
@@ -11,10 +12,10 @@ use super::account::{
 use super::effects::KERNEL;
 use super::mechanism::Mechanism;
 
-/// A value that differs between the sides.
+/// A value that differs between the sides, as evidence for a mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Name of the value: the kernel's name if it is a counter or a setting.
+    /// Name of the value. For a counter or a setting, this is the kernel's name.
     pub name: String,
     /// Unit of the value.
     pub unit: Unit,
@@ -22,40 +23,40 @@ pub struct Evidence {
     pub before: Reading,
     /// Value on the other side.
     pub after: Reading,
-    /// Where the value was read.
+    /// Kind of trial from which the value was read.
     pub source: Source,
 }
 
-/// A value of evidence.
+/// A value of evidence: a number or a text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Reading {
-    /// A number.
+    /// A number, in the unit of the evidence.
     Number(f64),
-    /// A text, such as the value of a setting.
+    /// Text, such as the value of a setting.
     Text(String),
 }
 
-/// Where evidence was read.
+/// Kind of trial from which a value of evidence was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Mean over the timed trials of all seeds.
+    /// The value is the mean over the timed trials of all seeds.
     Timed,
-    /// Mean over the observed passes.
+    /// The value is the mean over the observed passes.
     Observed,
-    /// The definition of the trials.
+    /// The value is from the definition of the trials.
     Setting,
 }
 
-/// A number counts as changed if it changes by more than this share.
+/// A number counts as changed if it differs by more than this share.
 const CHANGE_SHARE: f64 = 0.001;
-/// Counters of moves between the LRU lists: activations, deactivations, and pages moved to the end of a list to be
-/// reclaimed next.
+/// Counters of moves between and within the LRU lists: activations, deactivations, and pages moved to the end of a list
+/// to be reclaimed next.
 pub const LIST_MOVES: [&str; 3] = ["pgactivate", "pgdeactivate", "pgrotated"];
-/// Largest number of sleep places that are listed.
+/// Largest number of kernel functions with sleeps that are listed.
 const MOST_SITES: usize = 3;
-/// Settings that limit dirty memory; of each pair, the one that is not zero applies.
+/// Names of the settings that limit dirty memory, in pairs. Of each pair, the setting that is not zero applies.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
@@ -66,14 +67,16 @@ const DIRTY: [&str; 4] = [
 /// Collects evidence for one mechanism.
 struct Collector<'a> {
     sides: [SideView<'a>; 2],
-    /// The effect that needs evidence: positive if the other side is slower, 0 if its sign is open.
+    /// Size of the effect that needs evidence: positive if the other side is slower than the baseline, 0 if the sign is
+    /// open.
     effect: f64,
-    /// Expected direction of a number relative to the effect: 1 the same, -1 the opposite, 0 any.
+    /// Expected direction of a number relative to the effect: 1 for the same direction, -1 for the opposite, 0 for any.
     sense: f64,
     found: Vec<Evidence>,
 }
 
-/// All evidence for this effect of a mechanism, the strongest first. Values that moved against the effect are left out.
+/// Returns all evidence for an effect of a mechanism, the strongest first. Values that changed against the effect are
+/// left out.
 pub fn evidence(
     mechanism: Mechanism,
     effect: f64,
@@ -183,7 +186,7 @@ fn number(name: &str, unit: Unit, [before, after]: [f64; 2], source: Source) -> 
     }
 }
 
-/// Sign of a change; 0 if the number did not change.
+/// Sign of the change from the first to the second value; 0 if the value did not change.
 fn way([before, after]: [f64; 2]) -> f64 {
     if (after - before).abs() > CHANGE_SHARE * before.abs().max(after.abs()) {
         (after - before).signum()
@@ -198,7 +201,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 impl<'a> Collector<'a> {
-    /// Number of pages that came back per wait.
+    /// Adds the number of pages that were read back per wait.
     fn pages_a_wait(&mut self) {
         self.inverse(|all| {
             all.counted("pages each wait brought", Unit::Ratio, |c| {
@@ -207,7 +210,7 @@ impl<'a> Collector<'a> {
         });
     }
 
-    /// Evidence for compaction.
+    /// Adds evidence for compaction.
     fn compaction(&mut self) {
         self.counters(Unit::Count, &["compact_stall"]);
         self.counters(Unit::Count, &["compact_fail"]);
@@ -220,7 +223,7 @@ impl<'a> Collector<'a> {
             &["compact_free_scanned", "compact_daemon_free_scanned"],
         );
         self.counters(Unit::Pages, &["pgmigrate_success"]);
-        // More huge pages may either cost or save time.
+        // More huge pages may cost time or save time.
         self.sense = 0.0;
         self.counters(Unit::Count, &["thp_fault_alloc"]);
         self.sense = 1.0;
@@ -230,7 +233,7 @@ impl<'a> Collector<'a> {
         self.settings(&["vm.compaction_proactiveness"]);
     }
 
-    /// Evidence for the number of pages that were needed again.
+    /// Adds evidence for the number of pages that were needed again.
     fn pages_back(&mut self) {
         self.counters(Unit::Pages, &["workingset_refault_anon"]);
         self.counters(Unit::Pages, &["workingset_refault_file"]);
@@ -240,8 +243,8 @@ impl<'a> Collector<'a> {
         self.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
     }
 
-    /// Counters of moves between the LRU lists, if the kernels differ: they show what a patch does. More moves may mean
-    /// more or less time.
+    /// Adds counters of moves between the LRU lists if the kernels differ, because they show the effect of a patch.
+    /// More moves may mean more or less time.
     fn list_moves(&mut self) {
         let [a, b] = self.sides.map(|side| side.account.settings.get(KERNEL));
         if a == b {
@@ -254,7 +257,8 @@ impl<'a> Collector<'a> {
         self.sense = sense;
     }
 
-    /// Evidence for different amounts of memory, and for the pages that came back because of that.
+    /// Adds evidence for different amounts of free memory, and for the pages that were read back because of the
+    /// difference.
     fn memory(&mut self) {
         self.inverse(|all| {
             all.level("free-at-start", "free memory at the start", Unit::Bytes);
@@ -265,7 +269,7 @@ impl<'a> Collector<'a> {
         self.counters(Unit::Count, &["pgmajfault"]);
     }
 
-    /// Collects numbers that fall if the time grows.
+    /// Collects numbers that are expected to fall if the time grows.
     fn inverse(&mut self, collect: impl FnOnce(&mut Self)) {
         self.sense = -self.sense;
         collect(self);
@@ -279,7 +283,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Growth of counters in the trials whose time is explained: the observed passes if there are any.
+    /// Growth of counters in the trials whose time is explained: in the observed passes if both sides have one,
+    /// otherwise in the timed trials.
     fn growth(&self) -> ([&'a Amounts; 2], Source) {
         match self.sides.map(|side| side.observed) {
             [Some(a), Some(b)] => ([&a.growth, &b.growth], Source::Observed),
@@ -287,7 +292,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds a number computed from counters.
+    /// Adds a number that is computed from counters.
     fn counted(
         &mut self,
         name: &str,
@@ -300,7 +305,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the sum of the counters that the kernels of both sides have.
+    /// Adds the sum of those counters that the kernels of both sides have.
     fn counters(&mut self, unit: Unit, names: &[&str]) {
         let (growth, _) = self.growth();
         let known: Vec<&str> = names
@@ -308,7 +313,7 @@ impl<'a> Collector<'a> {
             .copied()
             .filter(|name| growth.iter().all(|growth| growth.contains_key(*name)))
             .collect();
-        // The name of a sum lists its counters, without those that stayed at zero.
+        // The name of a sum lists its counters, without counters that stayed at zero.
         let shown: Vec<&str> = known
             .iter()
             .copied()
@@ -325,7 +330,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds a mean of a metric that is not cumulative.
+    /// Adds the mean of a metric that is not cumulative.
     fn level(&mut self, key: &str, name: &str, unit: Unit) {
         let observed = self
             .sides
@@ -362,9 +367,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the sleeps of a part in the observed passes: their number, mean time and longest time. All three are added
-    /// even if one did not change, because nothing else is known about them. Nothing is added if neither the total time
-    /// nor the mean time moved with the effect.
+    /// Adds the number, mean time and longest time of a part's sleeps in the observed passes. All three are added even
+    /// if one did not change, because nothing else is known about the sleeps. If neither the total time nor the mean
+    /// time changed with the effect, nothing is added.
     fn sleeps(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;
@@ -388,7 +393,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds time and sleeps of a part, preceded by the places of the sleeps if `seen`.
+    /// Adds time and sleeps of a part. If `seen`, the places of the sleeps are added first.
     fn blocked(&mut self, part: Part, name: &str, seen: bool) {
         if seen {
             self.sites(part);
@@ -397,8 +402,8 @@ impl<'a> Collector<'a> {
         self.sleeps(part);
     }
 
-    /// Adds the places where tasks slept in a part, from their stacks: those whose time changed most in the direction
-    /// of the effect. For the first one, adds the number of sleeps and their mean time.
+    /// Adds the kernel functions in which tasks slept in a part, from stacks: those whose time changed most in the
+    /// direction of the effect. For the first function, also adds the number of sleeps and their mean time.
     fn sites(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;
@@ -439,7 +444,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the time waiting for a CPU in the observed passes.
+    /// Adds the time waiting for a CPU on which tasks of the kind `ahead` ran, in the observed passes.
     fn queued(&mut self, ahead: CpuHolder, name: &str) {
         let values = self.sides.map(|side| {
             let queue = &side.observed?.queue;
@@ -450,7 +455,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Text for other tasks, with the name of the one that had a CPU for the longest time.
+    /// Text for other tasks that ran on a CPU, with the name of the task that ran longest.
     fn others(&self) -> String {
         let observed = self.sides.iter().filter_map(|side| side.observed);
         let longest = observed
@@ -461,14 +466,14 @@ impl<'a> Collector<'a> {
         format!("waiting for a CPU that other tasks{most} had")
     }
 
-    /// Adds the time of a request to a device in the observed passes.
+    /// Adds the mean time of a device request in the observed passes.
     fn request(&mut self, name: &str, time: impl Fn(&PassAccount) -> Option<f64>) {
         if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed?)) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
     }
 
-    /// Adds the time of a part divided by a count.
+    /// Adds the time of a part divided by a count from the counters.
     fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(CounterGrowth<'_>) -> f64) {
         let values = self.sides.map(|side| {
             let observed = side.observed?;
@@ -479,7 +484,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the time per wait, if the number of waits is known.
+    /// Adds the mean time per wait, if the number of waits is known.
     fn wait(&mut self, name: &str) {
         let observed = self
             .sides
@@ -496,8 +501,8 @@ impl<'a> Collector<'a> {
         }
         let waits = |c: CounterGrowth<'_>| c.get("pgmajfault");
         if let [Some(a), Some(b)] = self.sides.map(|side| side.observed) {
-            // Divides by the number of sleeps. It may differ from the number of faults: a fault can wait for a page
-            // that another task reads.
+            // Divides by the number of sleeps. This may differ from the number of faults, because a fault can wait for
+            // a page that another task reads.
             let each = |seen: &PassAccount| {
                 let faults = waits(CounterGrowth(&seen.growth));
                 let slept = seen.waits.get(&Part::IoWait).copied();
@@ -525,7 +530,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds a row of the reclaim table.
+    /// Adds a row of the reclaim table as evidence.
     fn row(&mut self, row: RowId, name: &str, unit: Unit) {
         let values = self
             .sides

@@ -1,5 +1,5 @@
-//! An explanation: mechanisms with their evidence, from the one with the largest share of the difference to those that
-//! work against it.
+//! An explanation: mechanisms with their evidence. First come those in the direction of the difference, largest share
+//! first, then those that work against it.
 
 use std::collections::BTreeMap;
 
@@ -14,43 +14,44 @@ use super::effects::{Effects, demand, of_counters, of_traces};
 use super::evidence::{Evidence, Source, evidence};
 use super::mechanism::Mechanism;
 
-/// A mechanism with less than this share of all effects is added to the rest.
+/// A mechanism with less than this share of all effects is not listed, but added to [`Explanation::minor`].
 const MINOR_SHARE: f64 = 0.02;
-/// To count as an explanation, the first mechanism must have at least this share of two differences: that of the traced
-/// time, and that of the metric that surely differs.
+/// Smallest share of two differences that the first mechanism must have to count as an explanation. The two are the
+/// difference of the traced time and that of the metric that surely differs.
 const ENOUGH_SHARE: f64 = 0.1;
 
-/// Metric with the time of all attempts.
+/// Name of the metric for the total time of all attempts.
 const ATTEMPT_TIME: &str = "attempt-time";
 
 /// Explanation of why two sides differ in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Kind of result.
+    /// Kind of result: whether and how far the difference is explained.
     pub answer: Answer,
-    /// The time that surely differs in the timed trials and is explained; `None` if there is none.
+    /// The explained time, which surely differs in the timed trials; `None` if no time surely differs.
     pub claim: Option<Claim>,
     /// Other metrics that surely differ in the timed trials.
     pub changed: Vec<Claim>,
-    /// Kind of data used.
+    /// Data on which the explanation is based.
     pub basis: Basis,
-    /// The explained time in nanoseconds: of the baseline and of the other side.
+    /// The explained time in nanoseconds, for the baseline and for the other side.
     pub time: [f64; 2],
-    /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds. If attempts are explained,
-    /// it is the mean time of all attempts.
+    /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds, for both sides. If attempts
+    /// are explained, mean time of all attempts.
     pub elapsed: [f64; 2],
-    /// Number of timed trials over which counters are averaged.
+    /// Number of timed trials over which counters are averaged, for both sides.
     pub trials: [usize; 2],
-    /// Time by part in nanoseconds; empty without observed passes.
+    /// Time of both sides by part, in nanoseconds; empty without observed passes.
     pub parts: BTreeMap<Part, [f64; 2]>,
-    /// Mechanisms. Those in the direction of the difference come first; in each group the largest effect comes first.
+    /// Mechanisms with a sure effect. Those in the direction of the difference come first; in each group the largest
+    /// effect comes first.
     pub findings: Vec<Finding>,
     /// Sum of effects that are too small to list or whose sign is not sure, in nanoseconds.
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Counters that changed but could not be given a time, and mechanisms for a changed count if no time surely
-    /// differs.
+    /// Mechanisms whose counters changed but could not be given a time. If no time surely differs, also mechanisms of a
+    /// changed count.
     pub leads: Vec<Lead>,
 }
 
@@ -58,7 +59,7 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The results are identical, bit for bit.
+    /// The results of both sides are identical, bit for bit.
     Identical,
     /// No time surely differs in the timed trials, so there is nothing to explain.
     NotSure,
@@ -66,7 +67,7 @@ pub enum Answer {
     Contrary,
     /// The findings explain the difference.
     Explained,
-    /// No finding has a sure sign and at least a tenth of the difference.
+    /// No finding has both a sure sign and at least a tenth of the difference.
     NotFound,
 }
 
@@ -78,9 +79,10 @@ pub enum Basis {
     Traced {
         /// Seeds of the passes; empty if the sides have no seed in common.
         seeds: Vec<u64>,
-        /// Identities of the records, each at the index of the record of the other side it is compared with.
+        /// Identities of the passes' records for both sides. Records at the same index are compared with each other.
         records: [Vec<String>; 2],
-        /// True if the time is that of the attempts that the scenario times, not that of all its processes.
+        /// True if the explained time is that of the attempts which the scenario times; false if it is that of all
+        /// processes.
         attempts: bool,
     },
     /// Only counters and processor times, because no pass was observed.
@@ -92,17 +94,17 @@ pub enum Basis {
 pub struct Finding {
     /// The mechanism.
     pub mechanism: Mechanism,
-    /// How much slower it makes the other side than the baseline, in nanoseconds; negative if faster. Mean over the
-    /// pairs of observed passes, or of timed trials if none was observed.
+    /// Time that the mechanism adds on the other side compared with the baseline, in nanoseconds; negative if it saves
+    /// time. It is the mean over the pairs of observed passes, or over pairs of timed trials if no pass was observed.
     pub effect: f64,
-    /// Confidence interval of 95 % of this mean (Student's t); it never contains zero.
+    /// Confidence interval of `effect` at 95 % (Student's t), in nanoseconds; it never contains zero.
     pub interval: [f64; 2],
-    /// The effect in each pair, in the order of the pairs.
+    /// The effect in each pair, in nanoseconds, in the order of the pairs.
     pub each: Vec<f64>,
-    /// Share of the whole difference; `None` if other effects work against it, so that shares of the whole have no
-    /// meaning.
+    /// Share of the whole difference. `None` if some effects work against the difference, because shares of the whole
+    /// would have no meaning.
     pub share: Option<f64>,
-    /// Evidence for the mechanism; never empty, and without values that moved against the effect.
+    /// Evidence for the mechanism; never empty. Values that changed against the effect are left out.
     pub evidence: Vec<Evidence>,
 }
 
@@ -114,7 +116,7 @@ pub struct Lead {
     pub of: Option<String>,
     /// The mechanism.
     pub mechanism: Mechanism,
-    /// The changed counters.
+    /// The counters that changed.
     pub evidence: Vec<Evidence>,
 }
 
@@ -124,7 +126,7 @@ impl Explanation {
         self.time[1] - self.time[0]
     }
 
-    /// True if the explained difference is not of the size of the claimed one: more than twice or less than half of it.
+    /// True if the explained difference is more than twice or less than half of the claimed one.
     pub fn is_another_time(&self) -> bool {
         self.claim.as_ref().is_some_and(|claim| {
             let ratio = self.difference() / claim.difference();
@@ -132,7 +134,7 @@ impl Explanation {
         })
     }
 
-    /// The explanation for identical records.
+    /// Returns the explanation for sides with identical records.
     pub fn identical(a: &Account, b: &Account) -> Self {
         Self::between(a.seen(None), b.seen(None), Answer::Identical)
     }
@@ -172,8 +174,8 @@ impl Explanation {
         }
     }
 
-    /// Explains why the time of `b` differs from that of `a`, if the timed trials surely show a difference. Every pair
-    /// of observed passes is explained separately; effects with a sure sign over all pairs become findings.
+    /// Explains why the time of `b` differs from that of `a`, if the timed trials show a sure difference. Every pair of
+    /// observed passes is attributed separately. Effects with a sure sign over all pairs become findings.
     pub fn of(a: &Account, b: &Account, claims: &[Claim]) -> Self {
         let pairs = a.passes.len().min(b.passes.len());
         let means = [a, b].map(|side| {
@@ -197,8 +199,8 @@ impl Explanation {
         if whole * claim_difference <= 0.0 {
             all.answer = Answer::Contrary;
             all.unexplained = whole;
-            // The observed time cannot explain the claim. If the claim is not primary, a count that is primary may
-            // still have a mechanism.
+            // The observed time cannot explain the claim. If the claim is not primary, a primary count may still have a
+            // mechanism.
             if !claim.primary {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }
@@ -222,7 +224,7 @@ impl Explanation {
         } else {
             all.rank([of_a, of_b], &Effects::mean(&each), &each);
         }
-        // If all findings work against the difference, they are no reason for it.
+        // If all findings work against the difference, they do not explain it.
         if all
             .findings
             .iter()
@@ -237,7 +239,7 @@ impl Explanation {
             all.answer = Answer::Explained;
         } else {
             all.answer = Answer::NotFound;
-            // The timed trials may show surely what the smaller number of observed passes does not.
+            // The timed trials may show a sure difference that the smaller number of observed passes does not show.
             if !all.leads.iter().any(|lead| lead.of.is_some()) {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }
@@ -245,7 +247,7 @@ impl Explanation {
         all
     }
 
-    /// Ranks effects; their confidence intervals are computed from `each`.
+    /// Turns effects into ranked findings. Confidence intervals are computed from `each`, the effects in each pair.
     fn rank(&mut self, [a, b]: [SideView<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
@@ -281,8 +283,8 @@ impl Explanation {
                 finding.share = None;
             }
         }
-        // First effects in the direction of the difference, because others are no reason for it; then by size. Equal
-        // effects keep the order of the mechanisms, so that the same numbers give the same text.
+        // Effects in the direction of the difference come first, because others do not explain it; then larger ones.
+        // Equal effects keep the order of the mechanisms, so that the same numbers give the same text.
         let key = |finding: &Finding| (finding.effect * whole <= 0.0, -finding.effect.abs());
         self.findings.sort_by(|x, y| {
             let ((x_against, x_size), (y_against, y_size)) = (key(x), key(y));
@@ -290,7 +292,7 @@ impl Explanation {
         });
     }
 
-    /// Adds mechanisms whose counters changed but that are not among the findings.
+    /// Adds leads for mechanisms whose counters changed but that are not among the findings.
     fn lead(&mut self, [a, b]: [SideView<'_>; 2]) {
         for mechanism in Mechanism::ALL {
             if self
@@ -314,22 +316,23 @@ impl Explanation {
 
 /// Suffixes of names of metrics that count pages needed again.
 const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-read"];
-/// Name of the metric for the share of attempts that got a block.
+/// Name of the metric for the share of attempts that got their block.
 const SUCCESS: &str = "success";
 
 /// Prefix of the names of metrics for the time to read a mapping back from swap.
 const READ_BACK: &str = "swap-in";
 
-/// True if the layout of pages on the device surely changed, and the time to read them back changed with it.
+/// True if a metric is the time to read pages back, and the layout of pages on the device surely changed in the
+/// matching direction.
 fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {
     let goes_along = |other: &Claim| other.difference() * claim.difference() < 0.0;
     let mut layout = claims.iter().filter(|other| other.metric == CONTIGUITY);
     claim.metric.starts_with(READ_BACK) && layout.any(goes_along)
 }
 
-/// The mechanism behind a metric that is not the time of a whole trial, and the expected direction of its counters
-/// relative to the metric. The direction 0 means any: less compaction and unsuccessful compaction both lead to fewer
-/// blocks.
+/// Returns the mechanism for a metric that is not the time of a whole trial, and the expected direction of its counters
+/// relative to the metric. The direction 0 means any direction: less compaction and unsuccessful compaction both lead
+/// to fewer blocks.
 fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
     let counts_pages = PAGES_BACK.iter().any(|end| claim.metric.ends_with(end));
     match claim.unit {
@@ -340,8 +343,8 @@ fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(
     }
 }
 
-/// A lead for the case that no time of a whole trial surely differs, but one of these does: a count of pages needed
-/// again, the share of attempts that got a block, or the time to read a mapping back from swap.
+/// Returns a lead if no time of a whole trial surely differs, but one of these does: a count of pages needed again, the
+/// share of attempts that got a block, or the time to read a mapping back from swap.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);
@@ -349,7 +352,7 @@ fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let (metric, (mechanism, way)) = counts.iter().find_map(found)?;
     let [a, b] = sides;
     let evidence = evidence(mechanism, way, a, b);
-    // A setting alone is no evidence.
+    // A different setting alone is not enough evidence.
     let is_seen = evidence.iter().any(|piece| piece.source != Source::Setting);
     is_seen.then_some(Lead {
         of: Some(metric),
@@ -358,19 +361,19 @@ fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     })
 }
 
-/// The confidence interval of an effect over pairs; `None` if it contains zero or lies on the opposite side of the
-/// effect.
+/// Returns the confidence interval of an effect over pairs; `None` if the interval contains zero, or if it has another
+/// sign than the effect.
 fn sure(effect: f64, of_pairs: &[f64]) -> Option<[f64; 2]> {
     let interval = student::interval(of_pairs).ok()?;
     let leaves_out = |end: f64| end * effect > 0.0;
     (leaves_out(interval.low) && leaves_out(interval.high)).then_some([interval.low, interval.high])
 }
 
-/// The basis of an explanation from pairs of passes.
+/// Describes the pairs of observed passes on which an explanation is based.
 fn traced(a: &[ObservedPass], b: &[ObservedPass], attempts: bool) -> Basis {
     let pairs = || a.iter().zip(b);
     Basis::Traced {
-        // Passes with different seeds are only paired if the sides have no seed in common.
+        // If the sides have no seed in common, passes with different seeds are paired.
         seeds: pairs()
             .filter(|(x, y)| x.seed == y.seed)
             .map(|(x, _)| x.seed)

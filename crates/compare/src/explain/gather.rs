@@ -1,4 +1,4 @@
-//! Builds accounts from records: counters of the timed trials, and traces of the observed passes.
+//! Builds accounts from records: from counters of the timed trials and from traces of the observed passes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,24 +16,24 @@ use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
 
-/// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and a trace of millions
-/// of events takes time.
+/// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
+/// millions of events takes time.
 const MOST_PAIRS: usize = 10;
 
-/// Explanation of one column of one cell, compared with the baseline.
+/// Explanation of one column of one cell, in comparison with the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellExplanation {
     /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
     /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// The explanation.
+    /// Explanation of the difference in time.
     pub explanation: Explanation,
-    /// Reasons why it is based on less data than possible, one sentence each.
+    /// Reasons why the explanation is based on less data than possible, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Explains every column of every cell that has trials on both sides.
+/// Explains every column in every cell that has trials both in the column and in the baseline.
 pub fn explain(
     store: &Store,
     comparison: &Comparison,
@@ -63,7 +63,7 @@ pub fn explain(
     Ok(all)
 }
 
-/// Reads observed records, each only once.
+/// Reads observed records from the store, each record only once.
 struct Gatherer<'a> {
     store: &'a Store,
     observed: HashMap<String, PassAccount>,
@@ -106,7 +106,7 @@ impl Gatherer<'_> {
         Ok((Explanation::of(&a, &b, claims), notes))
     }
 
-    /// The measurements of a pair of observed passes; `None`, with a note, if they cannot be compared.
+    /// Reads the measurements of a pair of observed passes. If they cannot be compared, adds a note and returns `None`.
     fn observations(
         &mut self,
         pair: [(u64, String); 2],
@@ -132,7 +132,7 @@ impl Gatherer<'_> {
         Some([a, b])
     }
 
-    /// Seeds with an observed pass, each with the identity of the pass's record.
+    /// Returns the seeds that have an observed pass, each with the identity of the pass's record.
     fn passes(
         &self,
         trials: &[&TrialRef],
@@ -155,7 +155,7 @@ impl Gatherer<'_> {
         Ok(found)
     }
 
-    /// The measurements of an observed record; `None`, with a note, if it cannot be used.
+    /// Reads the measurements of an observed record. If the record cannot be used, adds a note and returns `None`.
     fn observation(&mut self, id: &str, notes: &mut Vec<String>) -> Option<PassAccount> {
         if let Some(known) = self.observed.get(id) {
             return Some(known.clone());
@@ -217,7 +217,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// Measurements of one timed trial.
+/// Returns the measurements of one timed trial.
 fn single(record: &Record) -> Account {
     Account {
         trials: 1,
@@ -229,7 +229,7 @@ fn single(record: &Record) -> Account {
     }
 }
 
-/// Pairs of observed passes: by common seeds, or by index if there is no common seed.
+/// Pairs observed passes by seed; if there is no common seed, by index.
 fn paired([a, b]: [Vec<(u64, String)>; 2]) -> Vec<[(u64, String); 2]> {
     let of_one_seed: Vec<_> = a
         .iter()
@@ -245,7 +245,8 @@ fn paired([a, b]: [Vec<(u64, String)>; 2]) -> Vec<[(u64, String); 2]> {
     }
 }
 
-/// Trials that are compared: those with common seeds, or all if there is no common seed.
+/// Returns the trials of both sides that are compared: those with common seeds, or all trials if there is no common
+/// seed.
 fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
     let seeds = |side: &Side| side.trials.iter().map(|trial| trial.seed).collect();
     let (of_a, of_b): (BTreeSet<u64>, BTreeSet<u64>) = (seeds(a), seeds(b));
@@ -258,7 +259,7 @@ fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
     })
 }
 
-/// True if every trial has an identical one on the other side.
+/// True if every trial has an identical trial on the other side.
 fn identical(sides: &[Vec<&TrialRef>; 2]) -> bool {
     let digests = |trials: &[&TrialRef]| -> BTreeSet<(u64, String)> {
         trials
@@ -297,7 +298,7 @@ fn levels_of(record: &Record) -> Amounts {
 
 fn settings(record: &Record) -> BTreeMap<String, String> {
     let mut settings = record.results.settings.clone();
-    // The requested value, if it was not read back.
+    // If a setting was not read back from the kernel, its requested value is used.
     for (name, value) in &record.subject.variant.settings {
         settings
             .entry(name.clone())
@@ -371,8 +372,8 @@ fn observed(observation: &Observation, record: &Record) -> PassAccount {
     }
 }
 
-/// Replaces counters of the whole machine by those of one task, if known, because the times are also only those of the
-/// task. Reads are removed, because the task that caused them is unknown.
+/// Replaces counters of the whole machine by those of one task, if known, because the times are also those of the task.
+/// Counters of reads are removed, because it is unknown which task caused the reads.
 fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     let machine = [
         "pgpgin",
@@ -393,7 +394,7 @@ fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     }
 }
 
-/// Mean time of requests from issue to completion, in nanoseconds; `None` if there were none.
+/// Mean time of requests from issue to completion, in nanoseconds; `None` if there were no requests.
 fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     let (time, count) = requests.fold((0, 0), |(time, count), direction| {
         (
@@ -404,12 +405,12 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     (count > 0).then(|| time as f64 / count as f64)
 }
 
-/// Name of the tracing process in the guest.
+/// Name of the process in the guest that records the trace.
 const OBSERVER: &str = "pagetide-watch";
 
-/// Time waiting for a CPU by the task that had it, in nanoseconds. The key `None` holds what is left out: time of the
-/// tracing process, and of other tasks of the workload, which is counted as theirs. The second value is the time of
-/// [`CpuHolder::Other`] by task name.
+/// Returns the time waiting for a CPU by the kind of task that ran on it, in nanoseconds. The key `None` holds time
+/// that is left out: waiting for the tracing process, and for other tasks of the workload, whose running time is
+/// counted anyway. The second value is the time of [`CpuHolder::Other`] by task name.
 fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<CpuHolder>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());

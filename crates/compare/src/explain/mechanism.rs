@@ -4,51 +4,52 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A mechanism of memory management that can cause a difference in time.
+/// A mechanism of memory management that can cause a difference in time between two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
     /// Number of evicted pages that were needed again.
     EvictionChoice,
-    /// Number of evicted pages needed again, and of waits for them, if the sides started with different amounts of free
-    /// memory.
+    /// Number of evicted pages that were needed again, and number of waits for them, if the sides started with
+    /// different amounts of free memory.
     SharedMemory,
-    /// Number of waits for the pages that came back.
+    /// Number of waits for the pages that were read back.
     ReadAhead,
-    /// The same, if read-ahead settings are equal and pages are placed differently on the device.
+    /// Number of waits for the pages that were read back, if read-ahead settings are equal and pages are placed
+    /// differently on the device.
     SwapLayout,
-    /// Time of one wait for the device, if the devices differ.
+    /// Time of one wait for the device, if the sides have different devices.
     DeviceLatency,
     /// Time of requests in the queue of a device that is the same on both sides.
     DeviceQueue,
-    /// Waits outside reclaim whose places are known from stacks.
+    /// Waits outside reclaim; stacks show the kernel functions that slept.
     SeenWaits,
-    /// Waits outside reclaim with unknown cause.
+    /// Waits outside reclaim with an unknown cause.
     UnknownWaits,
     /// Waits within reclaim that the kernel reports as throttling, for example for write-back.
     WriteBack,
-    /// Waits within reclaim other than throttling, whose places are known from stacks.
+    /// Waits within reclaim other than throttling; stacks show the kernel functions that slept.
     SeenReclaimWaits,
-    /// Waits within reclaim with unknown cause.
+    /// Waits within reclaim other than throttling, with an unknown cause.
     ReclaimWaits,
-    /// Sleeps of tasks that wrote to files faster than the device (`balance_dirty_pages`).
+    /// Sleeps of tasks that wrote to files faster than the device could (`balance_dirty_pages`).
     DirtyLimits,
-    /// Reclaim in tasks of the workload.
+    /// Time of reclaim in tasks of the workload.
     DirectReclaim,
     /// Cost of finding one reclaimable page.
     ScanEfficiency,
-    /// Compaction, and the presence or absence of huge pages.
+    /// Time of compaction, and the effect of more or fewer huge pages.
     Compaction,
     /// Waiting for a CPU while kswapd or other kernel threads run on it.
     BackgroundReclaim,
-    /// Page faults whose page was in memory, and system calls.
+    /// Page faults whose page did not come from a device, and system calls.
     Faults,
     /// Time in user mode.
     Compute,
 }
 
 impl Mechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Self; 18] = [
         Self::EvictionChoice,
         Self::SharedMemory,
@@ -70,7 +71,7 @@ impl Mechanism {
         Self::Compute,
     ];
 
-    /// Meaning of the mechanism, as a clause.
+    /// Returns the meaning of the mechanism as a clause.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::EvictionChoice => "how many evicted pages were needed again",

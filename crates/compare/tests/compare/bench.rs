@@ -10,7 +10,7 @@ pub(crate) const TIME: MetricDef = MetricDef::time("run", "whole run").primary()
 pub(crate) const SCANNED: MetricDef =
     MetricDef::count("scanned", Direction::Neutral, "pages scanned");
 
-/// A store with a campaign of two variants.
+/// A store with a campaign of two variants, and helpers to fill it.
 pub(crate) struct Bench {
     _dir: tempfile::TempDir,
     pub(crate) store: Store,
@@ -19,7 +19,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A campaign `test` with variants `off` and `on` and this number of cells.
+    /// Creates a campaign `test` with variants `off` and `on` and this number of cells.
     pub(crate) fn new(cells: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
@@ -43,7 +43,7 @@ impl Bench {
         }
     }
 
-    /// A trial of a cell under a variant that takes `time` ns.
+    /// Returns a record of a trial that takes `time` ns.
     pub(crate) fn trial(&self, cell: usize, variant: usize, seed: u64, time: f64) -> Record {
         let mut record = Record::default();
         let subject = &mut record.subject;
@@ -68,7 +68,7 @@ impl Bench {
         record
     }
 
-    /// Stores a record and adds it to the campaign.
+    /// Adds a record to the store and to the campaign's note.
     pub(crate) fn add(&mut self, cell: usize, variant: usize, mut record: Record) -> Record {
         self.moment += 1;
         record.wall.started = Nanos(self.moment);
@@ -91,7 +91,8 @@ impl Bench {
         record
     }
 
-    /// Fills a cell with trials: `on` takes `factor` times as long as `off`, with a little noise.
+    /// Fills a cell with `seeds` trials of each variant: `on` takes `factor` times as long as `off`, with a little
+    /// noise.
     pub(crate) fn fill(&mut self, cell: usize, seeds: u64, factor: f64) {
         for seed in 1..=seeds {
             let base = 1e6 * (1.0 + 0.1 * (seed * 7 % 5) as f64);
@@ -106,7 +107,7 @@ impl Bench {
     }
 }
 
-/// The verdict on a metric of a cell.
+/// Returns the verdict on a metric of a cell.
 pub(crate) fn verdict(comparison: &Comparison, cell: usize, metric: &str) -> Verdict {
     let row = comparison.cells[cell]
         .metrics

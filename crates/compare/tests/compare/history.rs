@@ -1,4 +1,4 @@
-//! A metric across kernels.
+//! History of a metric over kernels and over dates.
 
 use pagetide_compare::history::{Order, history};
 use pagetide_store::Filter;
@@ -8,7 +8,7 @@ use super::bench::Bench;
 #[test]
 fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
     let mut bench = Bench::new(1);
-    // Recorded in an order that differs from that of the versions.
+    // The order of recording differs from the order of the versions.
     for (release, factor) in [
         ("6.12", 1.0),
         ("6.2", 1.0),
@@ -56,7 +56,7 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
 #[test]
 fn by_dates_a_history_separates_variants_and_groups_sessions() {
     let mut bench = Bench::new(1);
-    // Two sessions, hours apart, in which the variants alternated.
+    // Two sessions several hours apart, in each of which the variants alternate.
     for session in 0..2_u64 {
         for seed in 1..=6_u64 {
             for variant in 0..2 {
@@ -80,7 +80,7 @@ fn by_dates_a_history_separates_variants_and_groups_sessions() {
         assert!(stretches.iter().all(|s| s.variant == name && s.values == 6));
         assert!(stretches[1].started.0 - stretches[0].started.0 > 7_200_000_000_000);
     }
-    // By kernels, all variants of a cell are in one table.
+    // In the order of kernels, all variants of a cell are in one table.
     let found = history(&bench.store, "run", &Filter::default(), Order::Kernels).unwrap();
     assert_eq!(found.cells.len(), 1);
 }

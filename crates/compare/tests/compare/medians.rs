@@ -21,7 +21,7 @@ fn a_trial_repeated_after_an_accident_hides_the_accident_from_the_results() {
             let mut dead = trial.clone();
             dead.results.invalid.push(killed());
             bench.add(0, 0, dead);
-            // The plan contains each trial once, independent of the number of runs.
+            // The plan contains each trial once, even if it ran several times.
             bench.note.entries.pop();
         }
         bench.add(0, 0, trial);

@@ -1,4 +1,4 @@
-//! Noisy arenas, and the tails of distributions.
+//! Comparisons in noisy arenas, and of the tails of distributions.
 
 use pagetide_compare::{Caution, compare_two, tails};
 use pagetide_quantity::Histogram;
@@ -38,7 +38,8 @@ fn tails_are_compared_by_the_histograms_of_all_trials() {
     for seed in 1..=14_u64 {
         for variant in 0..2 {
             let mut record = bench.trial(0, variant, seed, 1e6);
-            // Both have 20,000 accesses of about 1 µs and 400 slow ones; the slow ones of `on` take 1.5 times as long.
+            // Both variants have 20,000 accesses of about 1 µs and 400 slow ones. The slow accesses of `on` take 1.5
+            // times as long.
             let mut dense = vec![0; Histogram::BUCKETS];
             for n in 0..20_000_u64 {
                 dense[Histogram::index(1000 + n % 200 + seed) as usize] += 1;
@@ -77,7 +78,7 @@ fn with_noise_tails_are_paired_by_block() {
                 let seed = u64::from(4 * unit + repetition);
                 let place = usize::try_from(variant).unwrap();
                 let mut record = bench.trial(0, place, seed, 1e6);
-                // Blocks are up to a third apart; inside each, `on` is 3 % slower.
+                // Blocks differ by up to a third. Within each block, `on` is 3 % slower.
                 let level = (10_000 + 500 * u64::from(unit)) * (100 + 3 * u64::from(variant)) / 100;
                 let mut dense = vec![0; Histogram::BUCKETS];
                 for n in 0..1_000 {
@@ -93,7 +94,7 @@ fn with_noise_tails_are_paired_by_block() {
             }
         }
     }
-    // By the campaign's name, and by those of two of its columns.
+    // The campaign is named once by its name, and once by the names of two of its variants.
     let [off, on] = ["off", "on"].map(|variant| format!("{}:{variant}", bench.note.name));
     let columns = compare_two(&bench.store, &off, &on, false).unwrap();
     for comparison in [bench.compare(), columns] {

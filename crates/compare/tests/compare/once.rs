@@ -15,7 +15,8 @@ fn row<'a>(comparison: &'a Comparison, name: &str) -> &'a MetricRow {
     rows.find(|row| row.name == name).unwrap()
 }
 
-/// A campaign of seven seeds in which `on` takes 2.24 times as long, with additional metrics that do not surely differ.
+/// A campaign of seven seeds in which `on` takes 2.24 times as long as `off`, with additional metrics that do not
+/// surely differ.
 fn slower(mean_of: fn(f64) -> f64, decides: bool) -> Comparison {
     let mut bench = Bench::new(1);
     for seed in 1..=7_u64 {
@@ -67,7 +68,7 @@ fn a_metric_that_is_a_multiple_of_a_judged_one_has_its_verdict_and_costs_nothing
     let values = row(&comparison, "access-mean").values[1].numbers();
     let median = mean.b.unwrap().median;
     assert!((median / pagetide_verdict::number::median(&values).unwrap() - 1.0).abs() < 1e-12);
-    // Other metrics are judged as if this one did not exist.
+    // The other metrics are judged as if this metric did not exist.
     let alone = slower(|_| f64::NAN, false);
     for name in ["other-0", "other-7", "other-11"] {
         let p = |comparison: &Comparison| {
@@ -109,7 +110,7 @@ fn values_that_are_no_multiple_are_judged_independently_of_their_name() {
     assert!((mean.effect.unwrap().estimate - 2.24_f64.sqrt()).abs() < 0.01);
 }
 
-/// Three variants, of which the second and the third are identical, except for one seed if `apart`.
+/// A campaign of three variants. The second and the third are identical, except for one seed if `apart`.
 fn three(apart: bool) -> (Bench, Comparison) {
     let mut bench = Bench::new(1);
     bench.note.variants.push("also-on".into());
@@ -140,7 +141,7 @@ fn a_variant_whose_every_trial_is_identical_to_anothers_is_its_twin_and_costs_no
     );
     let judgements = &row(&comparison, "run").judgements;
     assert_eq!(judgements[0], judgements[1]);
-    // The same as if it had not run.
+    // The judgements are the same as without the third variant.
     bench.note.variants.pop();
     bench.note.entries.retain(|entry| entry.variant < 2);
     bench.store.note(&bench.note).unwrap();

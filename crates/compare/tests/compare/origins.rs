@@ -38,7 +38,7 @@ fn guests_that_differ_are_named_with_how_much_results_move_between_them() {
     for seed in 1..=6 {
         let time = 1e6 * (1.0 + 0.01 * seed as f64);
         bench.add(0, 0, by("a", bench.trial(0, 0, seed, time)));
-        // One side was run by a newer guest except for one trial, so guests also differ within this side.
+        // One side was run by a newer guest, except for one trial, so this side has two guests.
         let guest = if seed == 6 { "a" } else { "b" };
         bench.add(0, 1, by(guest, bench.trial(0, 1, seed, 0.9 * time)));
     }
@@ -51,8 +51,8 @@ fn guests_that_differ_are_named_with_how_much_results_move_between_them() {
         text.contains("by how much results move is not known"),
         "{text}"
     );
-    // The newer guest also ran two trials of the baseline, one of them invalid. The other one shows how much results
-    // change.
+    // The newer guest also ran two trials of the baseline, one of which is invalid. The valid trial shows how much
+    // results change with the guest.
     let store = |bench: &mut Bench, mut record: Record, moment: u64| {
         record.wall.started = Nanos(moment);
         let writer = bench.store.writer().unwrap();
@@ -75,7 +75,7 @@ fn guests_that_differ_are_named_with_how_much_results_move_between_them() {
         text.contains("in 2 trials that two of them ran, at most run -10.00 %"),
         "{text}"
     );
-    // With the same guest on both sides there is no warning, even if the store has records of other guests.
+    // If both sides have the same guest, there is no warning, even if the store has records of other guests.
     let mut same = Bench::new(1);
     same.fill(0, 6, 0.9);
     assert_eq!(told(&same.compare()), None);
@@ -91,7 +91,7 @@ fn an_emulator_or_kernel_that_differs_is_named() {
         bench.add(0, variant, record);
     };
     for seed in 1..=6 {
-        // Two builds of the same release.
+        // Side 0 has kernels of two builds of the same release.
         add(0, seed, if seed < 3 { "c" } else { "d" }, "qemu 7.2");
         add(1, seed, "e", "qemu 7.2");
         add(1, seed + 6, "e", "qemu 9.1");

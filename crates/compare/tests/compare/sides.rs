@@ -42,8 +42,8 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
     for seed in 1..=8 {
         for (cell, name) in (0..).zip(names) {
             for variant in 0..2 {
-                // Scenarios have different scales: if cells were mixed up, values would differ by a factor of ten or
-                // more.
+                // The time scales of scenarios differ: if cells were mixed up, values would differ by a factor of ten
+                // or more.
                 let scale = [1e6, 1e8, 1e10][cell] * (1.0 + 0.01 * seed as f64);
                 let scale = scale * [1.0, 0.5][variant];
                 let mut record = bench.trial(cell, variant, seed, scale);
@@ -58,7 +58,8 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
             }
         }
     }
-    // A scenario that only one side has; it differs in fewer parameters than the others do.
+    // A scenario that only one side has. It differs from the other side in fewer parameters than the common scenarios
+    // do.
     let mut lone = bench.trial(0, 0, 1, 1e3);
     lone.subject.scenario = "usemem".into();
     bench.add(0, 0, lone);
@@ -66,7 +67,7 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
         let accepted = vec!["lru_gen/enabled".to_owned()];
         compare_two(&bench.store, "6.0", "6.1", Allowance { anyway, accepted })
     };
-    // Releases are compared without a campaign, only by their cells.
+    // Kernel releases are compared without a campaign, by the cells that they have in common.
     let of_release = |release: &str| {
         let filter = Filter {
             release: Some(release.into()),
@@ -115,7 +116,7 @@ fn cells_that_only_one_side_has_are_left_out_and_named() {
             .iter()
             .any(|c| matches!(c, Caution::OneSided { column, .. } if column == "6.0"))
     );
-    // Two releases were named, and a setting differs as well, so the result is confounded.
+    // Two releases were named, and a setting also differs, so the result is confounded.
     let found = verdict(&comparison, 0, "run");
     assert!(
         matches!(&found, Verdict::Confounded { by } if by == "lru_gen/enabled 0 against 1"),

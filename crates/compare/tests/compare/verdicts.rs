@@ -29,7 +29,7 @@ fn a_faster_variant_is_improved_and_a_slower_one_regressed_with_exit_code_one() 
 fn every_value_leads_back_to_the_record_it_came_from_and_pairs_are_by_seed() {
     let mut bench = Bench::new(1);
     bench.fill(0, 7, 0.9);
-    // A seed that only one side has is shown but not paired.
+    // A seed of only one side is shown but not paired.
     let lone = bench.trial(0, 0, 50, 5e6);
     bench.add(0, 0, lone);
     let comparison = bench.compare();
@@ -60,7 +60,7 @@ fn records_equal_to_the_bit_are_identical() {
             bench.add(0, variant, record);
         }
     }
-    // Both variants are the same trial, but each entry uses a record of its own variant.
+    // Both variants are the same trial, but each entry of the campaign uses a record of its own variant.
     let comparison = bench.compare();
     for (column, name) in ["off", "on"].into_iter().enumerate() {
         for trial in &comparison.cells[0].sides[column].trials {
@@ -152,7 +152,7 @@ fn observed_trials_do_not_count() {
 fn an_observed_pass_without_a_trace_is_left_out_with_one_word_of_why() {
     let mut bench = Bench::new(1);
     bench.fill(0, 6, 0.8);
-    // Another repetition of a seed has the same observed pass.
+    // Further repetitions of a seed use the same observed pass.
     for variant in 0..2 {
         let mut again = bench.trial(0, variant, 1, 1.1e6);
         again.wall.repetition = 1;

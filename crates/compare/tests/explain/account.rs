@@ -27,7 +27,7 @@ pub const COUNTERS: [&str; 14] = [
     "compact_stall",
 ];
 
-/// A side with this growth of counters and these times.
+/// Returns a side with this growth of counters and these times in nanoseconds.
 pub fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
     let growth: BTreeMap<String, f64> = growth
         .iter()
@@ -51,7 +51,8 @@ pub fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
     }
 }
 
-/// A workload with 10,000 faults that reads back `pages` pages; each wait reads `each` pages and takes `wait` ns.
+/// Returns a side whose workload has 10,000 faults and reads back `pages` pages. Each wait reads `each` pages and takes
+/// `wait` ns.
 pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     let waits = pages / each;
     account(
@@ -75,8 +76,8 @@ pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     )
 }
 
-/// A workload that copies 8,000 pages while another process needs `swapped` pages back from swap. A request takes
-/// `request` ns.
+/// Returns a side whose workload copies 8,000 pages while another process reads `swapped` pages back from swap. Each
+/// request takes `request` ns.
 pub fn copying(swapped: f64, request: f64) -> Account {
     let mut side = account(
         &[
@@ -96,7 +97,7 @@ pub fn copying(swapped: f64, request: f64) -> Account {
     side
 }
 
-/// The explained time of a side.
+/// Returns the explained time of a side, in nanoseconds.
 pub fn time(side: &Account) -> f64 {
     let times: Vec<f64> = side
         .passes
@@ -110,8 +111,8 @@ pub fn time(side: &Account) -> f64 {
     }
 }
 
-/// The explanation if the timed trials surely differ in the explained time. A single observed seed is repeated as three
-/// equal ones.
+/// Returns the explanation if the timed trials surely differ in the explained time. If only one seed was observed, its
+/// pass is used for three seeds.
 pub fn explain(a: &Account, b: &Account) -> Explanation {
     let [a, b] = [a, b].map(|side| {
         let mut side = side.clone();
@@ -138,7 +139,7 @@ pub fn first(a: &Account, b: &Account) -> (Mechanism, f64) {
     (found.findings[0].mechanism, found.findings[0].effect)
 }
 
-/// Evidence for the mechanism: each value's name and its two numbers.
+/// Returns the evidence for a mechanism: the name and both values of each piece.
 pub fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])> {
     let number = |reading: &Reading| match reading {
         Reading::Number(number) => *number,
@@ -157,7 +158,7 @@ pub fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])
         .collect()
 }
 
-/// A claim for a primary metric with these means; the effect is a ratio, and lower is better.
+/// Returns a claim for a primary metric with these means. The effect is a ratio, and lower values are better.
 pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
     Claim {
         metric: metric.into(),
@@ -175,7 +176,7 @@ pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
     }
 }
 
-/// The same claim with the difference of these means as its effect, and with this verdict.
+/// Returns a claim for a primary metric with these means and this verdict. The effect is the difference of the means.
 pub fn claim_of_difference(metric: &str, unit: Unit, verdict: Verdict, means: [f64; 2]) -> Claim {
     Claim {
         verdict,

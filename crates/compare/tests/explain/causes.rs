@@ -1,4 +1,4 @@
-//! Which cause is found, and with which certainty.
+//! Which mechanism is found as the cause, and how sure it is.
 
 use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism};
 use pagetide_probe::meaning::Part;
@@ -8,7 +8,7 @@ use super::account::{account, claim, explain, first, reading, time, told};
 
 #[test]
 fn shares_are_omitted_if_effects_oppose_each_other() {
-    // Fewer pages come back, but each takes longer.
+    // Fewer pages are read back, but each read takes longer.
     let mut a = reading(8_000.0, 1.0, 100e3);
     let mut b = reading(2_000.0, 1.0, 150e3);
     a.settings.insert("swap".into(), "ssd:80us".into());
@@ -74,8 +74,8 @@ fn moves_between_lru_lists_are_reported_only_for_different_kernels() {
         side.settings.insert("kernel".into(), kernel.into());
         side
     };
-    // Fewer activations with more refaults are evidence of a patch, as more would be; counters that stayed the same are
-    // not.
+    // Fewer activations with more refaults are evidence of the patch, and more activations would be too. Counters that
+    // stayed the same are not.
     let (base, patched) = (of(2_000.0, 900.0, "base"), of(8_000.0, 100.0, "patched"));
     let found = told(&explain(&base, &patched), Mechanism::EvictionChoice);
     let expected = [("pgactivate", [900.0, 100.0]), ("pgrotated", [450.0, 50.0])];
@@ -185,7 +185,7 @@ fn a_difference_that_no_counter_speaks_for_is_not_explained() {
 fn lines_that_all_go_the_other_way_are_no_reason() {
     let a = reading(8_000.0, 1.0, 100e3);
     let mut b = reading(9_000.0, 1.0, 100e3);
-    // Faster for an unknown reason, although more pages came back.
+    // The other side is faster for an unknown reason, although more pages are read back.
     let mut slower = a.clone();
     slower.passes[0]
         .observed
@@ -206,7 +206,7 @@ fn an_effect_that_is_small_compared_with_the_claim_is_no_cause_of_it() {
         let of_seed = |((seed, cost), pages): ((u64, f64), f64)| {
             let mut pass = reading(pages, 1.0, 100e3).passes.remove(0);
             pass.seed = seed;
-            // Surely less for each seed, but only a small part of the whole.
+            // The time is surely less for each seed, but only by a small part of the whole difference.
             pass.observed.times.insert(Part::DirtyLimit, cost);
             pass
         };
@@ -215,7 +215,7 @@ fn an_effect_that_is_small_compared_with_the_claim_is_no_cause_of_it() {
     };
     let a = passes([9e6, 8e6, 8.5e6], [8_000.0; 3]);
     let b = passes([5e6, 4.5e6, 5e6], [7_800.0, 8_100.0, 7_900.0]);
-    // The whole difference of the observed passes.
+    // The whole difference of the observed passes, in nanoseconds.
     let whole = time(&b) - time(&a);
     let of_claims = |difference: f64| {
         let run = [time(&a), time(&a) + difference];
@@ -232,8 +232,8 @@ fn an_effect_that_is_small_compared_with_the_claim_is_no_cause_of_it() {
     let found = of_claims(whole);
     assert_eq!(found.answer, Answer::Explained, "{found:#?}");
     assert_eq!(found.findings[0].mechanism, Mechanism::DirtyLimits);
-    // It does not explain a metric that changed by ten times as much; the count that surely changed is reported
-    // instead.
+    // The observed difference does not explain a metric that changed by ten times as much. The count that surely
+    // changed is reported instead.
     let found = of_claims(10.0 * whole);
     assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
     let of: Vec<_> = found.leads.iter().map(|lead| lead.of.as_deref()).collect();
@@ -243,8 +243,8 @@ fn an_effect_that_is_small_compared_with_the_claim_is_no_cause_of_it() {
 
 #[test]
 fn missing_blocks_are_attributed_to_compaction_and_not_to_cheaper_faults() {
-    // 30 attempts: a block costs 600 µs to clear, a failure 10 µs. The rest of the trial has the same number of faults
-    // on both sides.
+    // 30 attempts to get a block: clearing a block takes 600 µs, and a failed attempt 10 µs. The rest of the trial has
+    // the same number of faults on both sides.
     let of = |blocks: f64, each: f64| {
         let failures = 30.0 - blocks;
         let mut side = account(
@@ -257,7 +257,7 @@ fn missing_blocks_are_attributed_to_compaction_and_not_to_cheaper_faults() {
     let (mechanism, effect) = first(&of(29.0, 600e3), &of(17.0, 580e3));
     assert_eq!(mechanism, Mechanism::Compaction);
     assert!((-7.5e6..-6.5e6).contains(&effect), "{effect}");
-    // The same number of faults, each of them cheaper: the cause is the faults.
+    // With the same number of blocks, each of them cheaper, the cause is the faults.
     let (mechanism, _) = first(&of(29.0, 600e3), &of(29.0, 300e3));
     assert_eq!(mechanism, Mechanism::Faults);
 }
@@ -266,7 +266,7 @@ fn missing_blocks_are_attributed_to_compaction_and_not_to_cheaper_faults() {
 fn effects_against_a_difference_rank_after_its_causes() {
     let mut a = reading(2_000.0, 1.0, 100e3);
     let mut b = reading(8_000.0, 1.0, 100e3);
-    // Slower because of refaults, although the savings elsewhere are larger than any single cost.
+    // The other side is slower because of refaults, although the savings elsewhere are larger than any single cost.
     let (gain, cost) = (900e6, 700e6);
     a.passes[0].observed.times.insert(Part::DirtyLimit, gain);
     b.passes[0].observed.times.insert(Part::DirtyLimit, 0.0);

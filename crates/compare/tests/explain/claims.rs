@@ -1,4 +1,4 @@
-//! What is explained: only differences that the timed trials show surely.
+//! Only differences that the timed trials surely show are explained.
 
 use pagetide_compare::explain::{
     Account, Answer, Basis, Claim, Explanation, Mechanism, ObservedPass,
@@ -11,8 +11,8 @@ use pagetide_verdict::{Data, Family, MetricSample, Verdict, judge};
 
 use super::account::{account, claim, claim_of_difference, copying, explain, reading, time};
 
-/// A side whose workload differs from the other only by chance: an account with observed passes of three seeds, and the
-/// times of its timed trials.
+/// Returns a side whose workload differs from the other side only by chance: an account with observed passes of three
+/// seeds, and the times of its timed trials in nanoseconds.
 fn by_chance(random: &mut Xoshiro) -> (Account, Vec<f64>) {
     let mut draw = || {
         let near = |level: f64, random: &mut Xoshiro| level * (0.1 * random.normal()).exp();
@@ -28,7 +28,7 @@ fn by_chance(random: &mut Xoshiro) -> (Account, Vec<f64>) {
     (side, timed)
 }
 
-/// Claims from timed trials, as a comparison makes them.
+/// Returns claims from the times of timed trials, as a comparison makes them.
 fn claims(a: &[f64], b: &[f64]) -> Vec<Claim> {
     let sample = MetricSample {
         name: "run".into(),
@@ -65,7 +65,7 @@ fn comparisons_in_which_nothing_differs_get_no_cause() {
         causes += usize::from(!found.findings.is_empty());
         unsure += usize::from(found.answer == Answer::NotSure);
     }
-    // One comparison in twenty has a false verdict; a cause also requires seeds that agree.
+    // One comparison in twenty has a false verdict. For a cause, the seeds must also agree, which is rarer.
     assert!(causes <= 4 && unsure >= 180, "{causes} {unsure}");
 }
 
@@ -121,7 +121,7 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     assert_eq!(found.answer, Answer::Contrary);
     assert!(found.findings.is_empty());
     assert!(found.leads.is_empty());
-    // If that metric is not primary, the mechanism behind a primary count is still reported.
+    // If the slower metric is not primary, the mechanism of a primary count is still reported.
     let aside = Claim {
         primary: false,
         ..claim("run", Unit::Nanos, [times[1], times[0]])
@@ -188,8 +188,8 @@ fn a_count_that_surely_changed_is_explained_where_no_time_is() {
             .leads
             .is_empty()
     );
-    // Counters that moved against the claim are no evidence, and other counts have nothing to do with pages that came
-    // back.
+    // Counters that changed against the claim are no evidence, and other counts have no relation to pages that were
+    // read back.
     for claim in [
         claim("victim-refaults", [400.0, 0.0]),
         claim("victim-accesses", [0.0, 400.0]),
@@ -213,7 +213,7 @@ fn the_mean_over_seeds_is_reported_with_the_effect_of_each() {
         }
         side
     };
-    // In one seed the waits would rank first; over all three the pages do.
+    // In one seed the waits would rank first; over all three seeds the pages rank first.
     let a = of(&[(8_000.0, 100e3), (8_000.0, 100e3), (8_000.0, 100e3)]);
     let mut b = of(&[(11_400.0, 120e3), (12_000.0, 100e3), (11_000.0, 101e3)]);
     let alone = explain(&of(&[(8_000.0, 100e3)]), &of(&[(8_400.0, 120e3)]));
@@ -230,7 +230,8 @@ fn the_mean_over_seeds_is_reported_with_the_effect_of_each() {
         Basis::Counters => panic!("{found:#?}"),
     };
     assert_eq!(seeds(&found), (vec![1, 2, 3], 3));
-    // Passes that exist on one side only are not used. With different seeds there are no common ones.
+    // Passes of a seed that only one side observed are not used. If the sides have no seed in common, passes are paired
+    // by index.
     b.passes.pop();
     assert_eq!(seeds(&explain(&a, &b)), (vec![1, 2], 2));
     b.passes.iter_mut().for_each(|pass| pass.seed += 10);
@@ -257,7 +258,7 @@ fn a_faster_read_back_is_attributed_to_the_layout_if_contiguity_rose() {
     assert_eq!(lead.mechanism, Mechanism::SwapLayout);
     assert_eq!(lead.of.as_deref(), Some("swap-in"));
     assert_eq!(lead.evidence[0].name, "contiguity on the device");
-    // Not if the layout does not surely differ, or moved the other way.
+    // The layout is no explanation if it does not surely differ, or if it changed in the opposite direction.
     let apart = claim("contiguity", Unit::Share, [0.99, 0.93]);
     for claims in [vec![sooner.clone()], vec![sooner, apart]] {
         let found = Explanation::of(&a, &b, &claims);

@@ -1,4 +1,4 @@
-//! Properties of every explanation.
+//! Properties that every explanation must have.
 
 use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, Finding};
 use pagetide_probe::meaning::{Part, RowId};
@@ -29,7 +29,7 @@ fn any_seed() -> impl Strategy<Value = Account> {
         if flags[1] {
             observed.queue.insert(CpuHolder::Kcompactd, queue * 0.2);
         }
-        // The same device with another queue, or a different device.
+        // The sides have the same device with different queues, or different devices.
         observed.read = flags[0].then(|| 80e3 + observed.growth["pswpin"]);
         if flags[0] {
             observed.rows.insert(RowId::TimeKswapdAwake, 3e8);
@@ -55,7 +55,8 @@ proptest! {
         let scale = found.time[0].max(found.time[1]);
         prop_assert!((all - found.difference()).abs() <= 1e-6 * scale, "{all} {}", found.difference());
         prop_assert!(found.findings.iter().all(|finding| !finding.evidence.is_empty()));
-        // First findings in the direction of the difference, then those against it; in each group the largest first.
+        // Findings in the direction of the difference come first, then those against it; in each group the largest
+        // comes first.
         let way = found.difference();
         let key = |one: &Finding| (one.effect * way <= 0.0, -one.effect.abs());
         prop_assert!(found.findings.is_sorted_by(|x, y| key(x) <= key(y)));

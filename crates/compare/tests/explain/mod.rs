@@ -1,4 +1,4 @@
-//! Explanations of made-up accounts: sums, ranking, and what is left out.
+//! Explanations of made-up accounts: their sums, the ranking of findings, and what is left out.
 
 mod account;
 mod causes;

@@ -1,4 +1,4 @@
-//! Waiting: for swap, for write-back, for compaction.
+//! Explanations of time spent waiting: for swap, for write-back, for compaction.
 
 use pagetide_compare::explain::{Account, CpuHolder, Mechanism, Reading, SiteTime, Source};
 use pagetide_probe::meaning::{Part, RowId};
@@ -34,8 +34,7 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
         side.passes[0].observed.read = request;
         side
     };
-    // If nothing was read from a device that takes time, or if its requests took no longer, the cause of the waits is
-    // unknown.
+    // If nothing was read from a device, or if requests took no longer, the cause of the waits is unknown.
     for (swap, request) in [("zram", None), ("ssd:80us", Some(80e3)), ("/dev/vdb", None)] {
         let (slow, quick) = (of(swap, 9e3, request), of(swap, 4e3, request));
         assert_eq!(first(&slow, &quick).0, Mechanism::UnknownWaits, "{swap}");
@@ -60,7 +59,7 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
 
 #[test]
 fn a_few_long_waits_among_thousands_of_swap_ins_are_reported_separately() {
-    // On zram a swap-in does not sleep. Seven tasks slept for another reason, longer on one side than on the other.
+    // On zram a swap-in does not sleep. Seven tasks sleep for another reason, longer on one side than on the other.
     let of = |pages: f64, slept: f64, longest: f64| {
         let mut side = reading(pages, 1.0, 0.0);
         let observed = &mut side.passes[0].observed;
@@ -80,7 +79,7 @@ fn a_few_long_waits_among_thousands_of_swap_ins_are_reported_separately() {
         ("the longest", [3e6, 40e6]),
     ];
     assert_eq!(waits, expected.map(|(name, both)| (name.to_owned(), both)));
-    // Stacks name the place if both sides have them for all of that time.
+    // If both sides have stacks for all of the sleep time, the stacks name the place.
     let with = |mut side: Account, sites: &[(&str, f64, f64)]| {
         let of = |(site, count, time): &(&str, f64, f64)| SiteTime {
             part: Part::IoWait,
@@ -115,7 +114,7 @@ fn a_few_long_waits_among_thousands_of_swap_ins_are_reported_separately() {
     };
     let found = explain(&sleeping(6_000.0), &sleeping(9_000.0));
     assert_eq!(found.findings[0].mechanism, Mechanism::EvictionChoice);
-    // If only one side does not sleep, it has a different device, and the exception for zram does not apply.
+    // If only one side does not sleep, its device differs, and the exception for zram does not apply.
     let mut quick = of(6_000.0, 1e3, 1e3);
     quick.passes[0].observed.waits.insert(Part::IoWait, 1.0);
     let mut slow = sleeping(6_000.0);
@@ -175,7 +174,7 @@ fn waits_within_reclaim_are_write_back_only_as_far_as_the_kernel_throttled() {
 
 #[test]
 fn what_moved_against_an_effect_is_no_evidence_of_it() {
-    // Fewer pages came back, but more of them counted as refaults.
+    // Fewer pages were read back, but more of them counted as refaults.
     let (a, mut b) = (reading(8_000.0, 1.0, 100e3), reading(6_000.0, 1.0, 100e3));
     b.passes[0]
         .observed
@@ -199,7 +198,7 @@ fn what_moved_against_an_effect_is_no_evidence_of_it() {
             assert_ne!(piece.source, Source::Timed, "{piece:?}");
         }
     }
-    // The timed trials of all seeds are separate: here they moved in the opposite direction.
+    // The means over the timed trials of all seeds are separate. Here they changed in the opposite direction.
     let (mut a, mut b) = (reading(2_000.0, 1.0, 100e3), reading(8_000.0, 1.0, 100e3));
     std::mem::swap(&mut a.growth, &mut b.growth);
     let found = explain(&a, &b);
@@ -218,7 +217,7 @@ fn swap_in_during_file_reads_is_not_attributed_to_a_slower_device() {
     let (mechanism, effect) = first(&copying(0.0, 100e3), &copying(400.0, 105e3));
     assert_eq!(mechanism, Mechanism::EvictionChoice);
     assert!(effect > 40e6, "{effect}");
-    // If the device is slower for the same pages, the device is the cause.
+    // If the device takes longer for the same pages, the device is the cause.
     let (mechanism, effect) = first(&copying(400.0, 100e3), &copying(400.0, 300e3));
     assert_eq!(mechanism, Mechanism::DeviceLatency);
     assert!(effect > 100e6, "{effect}");
