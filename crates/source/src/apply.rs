@@ -1,46 +1,47 @@
-//! Applies a change to a file's content.
+//! Applies a patch's change to the content of a file.
 //!
-//! As with `git apply`, lines may have moved but must not differ. A patch that fits only if context is ignored is
-//! refused, because nobody has checked its effect there.
+//! As with `git apply`, lines may have moved, but they must not differ. A patch that fits only if context lines are
+//! ignored is refused, because nobody has checked that its change is right there.
 
 use crate::diff::{FileChange, Hunk};
 
-/// Why a change does not fit a file.
+/// Why a change cannot be applied to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misfit {
     /// The file does not contain the lines of a hunk.
     NotThere {
-        /// The hunk's line in the old file.
+        /// Number of the hunk's line in the old file, from 1.
         line: usize,
-        /// The hunk's first line.
+        /// Header line of the hunk.
         head: String,
     },
-    /// The hunk fits only if this many lines of its context are ignored.
+    /// The hunk fits only if some lines of its context are ignored.
     Fuzz {
-        /// The hunk's line in the old file.
+        /// Number of the hunk's line in the old file, from 1.
         line: usize,
-        /// Lines of context ignored at either end.
+        /// Number of context lines ignored at either end of the hunk.
         ignored: usize,
     },
     /// The file already contains the result of the hunk.
     Done {
-        /// The hunk's line in the new file.
+        /// Number of the hunk's line in the new file, from 1.
         line: usize,
     },
 }
 
-/// Most lines of context that are ignored when looking for a near fit, as in `patch`.
+/// Largest number of context lines that are ignored in the search for a near fit, as in `patch`.
 const FUZZ: usize = 2;
 
-/// Returns the content after a change, or why the change does not fit.
+/// Returns the content of a file after a change, or why the change does not fit.
 pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let mut out: Vec<u8> = Vec::with_capacity(content.len());
-    // First line that is not written yet, and by how many lines hunks are found below their stated position.
+    // `done`: index of the first line that is not written yet. `moved`: number of lines by which the last hunk was
+    // found below its stated position.
     let (mut done, mut moved) = (0_usize, 0_isize);
     for hunk in &change.hunks {
         let wanted: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.before()).collect();
-        // An empty range states the line before it.
+        // The position of an empty range is the line before the range.
         let said = if wanted.is_empty() {
             hunk.old_at
         } else {
@@ -65,7 +66,7 @@ pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     Ok(out)
 }
 
-/// Index of these lines in the file, nearest to `near` and not before `from`.
+/// Returns the index at which the lines `wanted` begin, the one nearest to `near` and not before `from`.
 fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let fits =
@@ -76,7 +77,7 @@ fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<u
         .find(|at| fits(*at))
 }
 
-/// Why a hunk does not fit.
+/// Finds the reason why a hunk does not fit.
 fn misfit(lines: &[&[u8]], hunk: &Hunk, near: usize, from: usize) -> Misfit {
     let after: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.after()).collect();
     let before: Vec<&[u8]> = hunk.lines.iter().filter_map(|line| line.before()).collect();
@@ -97,7 +98,7 @@ fn misfit(lines: &[&[u8]], hunk: &Hunk, near: usize, from: usize) -> Misfit {
         .take_while(|line| is_context(line))
         .count();
     for ignored in 1..=FUZZ {
-        // The longer side is reduced first, as in `patch`.
+        // Context is reduced first on its longer side, as in `patch`.
         let longer = head.max(tail);
         let start = (ignored + head).saturating_sub(longer).min(head);
         let end = before.len() - (ignored + tail).saturating_sub(longer).min(tail);

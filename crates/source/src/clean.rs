@@ -1,5 +1,5 @@
-//! Retries a build in a clean folder. A folder kept from build to build may be inconsistent in a way that was not
-//! foreseen, and then every later build in it fails.
+//! Retries a failed build in a clean folder. A folder that is kept between builds may be inconsistent in a way that
+//! nobody foresaw, and then every later build in it fails.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use crate::make::Make;
 use crate::step::{BuildStep, Watch};
 use crate::workshop::{CONFIGURED, Job, compile, configure};
 
-/// Subfolder for the files of a kept folder while one object is compiled in a clean one.
+/// Name of the subfolder that holds the files of a kept folder while one object is compiled in a clean folder.
 pub const KEPT: &str = "kept";
 
 /// True if a build that failed with this error may succeed in a clean folder.
@@ -35,9 +35,9 @@ pub fn empty(folder: &Path) -> Result<(), SourceError> {
     fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))
 }
 
-/// Repeats a build that `failed` in a kept folder from nothing; returns the number of objects compiled. If a single
-/// object failed, it is compiled alone first. If it fails again, the source is at fault, and the kept folder is left as
-/// it was.
+/// Repeats a build from nothing after it failed with `failed` in a kept folder; returns the number of objects compiled.
+/// If a single object failed, it is compiled first, alone. If it fails again, the source is wrong, and the kept folder
+/// is left as it was.
 pub fn build(
     make: &Make,
     folder: &Path,
@@ -81,9 +81,9 @@ pub fn build(
     compile(make, folder, job, watch)
 }
 
-/// The object that make could not make, from its log, relative to the top of the source: `make[3]: *** [FILE:LINE:
-/// mm/vmscan.o] Error 1`. `None` if it is not an object file or its folder is not a plain one, because make cannot make
-/// those by name.
+/// Returns the object that failed to compile, from the log of make, as a path below the top of the source. Example:
+/// `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`. `None` if the target is not an object file, or if make cannot
+/// compile it by name because its folder has its own rules.
 fn failed_object(log: &str, source: &Path, out: &Path) -> Option<String> {
     const OWN_RULES: [&str; 8] = [
         "scripts/",

@@ -1,14 +1,15 @@
-//! The configuration of a built kernel: pagetide's own fragment, overridden by the user's options.
+//! The configuration of a built kernel: pagetide's own options, overridden by the user's options.
 
 use std::collections::BTreeMap;
 
-/// The options that a kernel for the exact arena needs, and no others: it builds in minutes and boots without hardware.
+/// Options that a kernel for the exact arena needs, and no others. The kernel builds in minutes and boots without
+/// hardware.
 pub const FRAGMENT: &str = include_str!("fragment.config");
 
-/// Options that override a distribution's own configuration.
+/// Options that override a distribution's configuration.
 pub const OVER_DISTRIBUTION: &str = include_str!("distribution.config");
 
-/// Options by name without `CONFIG_`, with their values; `n` for those that must not be set.
+/// Values of options by name without `CONFIG_`. The value is `n` for options that must not be set.
 pub type Options = BTreeMap<String, String>;
 
 /// Parses lines `CONFIG_X=…` and `# CONFIG_X is not set`; a later line overrides an earlier one.
@@ -28,7 +29,7 @@ fn option(line: &str) -> Option<(String, String)> {
     Some((name.to_owned(), value.trim().to_owned()))
 }
 
-/// The options in `under`, overridden by those in `over`.
+/// Returns the options in `under`, overridden by those in `over`.
 pub fn merged(under: &Options, over: &Options) -> Options {
     let mut all = under.clone();
     all.extend(
@@ -38,8 +39,8 @@ pub fn merged(under: &Options, over: &Options) -> Options {
     all
 }
 
-/// A distribution's configuration as it is built here: with only those modules that a trial may load, and with the
-/// options that a guest needs.
+/// Returns a distribution's configuration as pagetide builds it: with only those modules that a trial may load, and
+/// with the options that a guest needs.
 pub fn of_distribution(text: &str) -> Options {
     let over = options(OVER_DISTRIBUTION);
     let mut all = options(text);
@@ -57,7 +58,7 @@ pub fn of_distribution(text: &str) -> Options {
     all
 }
 
-/// Options as text for kconfig.
+/// Returns options as text for kconfig.
 pub fn text(options: &Options) -> String {
     options.iter().fold(String::new(), |text, (name, value)| {
         text + &match value.as_str() {
@@ -67,7 +68,8 @@ pub fn text(options: &Options) -> String {
     })
 }
 
-/// Options that differ from those requested: each as requested and as it is.
+/// Returns the options whose value differs from the requested one, each as text with the requested and the actual
+/// value.
 pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
     asked
         .iter()
@@ -81,8 +83,8 @@ pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
         .collect()
 }
 
-/// The option that enables an object, from a Makefile line such as `obj-$(CONFIG_ZSWAP) += zswap.o`. `None` if the
-/// object is always built or is a part of another.
+/// Returns the option that enables an object, from a line in a Makefile such as `obj-$(CONFIG_ZSWAP) += zswap.o`.
+/// `None` if the object is always built, or is a part of another object.
 pub fn option_of(makefile: &str, object: &str) -> Option<String> {
     // A line that ends with a backslash continues on the next line.
     let joined = makefile.replace("\\\n", " ");

@@ -1,4 +1,4 @@
-//! Debian's sources, unpacked in the cache, and Debian's configurations.
+//! Sources of Debian kernels, unpacked in the cache, and configurations of Debian kernels.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::options::MOST_CONFIG_BYTES;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
 
-/// Most bytes of a stored version.
+/// Largest accepted size in bytes of a file that stores the version of a source.
 const MOST_PIN_BYTES: u64 = 4096;
 
-/// The folder of a series' source and its version, if they are in the cache.
+/// Returns the folder and version of a series' source; `None` if the source is not in the cache.
 pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
     let sources = cache.root().join("sources");
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
@@ -25,8 +25,8 @@ pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String
     is_there.then(|| (folder, version.to_owned()))
 }
 
-/// The folder of a series' source and its version. Fetches the source if it is not in the cache, or if a newer one is
-/// asked for.
+/// Returns the folder and version of a series' source. Fetches the source if it is not in the cache, or if `freshness`
+/// asks for a newer version.
 pub fn open(
     cache: &Cache,
     suite: &str,
@@ -47,7 +47,7 @@ pub fn open(
     {
         return Ok(found);
     }
-    // One process at a time: unpacking takes a minute and a gigabyte, which two would both spend.
+    // Only one process unpacks at a time, because unpacking takes a minute and a gigabyte.
     let gate = sources.join("lock");
     let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
     if freshness == Freshness::Pinned
@@ -78,7 +78,7 @@ pub fn open(
     Ok((folder, version))
 }
 
-/// Debian's configuration of a series, if it is in the cache.
+/// Returns Debian's configuration of a series; `None` if it is not in the cache.
 pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
     read_text(
         &config_file(cache, suite, series),
@@ -93,7 +93,8 @@ fn config_file(cache: &Cache, suite: &str, series: &str) -> PathBuf {
     cache.root().join("sources").join(name)
 }
 
-/// Debian's configuration of a series. Fetches it if it is not in the cache, or if a newer one is asked for.
+/// Returns Debian's configuration of a series. Fetches it if it is not in the cache, or if `freshness` asks for a newer
+/// version.
 pub fn config(
     cache: &Cache,
     suite: &str,

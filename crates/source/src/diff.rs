@@ -1,48 +1,48 @@
 //! Unified diffs, as `git diff`, `git format-patch` and `diff -u` write them.
 //!
-//! Every name in a diff is checked before it is used, because patches come from strangers.
+//! Every file name in a diff is checked before it is used, because patches come from strangers.
 
 use crate::error::SourceError;
 
-/// The change of a patch to one file.
+/// Change of one file by a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// Path before the change; `None` for a new file.
     pub old: Option<String>,
     /// Path after the change; `None` for a deleted file.
     pub new: Option<String>,
-    /// Whether the old file is kept, as in a copy.
+    /// True if the old file is kept, as in a copy.
     pub keeps_old: bool,
-    /// Changes to its content.
+    /// Changes to the content of the file.
     pub hunks: Vec<Hunk>,
 }
 
-/// One hunk. Lines include their newlines, except a last line without one.
+/// One hunk of a diff. Each line includes its newline, except a last line without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// First line in the old file, from 1; 0 if the old file is empty.
+    /// Number of the first line in the old file, from 1; 0 if the old file is empty.
     pub old_at: usize,
-    /// First line in the new file, from 1.
+    /// Number of the first line in the new file, from 1.
     pub new_at: usize,
-    /// The lines.
+    /// Lines of the hunk, in order.
     pub lines: Vec<HunkLine>,
-    /// Its header line, for messages.
+    /// Header line of the hunk, for messages.
     pub head: String,
 }
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HunkLine {
-    /// In both files.
+    /// The line is in both files.
     Context(Vec<u8>),
-    /// Only in the old file.
+    /// The line is only in the old file.
     Removed(Vec<u8>),
-    /// Only in the new file.
+    /// The line is only in the new file.
     Added(Vec<u8>),
 }
 
 impl HunkLine {
-    /// The line's text, if it is in the old file.
+    /// Returns the text of the line in the old file; `None` if the line was added.
     pub fn before(&self) -> Option<&[u8]> {
         match self {
             Self::Context(text) | Self::Removed(text) => Some(text),
@@ -50,7 +50,7 @@ impl HunkLine {
         }
     }
 
-    /// The line's text, if it is in the new file.
+    /// Returns the text of the line in the new file; `None` if the line was removed.
     pub fn after(&self) -> Option<&[u8]> {
         match self {
             Self::Context(text) | Self::Added(text) => Some(text),
@@ -66,7 +66,7 @@ impl HunkLine {
 }
 
 impl FileChange {
-    /// The path for messages: the new one, or the old one of a deleted file.
+    /// Returns the path for messages: the path after the change, or the old path of a deleted file.
     pub fn path(&self) -> &str {
         self.new
             .as_deref()
@@ -75,13 +75,13 @@ impl FileChange {
     }
 }
 
-/// The longest name of a file, in bytes.
+/// Largest length of a file name in a diff, in bytes.
 const LONGEST: usize = 1024;
 
-/// Converts a name in a diff to a path below the top of the source, by removing `a/`, `b/` or the first folder. `None`
-/// for /dev/null.
+/// Converts a file name in a diff to a path below the top of the source, by removing `a/`, `b/` or the first folder.
+/// Returns `None` for `/dev/null`.
 fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
-    // The date follows after a tab.
+    // In the format of `diff -u`, a tab and a date follow the name.
     let name = name.split('\t').next().unwrap_or_default().trim_end();
     if name == "/dev/null" {
         return Ok(None);
@@ -124,7 +124,8 @@ fn check(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Parses all changes in a text, ignoring text before, between and after them. Empty if there is no diff.
+/// Parses all changes in a text; other text before, between and after them is ignored. Returns an empty list if there
+/// is no diff.
 pub fn parse(text: &[u8], origin: &str) -> Result<Vec<FileChange>, SourceError> {
     let mut reader = Reader {
         lines: text.split_inclusive(|byte| *byte == b'\n').collect(),
@@ -146,7 +147,7 @@ struct Reader<'a> {
     origin: &'a str,
 }
 
-/// Content of git's extended header for a file.
+/// Content of the extended header that git writes for a file.
 #[derive(Default)]
 struct GitHead {
     from: Option<String>,
@@ -157,7 +158,7 @@ struct GitHead {
 }
 
 impl<'a> Reader<'a> {
-    /// The line at this distance ahead, without its newline.
+    /// Returns the line `ahead` lines after the current one, without its newline; `None` after the end of the text.
     fn line(&self, ahead: usize) -> Option<String> {
         let line = self.lines.get(self.at + ahead)?;
         let text = String::from_utf8_lossy(line);
@@ -171,7 +172,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses the change that begins at this line; `None` and one line forward if none does.
+    /// Parses the change that begins at the current line. If no change begins there, moves to the next line and returns
+    /// `None`.
     fn change(&mut self) -> Result<Option<FileChange>, SourceError> {
         let Some(line) = self.line(0) else {
             return Ok(None);
@@ -213,7 +215,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Parses the lines between `diff --git` and `---`.
+    /// Parses git's header lines between `diff --git` and `---`.
     fn git_head(&mut self, head: &mut GitHead) -> Result<(), SourceError> {
         while let Some(line) = self.line(0) {
             let named = |name: &str| path(&format!("a/{name}"), self.origin);
@@ -258,8 +260,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The change of a file without hunks in git's format: an empty file that is new or deleted, a rename, or a change
-    /// of mode.
+    /// Returns a change that git writes without hunks: a new or deleted empty file, a rename, or a change of mode.
     fn without_hunks(&self, line: &str, head: GitHead) -> Result<Option<FileChange>, SourceError> {
         if head.from.is_some() || head.to.is_some() {
             return Ok(Some(FileChange {
@@ -272,7 +273,7 @@ impl<'a> Reader<'a> {
         if !head.is_new && !head.is_deleted {
             return Ok(None);
         }
-        // Both names are equal and contain no spaces, as no kernel file does.
+        // Both names in the line are equal. They contain no spaces, because no kernel file name does.
         let name = line.rsplit(' ').next().unwrap_or_default();
         let name = path(name, self.origin)?;
         let (old, new) = if head.is_new {
@@ -313,7 +314,7 @@ impl<'a> Reader<'a> {
                     take(&mut new)?;
                     lines.push(HunkLine::Context(text.to_vec()));
                 }
-                // Mailers strip the space of an empty context line.
+                // Mail programs remove the space of an empty context line.
                 b'\n' | b'\r' => {
                     take(&mut old)?;
                     take(&mut new)?;
@@ -349,7 +350,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Removes the newline of the last line.
+/// Removes the newline of the last line of a hunk.
 fn without_end(lines: &mut [HunkLine]) {
     if let Some(line) = lines.last_mut()
         && line.text_mut().last() == Some(&b'\n')
@@ -358,10 +359,10 @@ fn without_end(lines: &mut [HunkLine]) {
     }
 }
 
-/// First line and number of lines.
+/// First line of a range and its number of lines.
 type Range = (usize, usize);
 
-/// Parses the ranges in `@@ -l,s +l,s @@`; a missing size is 1.
+/// Parses the old and the new range in `@@ -l,s +l,s @@`; a missing number of lines is 1.
 fn ranges(head: &str) -> Option<(Range, Range)> {
     let inner = head.strip_prefix("@@ ")?.split(" @@").next()?;
     let (old, new) = inner.split_once(' ')?;
@@ -369,7 +370,7 @@ fn ranges(head: &str) -> Option<(Range, Range)> {
         let text = text.strip_prefix(sign)?;
         let (at, size) = text.split_once(',').unwrap_or((text, "1"));
         let (at, size) = (at.parse().ok()?, size.parse().ok()?);
-        // No kernel file has more lines.
+        // Larger numbers are refused, because no kernel file has as many lines.
         (at < 1 << 24 && size < 1 << 24).then_some((at, size))
     };
     Some((range(old, '-')?, range(new, '+')?))

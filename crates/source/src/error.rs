@@ -1,4 +1,4 @@
-//! Errors between a patch and a kernel. Each message is one sentence: attempt, object, remedy.
+//! Errors in building a kernel from source. Each message is one sentence: attempt, object, remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,75 +10,75 @@ use thiserror::Error;
 /// Why a kernel could not be built from source.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The argument is not a kernel source.
+    /// The argument does not name a kernel source.
     #[error("`{text}` is not a kernel source: {hint}")]
     UnknownSource {
-        /// The argument.
+        /// The given argument.
         text: String,
-        /// The forms that are understood.
+        /// The forms of arguments that are accepted.
         hint: String,
     },
     /// A file could not be read.
     #[error("reading {} stopped ({cause}): {}", path.display(), remedy(cause, None))]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         cause: io::Error,
     },
-    /// The cache could not be used.
+    /// A file or folder of the cache could not be read or written.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {
-        /// The attempted operation.
+        /// The attempted operation, such as "reading".
         attempt: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The system's error.
         cause: io::Error,
     },
-    /// A file or folder given as a patch contains none.
+    /// A file or folder given as a patch contains no patch.
     #[error("{origin} holds no patch: give the output of `git format-patch`, `b4 am` or `diff -u`")]
     NoPatch {
-        /// The file or folder.
+        /// The given file or folder.
         origin: String,
     },
     /// A patch cannot be parsed or is not supported.
     #[error("{origin} cannot be taken as a patch: {what}")]
     Malformed {
-        /// The file, and the patch in it.
+        /// Name of the file, and the patch in it.
         origin: String,
-        /// What is wrong, and the remedy.
+        /// What is wrong with the patch, and the remedy.
         what: String,
     },
     /// A patch names a file that it must not change.
     #[error("{origin} was refused because it names `{path}`, {why}: do not trust this patch")]
     Unsafe {
-        /// The file, and the patch in it.
+        /// Name of the file, and the patch in it.
         origin: String,
-        /// The name it uses.
+        /// The forbidden name in the patch.
         path: String,
-        /// Why that is refused.
+        /// Why the name is forbidden.
         why: &'static str,
     },
-    /// The numbers of a series are inconsistent.
+    /// A patch of a numbered series is missing or duplicate.
     #[error("{origin} is not a complete series: {what}")]
     Incomplete {
-        /// The file or folder.
+        /// The given file or folder.
         origin: String,
-        /// What is missing or duplicate, and the remedy.
+        /// Which patch is missing or duplicate, and the remedy.
         what: String,
     },
-    /// A patch does not fit the source.
+    /// A patch cannot be applied to the source.
     #[error("{patch} does not apply to {source_name}: {why}")]
     Misfit {
-        /// The patch's subject or file.
+        /// Subject of the patch, or its file.
         patch: String,
-        /// The source.
+        /// Name of the source.
         source_name: String,
-        /// The position, the reason and the remedy.
+        /// The position in the source, the reason and the remedy.
         why: String,
     },
-    /// One of two revisions must be an ancestor of the other, and is not.
+    /// One revision must be an ancestor of another one, but is not.
     #[error(
         "{good} is no ancestor of {bad} in {}: give an ancestor, such as the last one that both have ({common})", path.display()
     )]
@@ -87,81 +87,81 @@ pub enum SourceError {
         good: String,
         /// The other revision.
         bad: String,
-        /// The last common commit.
+        /// The newest common commit of both revisions.
         common: String,
-        /// The tree.
+        /// Path of the git tree.
         path: PathBuf,
     },
-    /// git failed.
+    /// A git command failed.
     #[error("git could not {attempt} ({said}): check that {} is a git tree and has that revision", path.display())]
     Git {
         /// The attempted operation.
         attempt: String,
         /// git's error message.
         said: String,
-        /// The user's tree.
+        /// Path of the user's git tree.
         path: PathBuf,
     },
-    /// Something the build needs is not installed.
+    /// A program or library that the build needs is not installed.
     #[error("building a kernel needs {missing}: {remedy}")]
     NoTools {
-        /// What is missing.
+        /// Names of the missing programs and libraries.
         missing: String,
-        /// The command that installs it.
+        /// The command that installs them.
         remedy: String,
     },
-    /// Options that were asked for are not in the resulting configuration.
+    /// Options that the user asked for are not in the resulting configuration.
     #[error(
         "the configuration of {source_name} does not take {options}: add what they depend on to the file given with --config, or leave them out"
     )]
     NotTaken {
-        /// The source.
+        /// Name of the source.
         source_name: String,
-        /// The options, as requested and as they are.
+        /// The options, with their requested and their actual values.
         options: String,
     },
     /// The configuration could not be made.
     #[error("configuring {source_name} stopped ({said}): the whole log is {}", log.display())]
     Configure {
-        /// The source.
+        /// Name of the source.
         source_name: String,
-        /// The last output of make.
+        /// The last relevant output of make.
         said: String,
-        /// The log.
+        /// Path of the log.
         log: PathBuf,
     },
     /// A source file does not compile.
     #[error("{what} does not compile: {error}{hunk}; the whole log is {}", log.display())]
     Compile {
-        /// What was built.
+        /// Description of the kernel that was built.
         what: String,
-        /// The compiler's first error.
+        /// The compiler's first error, with its position.
         error: String,
-        /// The patch's hunk at that line; empty if there is none.
+        /// The hunk of a patch at the position of the error; empty if no patch changed that line.
         hunk: String,
-        /// The log.
+        /// Path of the log.
         log: PathBuf,
     },
-    /// The disk or memory is full, or make failed in another way.
+    /// make failed for another reason, such as a full disk or too little memory.
     #[error("building {what} stopped ({said}): the whole log is {}", log.display())]
     Make {
-        /// What was built.
+        /// Description of the kernel that was built.
         what: String,
-        /// The last output of make.
+        /// The last relevant output of make.
         said: String,
-        /// The log.
+        /// Path of the log.
         log: PathBuf,
     },
     /// Fetching or storing a kernel failed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The user stopped the build. Compiled objects are kept.
+    /// The user stopped the build. Objects that are already compiled are kept.
     #[error("building the kernel was stopped: the same command goes on from there")]
     Stopped,
 }
 
 impl SourceError {
-    /// True if the user's input or files are wrong, as opposed to a failure of the machine.
+    /// True if the user's input or files are wrong; false if the machine failed.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl SourceError {
         )
     }
 
-    /// True if the source itself cannot be built, as opposed to a failure of the machine.
+    /// True if this source cannot be built; false if the machine failed.
     pub fn is_by_source(&self) -> bool {
         matches!(
             self,
@@ -187,13 +187,13 @@ impl SourceError {
         )
     }
 
-    /// Converts an error of reading `path`.
+    /// Converts the system's error when `path` could not be read.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Converts an error of doing `attempt` on `path` in the cache.
+    /// Converts the system's error when the operation `attempt` failed on a path in the cache.
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {

@@ -1,23 +1,23 @@
-//! Finds the cause of a failed build in make's output.
+//! Finds the cause of a failed build in the output of make.
 
 use crate::series::Series;
 
-/// The compiler's first error, with its position and message.
+/// The compiler's first error in a build: its position and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Path below the top of the source.
+    /// Path of the source file below the top of the source.
     pub file: String,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// `FILE:LINE:COLUMN: error: …`, with the path below the top of the source.
+    /// The error line `FILE:LINE:COLUMN: error: …`, with the path below the top of the source.
     pub text: String,
 }
 
-/// Most lines of compiler output that are shown.
+/// Largest number of lines of compiler output that are shown.
 const SHOWN: usize = 40;
 
-/// The compiler's first error in a log; `None` if there is none. `top` is the folder of the source, as it was passed to
-/// make.
+/// Returns the compiler's first error in a log; `None` if there is none. `top` is the folder of the source, as passed
+/// to make.
 pub fn first(log: &[String], top: &str) -> Option<Fault> {
     log.iter().find_map(|line| {
         let (place, _) = line
@@ -35,19 +35,20 @@ pub fn first(log: &[String], top: &str) -> Option<Fault> {
     })
 }
 
-/// Path of a file below the top of the source: without the source's folder or the relative path from the build folder.
+/// Returns the path of a file below the top of the source: without the source's folder, or without the relative path
+/// from the build folder.
 fn within<'a>(file: &'a str, top: &str) -> &'a str {
     if let Some(inner) = file.strip_prefix(top) {
         return inner.trim_start_matches('/');
     }
-    // `../../sources/KEY/tree/mm/vmscan.c`
+    // Example: `../../sources/KEY/tree/mm/vmscan.c`
     match file.find("/tree/") {
         Some(at) if file.starts_with("..") => &file[at + "/tree/".len()..],
         _ => file,
     }
 }
 
-/// Unmodified lines of compiler and linker about errors: the error, its notes, and the including files.
+/// Returns the lines of compiler and linker about errors, unmodified: errors, notes, and including files.
 pub fn said(log: &[String]) -> Vec<&str> {
     let speaks = |line: &str| {
         [": error:", ": fatal error:", ": note:", "undefined reference", "In file included from", ": In function", ": warning:", " ERROR: "]
@@ -55,7 +56,7 @@ pub fn said(log: &[String]) -> Vec<&str> {
             .any(|mark| line.contains(mark))
             || line.starts_with("ERROR:")
             || line.starts_with("make")
-            // The source line, and the marker below it, as gcc prints them.
+            // gcc prints the source line and the marker below it with a `|`.
             || line.trim_start().split_once('|').is_some_and(|(number, _)| {
                 number.trim().chars().all(|c| c.is_ascii_digit())
             })
@@ -67,7 +68,7 @@ pub fn said(log: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// The output to show if no compiler error was found.
+/// Returns the output of make to show if it contains no compiler error.
 pub fn last_words(log: &[String]) -> String {
     let telling = log.iter().rev().find(|line| {
         [
@@ -94,7 +95,7 @@ pub fn last_words(log: &[String]) -> String {
         .collect()
 }
 
-/// Text about the patch and hunk that introduced a line of a patched file; empty if none did.
+/// Returns text about the patch and hunk that introduced the line of the error; empty if no patch did.
 pub fn hunk(series: &Series, fault: &Fault) -> String {
     for patch in &series.patches {
         for change in patch

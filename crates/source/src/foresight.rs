@@ -1,5 +1,5 @@
 //! Predicts the cost of builds without building: which kernels are in the cache, what would be compiled, and about how
-//! long that takes on this machine.
+//! long compiling takes on this machine.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -16,50 +16,50 @@ use crate::tree::{MOST_NOTE_BYTES, write};
 use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
 
-/// Assumed time of an incremental build after a patch, if none was timed here.
+/// Assumed time of an incremental build after a patch, used if no such build was timed on this machine.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 
-/// Prediction for the kernel of a recipe.
+/// Prediction for the kernel of one recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildForecast {
     /// Description of source, configuration and patches.
     pub what: String,
-    /// Whether it uses pagetide's own configuration, which the description does not mention.
+    /// True if the kernel uses pagetide's own configuration, which `what` does not mention.
     pub ours: bool,
-    /// Whether the kernel exists, or what it takes to build it.
+    /// Whether the kernel is in the cache, and if not, what building it takes.
     pub state: BuildState,
 }
 
-/// Whether a kernel exists, or what it takes to build it.
+/// Whether a kernel is in the cache, and if not, what building it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildState {
-    /// It is in the cache under this name.
+    /// The kernel is in the cache under this name.
     Built(String),
-    /// It must be built.
+    /// The kernel must be built from a source in the cache.
     ToBuild {
-        /// Approximate duration.
+        /// Approximate duration of the build.
         about: Duration,
-        /// Whether everything is compiled, as opposed to the differences to an existing build.
+        /// True if everything is compiled; false if only the differences from an existing build are.
         whole: bool,
-        /// Whether that duration was measured here, as opposed to guessed.
+        /// True if `about` was measured on this machine; false if it is an assumption.
         timed: bool,
     },
-    /// Its source is not in the cache, so nothing is known about its content or whether the patches fit.
+    /// The source is not in the cache, so it is unknown whether the patches fit.
     ToFetch {
-        /// Approximate duration of the build once the source is fetched.
+        /// Approximate duration of the build after the source is fetched.
         about: Duration,
     },
 }
 
 impl VariantForecast {
-    /// True if the kernel must be built.
+    /// True if the kernel of the variant must be built.
     pub fn is_to_build(&self) -> bool {
         matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
     }
 }
 
 impl BuildState {
-    /// Approximate time until the kernel exists, not counting downloads; zero if it exists.
+    /// Approximate time until the kernel is built, without downloads; zero if it is in the cache.
     pub fn about(&self) -> Duration {
         match self {
             Self::Built(_) => Duration::ZERO,
@@ -97,23 +97,24 @@ impl Display for BuildForecast {
     }
 }
 
-/// Prediction for a variant.
+/// Prediction for the kernel of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariantForecast {
-    /// Its kernel is not a recipe.
+    /// The kernel is not built from a recipe.
     Other,
-    /// Its kernel exists or would be built.
+    /// The kernel is in the cache or would be built.
     Kernel(BuildForecast),
-    /// It would be left out, because it cannot be built or its kernel is the baseline's; the sentence says which.
+    /// The variant would be left out. The sentence states why: its kernel cannot be built, or is the same as the
+    /// baseline's.
     LeftOut(String),
 }
 
-/// Durations of builds in a folder.
+/// Measured durations of builds in one build folder.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Times {
-    /// Seconds of a build from nothing.
+    /// Seconds of the last build from nothing; `None` if not measured.
     whole: Option<f64>,
-    /// Seconds of the last incremental build.
+    /// Seconds of the last incremental build; `None` if not measured.
     again: Option<f64>,
 }
 
@@ -124,7 +125,7 @@ fn times(folder: &Path) -> Times {
         .unwrap_or_default()
 }
 
-/// Stores the duration of a build for later predictions.
+/// Stores the duration of a build for later predictions. `whole` is true for a build from nothing.
 pub(crate) fn keep(folder: &Path, took: Duration, whole: bool) -> Result<(), SourceError> {
     let mut times = times(folder);
     let place = if whole {
@@ -137,13 +138,14 @@ pub(crate) fn keep(folder: &Path, took: Duration, whole: bool) -> Result<(), Sou
     write(&folder.join("times.json"), &text)
 }
 
-/// True if a build folder contains a completed build.
+/// True if a build was completed in this build folder.
 pub(crate) fn is_whole(folder: &Path) -> bool {
     folder.join("objects").is_file()
 }
 
-/// Predicted duration of a build in this folder; `there` lists folders in which a build will have been completed by
-/// then. `typical` is the assumed processor time of a build from nothing, used if none was timed.
+/// Predicts the duration of a build in `folder`, and adds the folder to `there`. `there` lists the folders in which a
+/// build will have been completed by then. `typical` is the assumed processor time of a build from nothing, used if
+/// none was timed.
 pub(crate) fn of_folder(
     folder: &Path,
     there: &mut BTreeSet<PathBuf>,
@@ -168,8 +170,8 @@ pub(crate) fn of_folder(
 }
 
 impl Workshop {
-    /// Predicts the builds of the kernels of variants. Builds and fetches nothing. Fails if [`Workshop::deliver`] would
-    /// fail before it fetches or builds, but does not check for missing programs.
+    /// Predicts the builds of the variants' kernels. Builds and fetches nothing. Fails if [`Workshop::deliver`] would
+    /// fail before it fetches or builds; only missing programs are not checked for.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -178,7 +180,8 @@ impl Workshop {
         self.foretell_telling(orders, &mut |_| {})
     }
 
-    /// The same; `watch` receives a step if another process is waited for.
+    /// Predicts the builds of the variants' kernels, like [`Self::foretell`]. `watch` receives a step if another
+    /// process must be waited for.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"

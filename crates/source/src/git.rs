@@ -1,4 +1,4 @@
-//! A user's git tree: its files are written into the cache, with a separate index. The user's folder, index and
+//! A user's git tree. Its files are written into the cache, with a separate index. The user's folder, index and
 //! branches are only read.
 
 use std::fs;
@@ -14,26 +14,26 @@ use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
 
-/// Time limit of git, enough for a checkout of the kernel over a slow network file system.
+/// Time limit of a git command, enough for a checkout of the kernel over a slow network file system.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Most bytes of git's output: the hashes of six million commits.
+/// Largest accepted output of git in bytes: the hashes of six million commits.
 const MOST_PRINTED: usize = 256 << 20;
 
 /// A revision of a git tree.
 #[derive(Debug, Clone)]
 pub struct Revision {
-    /// The user's folder.
+    /// Path of the user's folder.
     folder: PathBuf,
-    /// The repository's git directory.
+    /// Path of the repository's git directory.
     git: String,
-    /// The commit.
+    /// Full hash of the commit.
     pub commit: String,
-    /// Name for messages, as given by `git describe` or the user.
+    /// Name for messages, from the names of the tree and the revision.
     pub name: String,
 }
 
 impl Revision {
-    /// Resolves a revision of this tree to a commit.
+    /// Finds the commit for a revision of a git tree. Fails if git does not know the revision.
     pub fn find(
         folder: &Path,
         revision: Option<&str>,
@@ -91,18 +91,18 @@ impl Revision {
         })
     }
 
-    /// The folder's name in the cache: the same for all revisions of a git tree.
+    /// Name of the tree's folder in the cache: the same for all revisions of a git tree.
     pub fn key(&self) -> String {
         format!("git-{}", Digest::of(self.git.as_bytes()).short())
     }
 
-    /// True if the tree in this folder of the cache is at this revision.
+    /// True if the tree in this folder of the cache contains this revision.
     pub fn is_in(&self, place: &Path) -> bool {
         read_text(&place.join("commit"), Place::Own, MOST_NOTE_BYTES)
             .is_ok_and(|commit| commit == self.commit)
     }
 
-    /// Checks out this revision in the cache. Only files that differ are written.
+    /// Writes the files of this revision into the cache. Files that do not differ are not written.
     pub fn check_out(
         &self,
         tree: &Tree,
@@ -116,13 +116,14 @@ impl Revision {
         watch(&BuildStep::CheckingOut {
             revision: self.name.clone(),
         });
-        // Patches are removed first, because git expects the files of its index.
+        // Patches are removed first, because git expects the files that its index lists.
         tree.bring_to(&Files::new())?;
         let _ = fs::remove_file(&marker);
         let top = tree.top();
         fs::create_dir_all(&top).map_err(SourceError::cache("making", &top))?;
         let index = tree.folder().join("index");
-        // Left behind by a killed git. No other process works here, because this one holds the tree's lock.
+        // A killed git may have left this lock file. No other process works here, because this process holds the tree's
+        // lock.
         let _ = fs::remove_file(index.with_extension("lock"));
         git_with(
             &self.folder,
@@ -143,9 +144,9 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Runs a git command that only reads a tree; returns its output.
+/// Runs a git command that only reads the tree; returns the command's output.
 pub(crate) fn ask(folder: &Path, arguments: &[&str], attempt: &str) -> Result<String, SourceError> {
-    // Display settings of the user must not change the output.
+    // The user's display settings must not change the output.
     let plain = ["-c", "log.showSignature=false", "-c", "color.ui=false"];
     let path = text(folder);
     let place = [&plain[..], &["-C", &path]].concat();
@@ -186,7 +187,7 @@ fn git_with(
     })
 }
 
-/// Runs git so that it takes no locks in the user's tree, runs no hooks and fetches nothing.
+/// Runs git in such a way that it takes no locks in the user's tree, runs no hooks and fetches nothing.
 fn run(
     folder: &Path,
     place: &[&str],

@@ -7,28 +7,28 @@ use crate::error::SourceError;
 use crate::git::{Revision, ask};
 use crate::recipe::{Recipe, SourceRef};
 
-/// A commit.
+/// A commit of a git tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its full hash.
+    /// Full hash of the commit.
     pub id: String,
-    /// The first line of its message.
+    /// First line of the commit's message.
     pub subject: String,
 }
 
-/// The commits after a good one up to a bad one, including those of merged branches. Parents come before children: the
-/// good commit is first, the bad one last.
+/// The commits after a good one up to a bad one, including those of merged branches. Parents come before their
+/// children: the good commit is first, the bad one last.
 #[derive(Clone, Debug)]
 pub struct Commits {
     folder: PathBuf,
-    /// The commits.
+    /// The commits, parents before children.
     pub commits: Vec<Commit>,
-    /// Indices of each commit's parents that are in the list.
+    /// For each commit, the indices in `commits` of its parents; parents that are not in `commits` are left out.
     pub parents: Vec<Vec<usize>>,
 }
 
 impl Commits {
-    /// Reads the commits of a tree; the tree is not modified.
+    /// Reads the commits from `good` to `bad` in the git tree in `folder`; the tree is not modified.
     pub fn between(folder: &Path, good: &str, bad: &str) -> Result<Self, SourceError> {
         let [from, to] = [
             Revision::find(folder, Some(good), &mut |_| {})?.commit,
@@ -79,7 +79,7 @@ impl Commits {
         })
     }
 
-    /// The recipe for a commit, otherwise equal to `like`.
+    /// Returns the recipe for the commit at index `place`; everything else is taken from `like`.
     pub fn recipe(&self, place: usize, like: &Recipe) -> Recipe {
         Recipe {
             source: SourceRef::Git {

@@ -1,18 +1,18 @@
 //! Mails with patches, as written by `git format-patch`, `b4 am` and mail archives, or a diff without a mail header.
 
-/// One message.
+/// One message of a mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
-    /// Its subject, decoded and on one line; empty if there is none.
+    /// Decoded subject on one line; empty if the message has no subject.
     pub subject: String,
-    /// Its body, decoded.
+    /// Decoded body.
     pub body: Vec<u8>,
 }
 
-/// Most bytes of a separator line; an address has at most 254.
+/// Largest length of a separator line in bytes; an address has at most 254.
 const MOST_SEPARATOR: usize = 1_000;
 
-/// Splits an mbox into its messages; any other file is one message.
+/// Splits an mbox into its messages; any other file counts as one message.
 pub fn messages(text: &[u8]) -> Vec<Message> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut parts: Vec<Vec<&[u8]>> = Vec::new();
@@ -45,7 +45,7 @@ fn is_separator(line: &[u8]) -> bool {
         })
 }
 
-/// Parses one message, and removes the `>` with which an mbox escapes lines that begin with `From `.
+/// Parses one message. Removes the `>` with which an mbox escapes lines that begin with `From `.
 fn message(lines: &[&[u8]]) -> Message {
     let has_header = lines.first().is_some_and(|line| is_field(line));
     let end = if has_header {
@@ -95,7 +95,7 @@ fn message(lines: &[&[u8]]) -> Message {
         "base64" => unbased(&raw),
         _ => raw,
     };
-    // Lines of mails end with CR LF, those of kernel sources do not.
+    // Lines of mails end with CR LF, but lines of kernel sources do not.
     let body = if has_header {
         without_returns(body)
     } else {
@@ -117,7 +117,8 @@ fn is_field(line: &[u8]) -> bool {
     name.len() < line.len()
         && !name.is_empty()
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        // `diff:` or a path begins with a small letter. So do some mailers' header fields, which are not needed.
+        // `diff:` or a path begins with a small letter. Some mail programs write such header fields too, but they are
+        // not needed.
         && name.first().is_some_and(u8::is_ascii_uppercase)
 }
 
@@ -138,7 +139,7 @@ fn without_returns(body: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Decodes quoted-printable text (RFC 2045, 6.7); in headers an underscore is a space (RFC 2047, 4.2).
+/// Decodes quoted-printable text (RFC 2045, 6.7). In headers, an underscore is a space (RFC 2047, 4.2).
 fn unquoted(text: &[u8], in_header: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -165,7 +166,7 @@ fn hex(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Decodes base64 (RFC 4648), skipping invalid characters.
+/// Decodes base64 text (RFC 4648); invalid characters are skipped.
 fn unbased(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0_u32);
@@ -188,7 +189,7 @@ fn unbased(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Decodes the encoded words of a subject (RFC 2047), assuming UTF-8 whatever charset is stated, and removes control
+/// Decodes the encoded words of a subject (RFC 2047) as UTF-8, even if another charset is stated, and removes control
 /// characters.
 fn decoded(text: &str) -> String {
     let mut out: Vec<u8> = Vec::new();

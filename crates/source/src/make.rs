@@ -1,4 +1,5 @@
-//! Runs make without access to the network. Ends it with all its children if it should stop or this process dies.
+//! Runs make without access to the network. If the user stops the build or this process dies, make and all its children
+//! are ended.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -15,28 +16,28 @@ use crate::error::SourceError;
 
 /// Interval at which a request to stop is checked.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long make may take for an orderly end, in which it removes incomplete files.
+/// Time that make has to end in order; it removes incomplete files in this time.
 const ORDERLY: Duration = Duration::from_millis(900);
-/// Time limit of make.
+/// Time limit of a make run.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Most bytes of make's output; a build of all modules with warnings prints a few megabytes.
+/// Largest accepted output of make in bytes; a build of all modules with warnings prints a few megabytes.
 const MOST_PRINTED: usize = 256 << 20;
-/// Longest line in bytes; the rest of a longer one becomes the next line.
+/// Largest length of a line in bytes; the rest of a longer line becomes the next line.
 const LONGEST_LINE: u64 = 64 << 10;
-/// Most lines buffered before they are processed.
+/// Largest number of lines that are buffered before they are processed.
 const LINES_AHEAD: usize = 1024;
 
-/// How a build is cut off from the network and kept from outliving this process.
+/// How make is separated from the network and ended together with this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation {
-    /// Command prefixed to make; empty if no isolation works on this machine.
+    /// Command that is put before make; empty if no isolation works on this machine.
     wrapper: Vec<&'static str>,
-    /// Which isolation does not work on this machine.
+    /// Message for the user if no isolation works on this machine; `None` if one works.
     pub lacks: Option<&'static str>,
 }
 
 impl Isolation {
-    /// Finds the best isolation that works, by trying.
+    /// Tries the kinds of isolation, and returns the best one that works on this machine.
     pub fn find() -> Self {
         let pids = ["--pid", "--fork", "--kill-child", "--"];
         let as_root = [&["unshare", "--net"][..], &pids].concat();
@@ -73,25 +74,25 @@ fn works(wrapper: &[&str]) -> bool {
 /// Parameters of a make run.
 #[derive(Debug)]
 pub struct Make<'a> {
-    /// The top of the source.
+    /// Path of the top of the source.
     pub source: &'a Path,
-    /// The build folder.
+    /// Path of the build folder.
     pub out: &'a Path,
-    /// A temporary folder.
+    /// Path of a temporary folder.
     pub scratch: &'a Path,
-    /// ccache's folder.
+    /// Path of ccache's folder.
     pub ccache: &'a Path,
-    /// The compiler, as passed to make.
+    /// Command of the compiler, as passed to make.
     pub compiler: &'a str,
     /// Number of objects compiled in parallel.
     pub jobs: usize,
-    /// Path of the log with all output.
+    /// Path of the log for all output of make.
     pub log: PathBuf,
-    /// Its isolation.
+    /// Isolation in which make runs.
     pub isolation: &'a Isolation,
-    /// The lock on the build folder, also held by make in case make outlives this process.
+    /// Lock on the build folder. make inherits it, in case make lives longer than this process.
     pub lock: &'a Lock,
-    /// Request to stop.
+    /// Set if the user asks to stop.
     pub stop: &'a Stop,
 }
 
@@ -155,7 +156,7 @@ impl Make<'_> {
             if began.elapsed() > LONGEST {
                 return Err(fault(Failure::TooLong(LONGEST).into()));
             }
-            // A child that make left behind may still hold the pipe, and is not waited for.
+            // A child of make that is still running may hold the pipe open; it is not waited for.
             match ended {
                 Some((status, at)) if at.elapsed() > ORDERLY => return self.outcome(status),
                 Some(_) => {}
@@ -168,7 +169,7 @@ impl Make<'_> {
     }
 
     fn outcome(&self, status: ExitStatus) -> Result<bool, SourceError> {
-        // If make was killed by a signal, the compiler is not at fault.
+        // If make was killed by a signal after a stop, this is not an error of the compiler.
         match (status.success(), status.signal()) {
             (true, _) => Ok(true),
             (false, Some(_)) if self.stop.is_set() => Err(SourceError::Stopped),
@@ -211,7 +212,8 @@ impl Make<'_> {
     }
 }
 
-/// Builder information embedded in a kernel: the same for all builds, so that equal code gives equal images.
+/// Builder information that is embedded in a kernel. It is the same for all builds, so that equal code gives equal
+/// images.
 const IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
     ("KBUILD_BUILD_USER", "pagetide"),

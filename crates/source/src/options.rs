@@ -1,4 +1,4 @@
-//! The options that a recipe asks for, and the defaults of all others.
+//! The configuration options that a recipe asks for, and the defaults of all other options.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::error::SourceError;
 use crate::recipe::{ConfigRef, Recipe};
 use crate::step::human;
 
-/// Most bytes of a file with options; Debian's has 300 KB.
+/// Largest accepted size in bytes of a file with options; Debian's file has 300 KB.
 pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
 
-/// Defaults of the options that are not asked for.
+/// Defaults of the options that a recipe does not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// All off: pagetide's own fragment states everything that is on.
+    /// All other options are off: pagetide's own options list everything that is on.
     Nothing,
-    /// The source's defaults: a distribution's configuration states nearly all options.
+    /// The other options have the source's defaults: a distribution's configuration lists nearly all options.
     Distribution,
 }
 
 impl Start {
-    /// Assumed processor time of a build from nothing if none was timed here, measured on 6.12.
+    /// Assumed processor time of a build from nothing, if none was timed on this machine; measured on 6.12.
     pub fn typical_time(self) -> Duration {
         match self {
             Self::Nothing => Duration::from_mins(6),
@@ -32,7 +32,7 @@ impl Start {
         }
     }
 
-    /// Assumed number of objects of such a build if none was counted yet, measured on 6.12.
+    /// Assumed number of objects compiled in a build from nothing, if none were counted yet; measured on 6.12.
     pub fn typical_objects(self) -> usize {
         match self {
             Self::Nothing => 890,
@@ -40,7 +40,8 @@ impl Start {
         }
     }
 
-    /// Warning about the cost of the first build with a distribution's configuration.
+    /// Returns a warning about the cost of the first build with a distribution's configuration. `jobs` is the number of
+    /// processors.
     pub fn warning(self, jobs: usize) -> String {
         let jobs = u32::try_from(jobs.max(1)).unwrap_or(1);
         format!(
@@ -52,18 +53,18 @@ impl Start {
     }
 }
 
-/// The options of a recipe.
+/// The configuration options that a recipe asks for.
 pub struct Asked {
-    /// All options asked for.
+    /// All options that the recipe asks for, including the user's.
     pub all: Options,
-    /// The user's options, which must have these values in the final configuration.
+    /// The user's own options. They must have these values in the final configuration.
     pub user: Options,
-    /// Defaults of the other options.
+    /// Defaults of all other options.
     pub start: Start,
 }
 
 impl Asked {
-    /// Reads the options. A distribution's are read from the cache; if they are not there, they are still unknown and
+    /// Reads the options of a recipe. A distribution's options are read from the cache; if they are not there, they are
     /// left out.
     pub fn of(recipe: &Recipe, cache: &Cache) -> Result<Self, SourceError> {
         let ours = || config::options(FRAGMENT);

@@ -9,30 +9,30 @@ use std::str::FromStr;
 
 use crate::error::SourceError;
 
-/// Where the source comes from.
+/// Kernel source of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceRef {
     /// Debian's source package of a series.
     Debian {
-        /// The suite in which it is looked up.
+        /// The Debian suite that contains the package, such as `bookworm`.
         suite: String,
-        /// The series, such as `6.12`.
+        /// The kernel series, such as `6.12`.
         series: String,
-        /// Whether the suite was given.
+        /// True if the user named the suite; false if it is the default.
         said: bool,
     },
-    /// A git tree.
+    /// A git tree of the user.
     Git {
-        /// Its folder.
+        /// Path of the tree's folder.
         folder: PathBuf,
-        /// The revision; `None` for `HEAD`.
+        /// The revision to build; `None` for `HEAD`.
         revision: Option<String>,
     },
 }
 
-/// The default suite; its backported kernel is the default kernel of other commands.
+/// The default Debian suite. Its backported kernel is the default kernel of other commands.
 const SUITE: &str = "bookworm";
-/// The series whose Debian configuration is used for a git tree.
+/// The kernel series whose Debian configuration is used for a git tree.
 const SERIES: &str = "6.12";
 
 impl FromStr for SourceRef {
@@ -84,7 +84,7 @@ impl FromStr for SourceRef {
 }
 
 impl SourceRef {
-    /// The suite and series of the Debian configuration that fits the source.
+    /// Suite and series of the Debian configuration that is used with this source.
     pub(crate) fn debian_config(&self) -> (&str, &str) {
         match self {
             Self::Debian { suite, series, .. } => (suite, series),
@@ -93,7 +93,7 @@ impl SourceRef {
     }
 }
 
-/// True if git takes the text as a revision and not as an option.
+/// True if git would take the text as a revision, not as an option.
 fn is_revision(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_whitespace)
 }
@@ -119,12 +119,12 @@ impl Display for SourceRef {
     }
 }
 
-/// The configuration to build.
+/// Configuration of a kernel to build, other than pagetide's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigRef {
     /// Debian's configuration of its cloud kernels, written `debian`.
     Debian,
-    /// Options in a file, merged over pagetide's own.
+    /// Options in this file, which override pagetide's own options.
     File(PathBuf),
 }
 
@@ -138,7 +138,7 @@ impl From<&str> for ConfigRef {
 }
 
 impl ConfigRef {
-    /// Its description in the origin of a built kernel.
+    /// Description of the configuration, as stored with a built kernel.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Debian => "Debian's configuration".to_owned(),
@@ -160,26 +160,26 @@ impl Display for ConfigRef {
     }
 }
 
-/// Everything that determines a kernel.
+/// Everything that determines a kernel: source, configuration and patches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// The source.
+    /// Source of the kernel.
     pub source: SourceRef,
-    /// Its configuration; `None` for pagetide's own.
+    /// Configuration of the kernel; `None` for pagetide's own.
     pub config: Option<ConfigRef>,
-    /// Files and folders with patches, in order.
+    /// Files and folders with patches, in the order in which they are applied.
     pub patches: Vec<PathBuf>,
-    /// Number of patches that are applied; `None` for all.
+    /// Number of patches that are applied, counted from the first; `None` for all.
     pub first: Option<usize>,
-    /// Whether a nop is inserted instead of applying the patches.
+    /// True if the patches are not applied, but a nop is inserted instead.
     pub control: bool,
 }
 
 impl Recipe {
-    /// Prefix of the text form.
+    /// Prefix of a recipe's text form.
     pub const PREFIX: &str = "source:";
 
-    /// True if a kernel's name is a recipe.
+    /// True if a kernel's name is the text form of a recipe.
     pub fn is_recipe(name: &str) -> bool {
         name.starts_with(Self::PREFIX)
     }
@@ -196,7 +196,8 @@ impl Recipe {
     }
 }
 
-/// Prefixes of the parts of a recipe. Paths may contain commas, so a part begins only at a comma followed by a keyword.
+/// Prefixes of the parts of a recipe's text form. Paths may contain commas, so a part begins only at a comma followed
+/// by a keyword.
 const MARKS: [&str; 4] = [",config:", ",patch:", ",first:", ",control"];
 
 impl FromStr for Recipe {

@@ -1,4 +1,4 @@
-//! Limits the space of sources, builds and built kernels in the cache, by removing the least recently used.
+//! Limits the space that sources, builds and built kernels take in the cache. The least recently used are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use pagetide_outside::{Place, read_text, replace};
 
 use crate::tree::MOST_NOTE_BYTES;
 
-/// Something that may be removed.
+/// A source or a build that may be removed.
 #[derive(Debug)]
 struct Piece {
     path: PathBuf,
@@ -17,13 +17,13 @@ struct Piece {
     used: SystemTime,
 }
 
-/// Prefix of the origin of a built kernel.
+/// Text with which the stored origin of a built kernel begins.
 pub const BUILT_FROM: &str = "built from ";
 
-/// Number of built kernels that are kept in any case.
+/// Number of built kernels that are never removed.
 const KERNELS: usize = 100;
 
-/// Bytes taken by sources, builds and built kernels.
+/// Returns the bytes that sources, builds, ccache and built kernels take in the cache.
 pub fn taken(cache: &Cache) -> u64 {
     sum(cache, &pieces(cache), &built(cache))
 }
@@ -34,7 +34,7 @@ fn sum(cache: &Cache, pieces: &[Piece], kernels: &[Kernel]) -> u64 {
     sources + walked(&cache.root().join("ccache")) + kernels
 }
 
-/// Built kernels, oldest first.
+/// Returns all built kernels, oldest first.
 fn built(cache: &Cache) -> Vec<Kernel> {
     let mut kernels = cache.list().unwrap_or_default();
     kernels.retain(|kernel| kernel.origin.reference.starts_with(BUILT_FROM));
@@ -42,14 +42,15 @@ fn built(cache: &Cache) -> Vec<Kernel> {
     kernels
 }
 
-/// Removes sources and builds, least recently used first, until the rest takes at most `limit` bytes. Those in use and
-/// those in `kept` are not removed.
+/// Removes sources and builds, least recently used first, until the rest takes at most `limit` bytes. Folders in use
+/// and folders in `kept` are not removed.
 pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
     let kernels = built(cache);
     let mut total = sum(cache, &pieces, &kernels);
-    // Kernels are small, and the newest are needed for comparisons. Only the oldest beyond [`KERNELS`] are removed.
+    // Kernels are small, and the newest are needed for comparisons. So only kernels beyond the newest [`KERNELS`] are
+    // removed.
     let beyond = kernels.len().saturating_sub(KERNELS);
     for kernel in kernels.iter().take(if total > limit { beyond } else { 0 }) {
         let bytes = kernel.size().unwrap_or_default();
@@ -64,7 +65,7 @@ pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
         if kept.contains(&piece.path.as_path()) {
             continue;
         }
-        // A process that works on it holds its lock.
+        // If a process works in the folder, it holds the folder's lock.
         if let Ok(Some(_lock)) = Lock::try_existing(&piece.path)
             && fs::remove_dir_all(&piece.path).is_ok()
         {
@@ -97,7 +98,8 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
     pieces
 }
 
-/// Bytes of a folder; unreadable files count as zero. The size of a source is cached, because patches hardly change it.
+/// Returns the bytes of a folder; unreadable files count as zero. The size of a source is cached, because patches
+/// hardly change it.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
     if let Some(bytes) = read_text(&known, Place::Own, MOST_NOTE_BYTES)
@@ -111,7 +113,7 @@ fn size(folder: &Path) -> u64 {
     bytes
 }
 
-/// Bytes of a folder, computed file by file.
+/// Returns the bytes of a folder by reading the size of each file.
 fn walked(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
@@ -129,7 +131,7 @@ fn walked(folder: &Path) -> u64 {
     bytes
 }
 
-/// Invalidates the cached size of a folder after a write.
+/// Invalidates the cached size of a folder. Must be called after a write to the folder.
 pub fn changed(folder: &Path) {
     let _ = fs::remove_file(folder.join("size"));
 }

@@ -1,4 +1,4 @@
-//! Patches as given by the user: files, mailboxes and folders, in the order in which they apply.
+//! Patches that the user gives as files, mailboxes and folders, in the order in which they are applied.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,40 +12,40 @@ use crate::diff::{self, FileChange};
 use crate::error::SourceError;
 use crate::mail;
 
-/// One patch.
+/// One patch of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Its subject without the part in brackets, or the file's name if there is no subject.
+    /// Subject without the part in brackets; the file's name if the patch has no subject.
     pub subject: String,
-    /// The file it was read from.
+    /// Path of the file that contains the patch.
     pub origin: PathBuf,
-    /// Digest of its changes: the first 12 digits.
+    /// First 12 digits of the digest of the patch's changes.
     pub id: String,
-    /// Its changes, by file.
+    /// Changes of the patch, one for each file.
     pub(crate) changes: Vec<FileChange>,
 }
 
 impl Patch {
-    /// Paths of the files it changes, after the change.
+    /// Returns the paths of the changed files, as they are after the change.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().map(FileChange::path)
     }
 }
 
-/// Patches in the order in which they apply.
+/// Patches in the order in which they are applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series {
-    /// The patches.
+    /// The patches in this order.
     pub patches: Vec<Patch>,
 }
 
-/// Most bytes of all files of a series together.
+/// Largest accepted size of all files of a series together, in bytes.
 pub const MOST_BYTES: u64 = 32 << 20;
-/// Most bytes of the file that lists a folder's patches.
+/// Largest accepted size in bytes of the file that lists a folder's patches.
 const MOST_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
-    /// Reads patches from files and folders, in order; `-` is standard input.
+    /// Reads patches from files and folders, in the order of `paths`; `-` is standard input.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
         let mut room = MOST_BYTES;
@@ -61,13 +61,13 @@ impl Series {
         Ok(series)
     }
 
-    /// Digest of all its changes: equal ids mean equal changes.
+    /// Digest of all changes of the series. Two series with the same digest make the same changes.
     pub fn id(&self) -> String {
         let ids: Vec<&str> = self.patches.iter().map(|patch| patch.id.as_str()).collect();
         Digest::of(ids.join(" ").as_bytes()).short().to_owned()
     }
 
-    /// The first `count` patches.
+    /// Returns a series of the first `count` patches.
     #[must_use]
     pub fn first(&self, count: usize) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Series {
         }
     }
 
-    /// Its subjects in one line: the only one, or the first and the number of others.
+    /// Subjects of the patches in one line: the only subject, or the first one and the number of others.
     pub fn subject(&self) -> String {
         match &self.patches[..] {
             [] => String::new(),
@@ -85,7 +85,8 @@ impl Series {
     }
 }
 
-/// Reads the patches of a file or folder, and subtracts their bytes from `room`, the limit for all files.
+/// Reads the patches of a file or folder. `room` is the number of bytes that all files may still have; the bytes read
+/// are subtracted from it.
 fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     if !path.is_dir() {
         return of_file(path, Place::Named, room);
@@ -97,7 +98,8 @@ fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     Ok(patches)
 }
 
-/// The patch files in a folder: those listed in its `series` file, as in quilt, or else all, sorted by name.
+/// Returns the patch files in a folder: those listed in its `series` file, as in quilt; without such a file, all patch
+/// files sorted by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
     let listed = match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
@@ -152,14 +154,14 @@ fn of_file(path: &Path, place: Place, room: &mut u64) -> Result<Vec<Patch>, Sour
     of_text(&text, path)
 }
 
-/// The patches in a text. Messages without a diff (cover letters, replies) are left out, and numbered patches are
-/// sorted.
+/// Returns the patches in a text. Messages without a diff (cover letters, replies) are left out, and numbered patches
+/// are sorted.
 fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     let name = path.display().to_string();
     let mut numbered: Vec<(Option<Number>, Patch)> = Vec::new();
     for message in mail::messages(text) {
         let (tag, subject) = subject_of(&message.subject);
-        // A reply may quote a diff, or propose another; neither is part of the series.
+        // A reply may quote a diff, or propose another one. Neither of them is a part of the series.
         if is_reply(&message.subject) {
             continue;
         }
@@ -192,20 +194,20 @@ fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     in_order(&name, numbered)
 }
 
-/// The number of a patch in its series: `2/5` in its subject.
+/// Position of a patch in its series, and the number of patches, from `2/5` in its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Number {
     place: usize,
     of: usize,
 }
 
-/// True if a subject is that of a reply.
+/// True if the subject is that of a reply to a mail.
 fn is_reply(subject: &str) -> bool {
     let start = subject.trim_start().get(..3).unwrap_or_default();
     start.eq_ignore_ascii_case("re:") || start.eq_ignore_ascii_case("aw:")
 }
 
-/// A subject without the brackets at its start, and the number in the brackets.
+/// Returns the number in the brackets at the start of a subject, if there is one, and the subject without the brackets.
 fn subject_of(subject: &str) -> (Option<Number>, String) {
     let mut rest = subject.trim();
     let mut number = None;
@@ -252,7 +254,7 @@ fn in_order(
                 "patch {place}/{of} is there {count} times: choose one version, as `b4 am` does"
             ));
         }
-        // The number 0 is a cover letter, which is not a patch.
+        // The number 0 is that of a cover letter, which is not a patch.
         let missing = (1..=of).find(|place| !counts.contains_key(place));
         if let Some(place) = missing {
             return incomplete(format!("patch {place}/{of} is missing: fetch all of it"));
@@ -355,7 +357,7 @@ mod tests {
             error.contains("/dev/zero") && error.contains("32 MiB"),
             "{error}"
         );
-        // The limit applies to all files of a series together.
+        // The limit applies to all files of a series together, not to each file.
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.patch", "b.patch"] {
             let file = fs::File::create(folder.path().join(name)).unwrap();
@@ -377,7 +379,7 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::write(pipe, diff("a.c", "a"))
         });
-        // A plan reads it before the build does.
+        // A plan reads the pipe first, and the build reads it again.
         for _ in 0..2 {
             let series = Series::read(std::slice::from_ref(&pipe)).unwrap();
             assert_eq!(series.patches.len(), 1);
@@ -387,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_series_of_a_hundred_thousand_patches_is_put_in_order() {
-        // If each number were searched for among all, this would take 10,000,000,000 steps.
+        // A search for each number among all patches would take 10,000,000,000 steps.
         let count = 100_000;
         let patch = |place| {
             let number = Number { place, of: count };

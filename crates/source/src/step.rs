@@ -1,57 +1,57 @@
-//! Steps of building a kernel, for a progress display.
+//! Steps of building a kernel, as reported to a progress display.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
 
 use pagetide_kernel::Step;
 
-/// A step, reported when it begins. [`Display`] writes it as a line.
+/// A step of a build, reported when it begins. [`Display`] writes the step as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildStep {
-    /// A step of the kernels' cache: fetching or unpacking.
+    /// A step of the kernel cache: fetching or unpacking.
     Kernel(Step),
-    /// Waiting for another process that builds in the same folder.
+    /// Waiting for another process that uses the same folder.
     Waiting {
-        /// What is waited for.
+        /// Description of what the other process is building.
         what: String,
     },
-    /// A git tree's files are being written into the cache.
+    /// The files of a git tree are being written into the cache.
     CheckingOut {
-        /// The revision.
+        /// Name of the revision.
         revision: String,
     },
-    /// A full sentence for the user.
+    /// A complete sentence for the user.
     Note(String),
-    /// A build starts.
+    /// The build of a kernel starts.
     Building {
-        /// What is built.
+        /// Description of the kernel.
         what: String,
     },
-    /// A build makes progress.
+    /// The build of a kernel makes progress.
     Progress {
-        /// What is built.
+        /// Description of the kernel.
         what: String,
-        /// Objects compiled so far.
+        /// Number of objects compiled so far.
         done: usize,
-        /// Approximate total number; `None` if unknown.
+        /// Approximate total number of objects; `None` if unknown.
         of: Option<usize>,
-        /// Remaining time, extrapolated from the objects done.
+        /// Remaining time, extrapolated from the objects compiled so far; `None` if unknown.
         left: Option<Duration>,
     },
     /// Unmodified output of the compiler.
     Compiler(String),
-    /// A build has finished.
+    /// The build of a kernel has finished.
     Built {
-        /// What was built.
+        /// Description of the kernel.
         what: String,
-        /// Objects compiled.
+        /// Number of objects compiled.
         objects: usize,
-        /// How long it took.
+        /// Duration of the build.
         took: Duration,
     },
 }
 
-/// Receives each step when it begins.
+/// Receives each step of a build when the step begins.
 pub type Watch<'a> = dyn FnMut(&BuildStep) + 'a;
 
 impl Display for BuildStep {
@@ -85,7 +85,7 @@ impl Display for BuildStep {
     }
 }
 
-/// A duration in words, rounded for readability.
+/// Returns a duration in words, rounded for readers.
 pub(crate) fn human(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs()),

@@ -7,7 +7,7 @@ use pagetide_system::child::{self, Limits};
 
 use crate::error::SourceError;
 
-/// Programs, and the Debian packages that contain them.
+/// Names of the needed programs, each with the Debian package that contains it.
 const PROGRAMS: [(&str, &str); 7] = [
     ("gcc", "gcc"),
     ("ld", "binutils"),
@@ -17,19 +17,19 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("bc", "bc"),
     ("gzip", "gzip"),
 ];
-/// Header of the library needed to build the kernel's objtool, and the Debian package that contains it.
+/// Header of the library that the kernel's objtool needs, and the Debian package that contains it.
 const LIBRARY: (&str, &str) = ("libelf.h", "libelf-dev");
 
-/// Something that is not installed.
+/// A needed program or library that is not installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingProgram {
-    /// The program or header.
+    /// Name of the program or header.
     pub name: &'static str,
-    /// The Debian package that contains it.
+    /// Name of the Debian package that contains it.
     pub package: &'static str,
 }
 
-/// Everything that is missing; empty if a kernel can be built.
+/// Returns all missing programs and libraries; empty if a kernel can be built.
 pub fn missing() -> Vec<MissingProgram> {
     missing_in(std::env::var_os("PATH").unwrap_or_default().as_ref())
 }
@@ -41,20 +41,20 @@ fn missing_in(path: &Path) -> Vec<MissingProgram> {
         .map(|&(name, package)| MissingProgram { name, package })
         .collect();
     let (name, package) = LIBRARY;
-    // Without a compiler, headers cannot be searched, so the library is reported as well.
+    // Without a compiler, the search for headers is not possible, so the library is reported as missing too.
     if find(path, "gcc").is_none_or(|gcc| !has_header(&gcc, name)) {
         missing.push(MissingProgram { name, package });
     }
     missing
 }
 
-/// The command that installs what is missing.
+/// Returns the command that installs the missing programs and libraries.
 pub fn remedy(missing: &[MissingProgram]) -> String {
     let packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
     format!("apt-get install {}", packages.join(" "))
 }
 
-/// Fails if something is missing; the error names everything missing and the command that installs it.
+/// Fails if a program or library is missing. The error names all that are missing, and the command that installs them.
 pub fn check() -> Result<(), SourceError> {
     let missing = missing();
     if missing.is_empty() {
@@ -67,7 +67,7 @@ pub fn check() -> Result<(), SourceError> {
     })
 }
 
-/// Path of a program in a search path; `None` if it is not found.
+/// Returns the path of a program in the search path `path`; `None` if it is not found.
 fn find(path: &Path, program: &str) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|folder| folder.join(program))
@@ -80,17 +80,17 @@ fn has_header(gcc: &Path, header: &str) -> bool {
     child::run(&mut command, &Limits::QUICK).is_ok_and(|output| output.status.success())
 }
 
-/// The compiler in use.
+/// The compiler that is used for builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
-    /// The command passed to make: `gcc`, or `ccache gcc`.
+    /// Command passed to make: `gcc`, or `ccache gcc` if ccache is installed.
     pub command: String,
-    /// Version of compiler and linker. Builds of another compiler are kept apart.
+    /// Versions of compiler and linker. Builds by different compilers are kept in different folders.
     pub id: String,
 }
 
 impl Compiler {
-    /// Runs gcc and ld to read their versions.
+    /// Reads the versions of gcc and ld by running them.
     pub fn find() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let cached = find(path.as_ref(), "ccache").is_some();
@@ -111,7 +111,7 @@ impl Compiler {
         }
     }
 
-    /// Its key in folder names. It does not depend on ccache, which changes no object.
+    /// Part of the names of build folders. It does not depend on ccache, because ccache does not change objects.
     pub fn key(&self) -> String {
         Digest::of(self.id.as_bytes()).short().to_owned()
     }

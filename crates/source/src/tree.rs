@@ -1,8 +1,8 @@
-//! A source tree in the cache, and the patches applied to it.
+//! A source tree in the cache, and the patches that are applied to it.
 //!
-//! Changing a tree from one set of patches to another writes only the files that differ, so that make compiles only
-//! those. Before a patch changes a file for the first time, the original is saved outside the tree: if a process is
-//! killed in between, the next one can restore the tree.
+//! If the set of patches changes, only the files that differ are written, so that make compiles only those. Before a
+//! patch changes a file for the first time, the original is saved outside the tree. So if a process is killed, the next
+//! one can restore the tree.
 //!
 //! ```text
 //! sources/KEY/tree/          the source
@@ -26,15 +26,15 @@ use crate::error::SourceError;
 use crate::series::Patch;
 use crate::step::{BuildStep, Watch};
 
-/// Most bytes of a metadata file of a source or a build.
+/// Largest accepted size in bytes of a metadata file of a source or a build.
 pub const MOST_NOTE_BYTES: u64 = 16 << 20;
-/// Most bytes of a source file; the kernel's largest has 40 MiB.
+/// Largest accepted size of a source file in bytes; the kernel's largest file has 40 MiB.
 pub const MOST_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Content of files by path below the top; `None` for a file that does not exist.
+/// Content of files by path below the top of the source; `None` for a file that does not exist.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// A source tree locked by this process.
+/// A source tree that this process has locked.
 #[derive(Debug)]
 pub struct Tree {
     folder: PathBuf,
@@ -43,11 +43,11 @@ pub struct Tree {
     lock: Lock,
 }
 
-/// Paths of the files that may differ from the source, and whether the source has them.
+/// Paths of the files that may differ from the source; true if the source has the file.
 type ChangedFiles = BTreeMap<String, bool>;
 
 impl Tree {
-    /// Locks the folder of a source for this process, waiting for others.
+    /// Locks the folder of a source for this process. Waits for other processes, and fails if the user stops.
     pub fn take(
         folder: &Path,
         name: &str,
@@ -65,7 +65,7 @@ impl Tree {
         })
     }
 
-    /// The top of the source.
+    /// Path of the top of the source.
     pub fn top(&self) -> PathBuf {
         self.folder.join("tree")
     }
@@ -75,7 +75,7 @@ impl Tree {
         &self.folder
     }
 
-    /// The lock, to be inherited by a child.
+    /// Returns the lock on the folder, so that a child process can inherit it.
     pub fn lock(&self) -> &Lock {
         &self.lock
     }
@@ -84,8 +84,8 @@ impl Tree {
         self.folder.join("changed.json")
     }
 
-    /// The files that may differ. A list that cannot be read is an error: if it were ignored, patched files would
-    /// remain in the tree.
+    /// Returns the files that may differ from the source. A list that cannot be read is an error: if the list were
+    /// ignored, patched files would remain in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
         match read(&path, Place::Own, MOST_NOTE_BYTES) {
@@ -110,7 +110,7 @@ impl Tree {
         })
     }
 
-    /// Content of a file in the source without patches.
+    /// Returns the content of a file in the source without patches; `None` if the source has no such file.
     pub fn pristine(&self, path: &str) -> Result<Option<Vec<u8>>, SourceError> {
         let place = match self.changed()?.get(path) {
             Some(true) => self.folder.join("pristine").join(path),
@@ -124,7 +124,8 @@ impl Tree {
         }
     }
 
-    /// Changes the tree to the source with exactly these files changed. Only files that differ are written.
+    /// Changes the tree so that exactly the files in `wanted` differ from the source. Files that already have the
+    /// wanted content are not written.
     pub fn bring_to(&self, wanted: &Files) -> Result<(), SourceError> {
         let mut changed = self.changed()?;
         let mut pristine = Files::new();
@@ -148,7 +149,7 @@ impl Tree {
                 Some(Some(bytes)) => {
                     let there = read(&place, Place::Own, MOST_SOURCE_BYTES).ok();
                     if there.as_ref() != Some(bytes) {
-                        // Scripts must stay executable.
+                        // The file's mode is kept, because scripts must stay executable.
                         let mode = fs::metadata(&place).map(|data| data.permissions());
                         write(&place, bytes)?;
                         if let Ok(mode) = mode {
@@ -169,7 +170,7 @@ impl Tree {
         self.note(&changed)
     }
 
-    /// Content of the files that these patches change, after the change. Nothing is written.
+    /// Returns the files that these patches change, with their content after the change. Nothing is written.
     pub fn patched(&self, patches: &[Patch]) -> Result<Files, SourceError> {
         let mut files = Files::new();
         for patch in patches {
@@ -177,7 +178,7 @@ impl Tree {
                 self.change(&mut files, patch, change)?;
             }
         }
-        // Files that later patches restore to the original are not changes.
+        // A file that a later patch restores to its original content is not changed.
         let mut kept = Files::new();
         for (path, content) in files {
             if self.pristine(&path)? != content {
@@ -264,7 +265,7 @@ fn in_words(path: &str, why: &Misfit) -> String {
     }
 }
 
-/// Waits for the lock of a folder; fails if stopped.
+/// Waits for the lock of a folder; fails if the user stops.
 pub fn wait(
     folder: &Path,
     name: &str,
@@ -290,7 +291,7 @@ pub fn wait(
     }
 }
 
-/// Writes a file atomically, creating its parent folders.
+/// Writes a file atomically. Creates its parent folders if needed.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SourceError> {
     let fault = |error| SourceError::cache("writing", path)(error);
     if let Some(parent) = path.parent() {
@@ -370,7 +371,7 @@ mod tests {
         let (_folder, tree) = tree(&[("mm/a.c", "one\ntwo\n")]);
         tree.bring_to(&tree.patched(&series(CHANGE)).unwrap())
             .unwrap();
-        // State after a process was killed between noting its changes and finishing them.
+        // The tree looks as if a process was killed after it noted its changes, and before it finished them.
         fs::write(tree.top().join("mm/a.c"), "half").unwrap();
         assert_eq!(tree.pristine("mm/a.c").unwrap().unwrap(), b"one\ntwo\n");
         tree.bring_to(&Files::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Builds the kernels of several variants one after the other, and compares them with the baseline's.
+//! Builds the kernels of several variants one after the other, and compares each with the kernel of the baseline.
 
 use pagetide_kernel::Digest;
 
@@ -13,40 +13,41 @@ use crate::workshop::{BuiltKernel, Workshop};
 pub struct Order {
     /// Name of the variant.
     pub name: String,
-    /// Its kernel: a recipe, or another name of a kernel, which is not changed.
+    /// Kernel of the variant: a recipe, or another name of a kernel, which is not changed.
     pub kernel: String,
-    /// Whether it differs from the first variant only in its kernel.
+    /// True if the variant differs from the first one only in its kernel.
     pub is_kernel_alone: bool,
 }
 
-/// Result of an order.
+/// Result of building the kernel of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The variant runs on the kernel of this name.
+    /// The variant runs on the kernel with this name.
     Kernel(String),
-    /// Its kernel is byte-identical to the first variant's, so there is nothing to run; the sentence says so.
+    /// The kernel is byte-identical to the first variant's, so there is nothing to run. The sentence tells the user so.
     Same(String),
-    /// Its kernel cannot be built; a message said why.
+    /// The kernel cannot be built. A message has stated why.
     Failed {
-        /// Whether it is a control, which the user did not name.
+        /// True if the variant is a control, which the user did not name.
         is_control: bool,
     },
 }
 
-/// A variant that is needed for the comparison cannot be built.
+/// The kernel of a variant that is needed for the comparison cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[error("variant {name} cannot be built")]
 pub struct OrderError {
-    /// The variant.
+    /// Name of the variant.
     pub name: String,
-    /// The reason.
+    /// Reason why its kernel cannot be built.
     pub source: SourceError,
 }
 
 impl Workshop {
-    /// Builds the kernels of variants, the first of which is the baseline. Reports each step, and each variant that is
-    /// not built, to `say`. Fails if the baseline, or the only variant to compare with it, cannot be built, or if
-    /// `is_stopped` returns true. Any other variant that cannot be built is left out.
+    /// Builds the kernels of variants, the first of which is the baseline. `say` receives each step, and each variant
+    /// that is not built. Fails if `is_stopped` returns true, or if a kernel cannot be built that is needed: the
+    /// baseline's, or that of the only variant compared with it. Any other variant whose kernel cannot be built is left
+    /// out.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -58,7 +59,7 @@ impl Workshop {
         say: &dyn Fn(&str),
     ) -> Result<Vec<Delivery>, OrderError> {
         let mut watch = |step: &BuildStep| say(&step.to_string());
-        // Errors that can be detected without the source are reported before anything is fetched.
+        // Errors that can be detected without a source are reported before anything is fetched.
         let foretold = self.foretell_telling(orders, &mut watch)?;
         let to_build = foretold.iter().position(VariantForecast::is_to_build);
         if let Some(order) = to_build.and_then(|place| orders.get(place)) {
@@ -93,7 +94,7 @@ impl Workshop {
                     }
                     all.push(Delivery::Kernel(made.name));
                 }
-                // Without a baseline there is nothing to compare with, and after a stop nothing more is wanted.
+                // Without a baseline there is nothing to compare with, and after a stop no further kernel is built.
                 Err(source) if place == 0 || is_stopped() => {
                     let name = name.clone();
                     return Err(OrderError { name, source });
@@ -107,8 +108,8 @@ impl Workshop {
         Ok(all)
     }
 
-    /// Before minutes are spent on the baseline, checks that it exists, and that a single patch to compare with it
-    /// does. If there are several patches, one that does not fit is left out later, and the others are built.
+    /// Checks the patches of the baseline and of a single variant before minutes are spent on builds. If there are
+    /// several variants, one whose patches do not fit is left out later, and the others are built.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -140,7 +141,7 @@ pub(crate) fn is_judged_alone(orders: &[Order]) -> bool {
     orders.iter().skip(1).filter(is_judged).count() <= 1
 }
 
-/// A sentence that a patch changes no code, with the reason if known.
+/// Returns a sentence that a patch does not change the built kernel, with the reason if known.
 fn no_change(name: &str, made: &BuiltKernel) -> String {
     let mut text = format!(
         "{name}: no change in code: its kernel is the baseline's to the last byte ({}), so there is nothing to run",

@@ -1,4 +1,4 @@
-//! Builds a kernel from a recipe.
+//! Builds kernels from recipes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,18 +25,19 @@ use crate::step::{BuildStep, Watch};
 use crate::tools::{self, Compiler};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
 
-/// A built kernel, with its messages for the user.
+/// A built kernel, with messages about it for the user.
 #[derive(Debug, Clone)]
 pub struct BuiltKernel {
-    /// The kernel, in the cache.
+    /// The kernel, as stored in the cache.
     pub kernel: Kernel,
-    /// Its name in the cache: `built:DIGEST SOURCE + SUBJECT`.
+    /// Name of the kernel in the cache: `built:DIGEST SOURCE + SUBJECT`.
     pub name: String,
-    /// Sentences on files that the patches change but this configuration does not build, with the option that would.
+    /// One sentence for each file that the patches change but this configuration does not build, with the option that
+    /// would build it.
     pub not_built: Vec<String>,
 }
 
-/// Builds kernels, one at a time.
+/// Builds kernels from recipes, one at a time.
 pub struct Workshop {
     cache: Cache,
     freshness: Freshness,
@@ -48,20 +49,20 @@ pub struct Workshop {
     needs: fn() -> Result<(), SourceError>,
 }
 
-/// Shortest interval between two progress reports.
+/// Shortest time between two progress reports.
 const PACE: Duration = Duration::from_secs(5);
 
-/// A source, ready to be patched and built.
+/// A source in the cache, locked and ready to be patched and built.
 pub(crate) struct OpenSource {
     pub tree: Tree,
-    /// Its full identity: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
+    /// Full identity of the source: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
     id: String,
 }
 
-/// Cache entry of a finished build.
+/// Entry of the cache for a finished build.
 #[derive(Serialize, Deserialize)]
 struct Memory {
-    /// Digest of the kernel.
+    /// Digest of the built kernel.
     digest: String,
     not_built: Vec<String>,
 }
@@ -85,12 +86,12 @@ impl Workshop {
         (self.needs)()
     }
 
-    /// Bytes that sources and builds take in the cache.
+    /// Returns the bytes that sources, builds and built kernels take in the cache.
     pub fn taken(&self) -> u64 {
         room::taken(&self.cache)
     }
 
-    /// Checks, before anything is built, that a recipe's patches exist and fit its source.
+    /// Checks that the patches of a recipe exist and fit its source. Builds nothing.
     pub fn check(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
         let series = series_of(recipe)?;
         self.provide(recipe, watch)?;
@@ -105,7 +106,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the kernel of a recipe: an earlier build, or a new one.
+    /// Returns the kernel of a recipe: from the cache if it was built before, otherwise from a new build.
     pub fn build(
         &mut self,
         recipe: &Recipe,
@@ -128,7 +129,7 @@ impl Workshop {
         Ok(built)
     }
 
-    /// Fetches the distribution's configuration, if it is asked for and not in the cache.
+    /// Fetches the distribution's configuration, if the recipe asks for it and the cache does not have it.
     fn provide(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
         if recipe.config == Some(ConfigRef::Debian) {
             let (suite, series) = recipe.source.debian_config();
@@ -137,7 +138,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// The kernel of an unpatched git revision, if it was built before. No files need to be checked out for that.
+    /// Returns the kernel of an unpatched git revision, if it was built before; otherwise `None`. No files are checked
+    /// out.
     fn known_revision(
         &self,
         recipe: &Recipe,
@@ -155,14 +157,14 @@ impl Workshop {
         let what = what(&found.name, recipe, &Series::default());
         let built = self.remembered(&key, &what, watch);
         if built.is_some() {
-            // Reports that uncommitted changes are left out.
+            // Also tells the user that uncommitted changes are left out.
             Revision::find(folder, revision.as_deref(), watch)?;
         }
         Ok(built)
     }
 
-    /// Predicts the cost of building a recipe. `there` lists build folders that will exist by then; this one is added
-    /// to it. `watch` receives a step if another process is waited for.
+    /// Predicts the cost of building a recipe. `there` lists the build folders that will exist by then; the folder of
+    /// this build is added. `watch` receives a step if another process must be waited for.
     pub(crate) fn foresee(
         &self,
         recipe: &Recipe,
@@ -200,7 +202,7 @@ impl Workshop {
         if !is_here {
             let about = state.about();
             let is_git = matches!(recipe.source, SourceRef::Git { .. });
-            // A git tree is read only when it is built; without patches, there is nothing that might not fit.
+            // The files of a git tree are read only when it is built. Without patches, nothing can fail to fit.
             let state = if is_git {
                 state
             } else {
@@ -218,7 +220,7 @@ impl Workshop {
         ))
     }
 
-    /// Opens and locks a source at the revision asked for.
+    /// Opens a source at the requested revision, and locks it.
     fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<OpenSource, SourceError> {
         let stop = self.cache.stop();
         match source {
@@ -247,7 +249,7 @@ impl Workshop {
         }
     }
 
-    /// Digest of everything that determines a kernel: a source, the files that differ from it, options.
+    /// Digest of everything that determines a kernel: the source, the files that differ from it, and the options.
     fn key(&self, source: &str, files: &Files, asked: &Options) -> String {
         let files: Vec<(&String, String)> = files
             .iter()
@@ -285,7 +287,7 @@ impl Workshop {
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
         let mut watch = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
-        // A kernel that was removed or damaged since is built again.
+        // A kernel that has been removed or damaged since its build is built again.
         let kernel = self
             .cache
             .resolve(&reference, Freshness::Pinned, &mut watch)
@@ -297,7 +299,7 @@ impl Workshop {
         })
     }
 
-    /// Builds a kernel.
+    /// Builds the kernel of a job.
     fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
         let folder = self.build_folder(tree.folder(), &job.asked.all);
@@ -308,7 +310,7 @@ impl Workshop {
         write(&folder.join("used"), b"")?;
         room::changed(&folder);
         room::make(&self.cache, self.limit, &[&folder, tree.folder()]);
-        // Left behind by a process that was killed during a retry in a clean folder.
+        // A process may have been killed during a retry in a clean folder, and have left these files.
         let _ = fs::remove_dir_all(folder.join(clean::KEPT));
         mend(&folder)?;
         let is_kept = out.join(".config").is_file();
@@ -342,7 +344,7 @@ impl Workshop {
         watch(&BuildStep::Building {
             what: job.what.clone(),
         });
-        // While this lock is held, no other process removes the folder to free space.
+        // While this lock is held, no other process removes the build folder to free space.
         let _held = wait(&folder, &job.what, self.cache.stop(), watch)?;
         let began = Instant::now();
         let marker = folder.join("building");
@@ -380,7 +382,7 @@ impl Workshop {
         })
     }
 
-    /// The folder of a build: one per source, configuration and compiler, common to all patches.
+    /// Path of the build folder: one folder for each source, configuration and compiler, common to all patches.
     fn build_folder(&self, source: &Path, asked: &Options) -> PathBuf {
         let source = source.file_name().unwrap_or_default();
         let asked = config::text(asked);
@@ -393,7 +395,7 @@ impl Workshop {
     }
 }
 
-/// The patches of a recipe.
+/// Reads the patches of a recipe.
 fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
     let series = Series::read(&recipe.patches)?;
     Ok(match recipe.first {
@@ -402,7 +404,7 @@ fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
     })
 }
 
-/// All inputs of a recipe's build.
+/// Collects all inputs of a recipe's build.
 fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceError> {
     let series = series_of(recipe)?;
     Ok(Job {
@@ -422,18 +424,18 @@ fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceE
     })
 }
 
-/// All inputs of one build.
+/// All inputs of the build of one kernel.
 pub(crate) struct Job {
-    /// Description: source, and the subject of its patches.
+    /// Description of the kernel: its source, and the subject of its patches.
     pub what: String,
     pub opened: OpenSource,
     series: Series,
-    /// Files that differ from the source.
+    /// Content of the files that differ from the source.
     files: Files,
     asked: Asked,
 }
 
-/// Description of a kernel's source, configuration and patches; pagetide's own configuration is not mentioned.
+/// Description of a kernel's source, configuration and patches. pagetide's own configuration is not mentioned.
 fn what(source: &str, recipe: &Recipe, series: &Series) -> String {
     let source = match &recipe.config {
         None => source.to_owned(),
@@ -452,12 +454,12 @@ fn name(digest: &str, what: &str) -> String {
     format!("built:{} {what}", digest.get(..12).unwrap_or(digest))
 }
 
-/// The changed files of a control: one file that the patches change, with a nop inserted before its code. Functions
-/// after it move; nothing else changes.
+/// Returns the changed files of a control: one of the files that the patches change, with a nop inserted before its
+/// code. All code after the nop moves; nothing else changes.
 fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
-    /// Used if the patches change no file with code: a file of reclaim.
+    /// File with reclaim code, used if the patches change no file with code.
     const OTHERWISE: &str = "mm/vmscan.c";
-    // Also checks that the patches fit.
+    // This also checks that the patches fit.
     let patched = tree.patched(&series.patches)?;
     let is_code = |path: &&String| {
         Path::new(path)
@@ -476,7 +478,7 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
     Ok(Files::new())
 }
 
-/// Makes the configuration, unless it exists for the same options and Kconfig files.
+/// Makes the configuration in the build folder, unless it exists for the same options and Kconfig files.
 pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
@@ -519,8 +521,8 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     }
     let text = read_text(&result, Place::Own, MOST_CONFIG_BYTES);
     let text = text.map_err(SourceError::cache("reading", &result))?;
-    // Pagetide's own options that a kernel does not have are not the user's fault. If one is needed by a trial, it is
-    // reported when the trial is prepared.
+    // If a kernel does not have one of pagetide's own options, this is not the user's fault. If a trial needs the
+    // option, the preparation of the trial reports it.
     let not_taken = config::not_taken(&job.asked.user, &config::options(&text));
     if !not_taken.is_empty() {
         return Err(SourceError::NotTaken {
@@ -531,10 +533,11 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     write(&stamp_file, stamp.as_bytes())
 }
 
-/// File of a build folder that lists the options with which it was configured. It exists once configuring is complete.
+/// Name of the file in a build folder that lists the options with which the folder was configured. It exists once
+/// configuring is complete.
 pub(crate) const CONFIGURED: &str = "configured";
 
-/// Compiles and links; returns the number of objects compiled.
+/// Compiles and links a kernel; returns the number of objects compiled.
 pub(crate) fn compile(
     make: &Make,
     folder: &Path,
@@ -545,7 +548,7 @@ pub(crate) fn compile(
     let all: Option<usize> = read_text(&known, Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    // A first build compiles everything. For a later one, the number of objects is unknown.
+    // A first build compiles everything. For a later build, the number of objects is unknown.
     let of =
         (all.is_none() && job.asked.user.is_empty()).then_some(job.asked.start.typical_objects());
     let (began, mut told, mut done, mut said) =
@@ -591,25 +594,26 @@ pub(crate) fn compile(
     })
 }
 
-/// True if a line of make's output reports the compilation of an object.
+/// True if a line of make's output reports that an object is compiled.
 fn is_object(line: &str) -> bool {
     ["  CC ", "  AS "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// Remaining time, if objects take as long as those before.
+/// Remaining time of a build, assuming that each object takes as long as those before; `None` if no object is compiled
+/// yet.
 fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
     let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
     let rest = u32::try_from(of).ok()?.saturating_sub(done);
     Some(elapsed / done * rest)
 }
 
-/// Repairs the files that a killed build left incomplete. Make regards a file as complete if it is newer than its
-/// inputs. But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer
-/// than its `.cmd` is incomplete. Files that existed when configuring finished are complete. A folder in which
-/// configuring itself was interrupted is emptied, because some of its programs write two files, and one of these does
-/// not show whether the other is complete.
+/// Repairs files that a killed build left incomplete. make regards a file as complete if it is newer than its inputs.
+/// But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer than
+/// its `.cmd` is incomplete. Files that existed when configuring finished are complete. If configuring itself was
+/// interrupted, the folder is emptied: some of its programs write two files, and the first of these does not show
+/// whether the second is complete.
 fn mend(folder: &Path) -> Result<(), SourceError> {
     let marker = folder.join("building");
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
@@ -645,7 +649,7 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
         }
         let cmd = path.with_file_name(format!(".{name}.cmd"));
         let cmd_at = fs::metadata(&cmd).and_then(|data| data.modified());
-        // A `.cmd` written in the last seconds may itself be incomplete.
+        // A `.cmd` that was written in the last seconds may itself be incomplete.
         let is_whole = cmd_at.is_ok_and(|cmd_at| {
             cmd_at >= *at && last.duration_since(cmd_at).unwrap_or_default() > PACE
         });
@@ -664,7 +668,7 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
     fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))
 }
 
-/// A sentence for each file that patches change but that was not built, with the option that builds it.
+/// Returns a sentence for each file that patches change but that was not built, with the option that would build it.
 fn not_built(tree: &Tree, out: &Path, files: &Files) -> Result<Vec<String>, SourceError> {
     let mut missing = Vec::new();
     for (path, content) in files {

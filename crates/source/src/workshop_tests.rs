@@ -1,4 +1,4 @@
-//! The workshop with a tree of a few lines, whose Makefile imitates Kbuild with sed and cat.
+//! Tests of the workshop with a source tree of a few lines, whose Makefile imitates Kbuild with sed and cat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +13,9 @@ use crate::variants::Order;
 #[path = "../../kernel/tests/sample/mod.rs"]
 mod sample;
 
-/// One program makes two files of a parser, and checks only whether the first exists. Options whose value is a word are
-/// accepted, `CONFIG_ABSENT` is not. A source line that begins with `//` is a comment, `fault` does not compile, `slow`
-/// takes a minute.
+/// Makefile of the source tree. One of its programs makes two files of a parser, and checks only whether the first one
+/// exists. Options whose value is a word are accepted, except `CONFIG_ABSENT`. A source line that begins with `//` is a
+/// comment, `fault` does not compile, and `slow` takes a minute.
 const MAKEFILE: &str = r#"
 RELEASE := 6.12.0-pagetide
 allnoconfig:
@@ -44,7 +44,7 @@ $(O)/mm/%.o: mm/%.c
 	@echo "cmd" > $(O)/mm/.$*.o.cmd
 "#;
 
-/// A user's git tree and a cache.
+/// A user's git tree and a cache for a test.
 struct Bench {
     theirs: TempDir,
     root: TempDir,
@@ -102,7 +102,7 @@ impl Bench {
         }
     }
 
-    /// The folder of the only build.
+    /// Returns the only build folder in the cache.
     fn only_build(&self) -> PathBuf {
         let mut builds = fs::read_dir(self.root.path().join("cache/builds")).unwrap();
         builds.next().unwrap().unwrap().path()
@@ -113,7 +113,7 @@ impl Bench {
         let cache = cache.stopping_by(Stop::by(Arc::clone(&self.stop)));
         let mut workshop = Workshop::open(cache, Freshness::Pinned, 1 << 30);
         workshop.compiler.command = "gcc".to_owned();
-        // This tree needs only make.
+        // Building this tree needs only make.
         workshop.needs = || Ok(());
         workshop
     }
@@ -124,7 +124,7 @@ impl Bench {
         workshop.build(recipe, &mut |step| self.said.push(step.to_string()))
     }
 
-    /// Number of objects compiled by the last build; `None` if make did not run.
+    /// Number of objects that the last build compiled; `None` if make did not run.
     fn objects(&self) -> Option<usize> {
         let line = self.said.iter().find(|line| line.starts_with("built "))?;
         line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
@@ -280,7 +280,7 @@ fn a_distributions_configuration_is_completed_and_costs_are_said_before_the_firs
     assert!(!bench.said.iter().any(cost), "{:?}", bench.said);
 }
 
-/// With the real source, if the tests' cache has it: configured in some seconds, not built.
+/// Configures the real Debian source in some seconds, if the tests' cache has it. Does not build it.
 #[test]
 fn debians_own_configuration_of_its_source_has_all_that_a_trial_needs() {
     use pagetide_kernel::Need;
@@ -335,7 +335,7 @@ fn debians_own_configuration_of_its_source_has_all_that_a_trial_needs() {
         let is_enough = value == "y" || value == "m" && need.module().is_some();
         assert!(is_enough, "{need}: {name}={value}");
     }
-    // Overriding options have their values, and built-in features stay built in.
+    // Overriding options have their values. Only an option that should be a module may be built in instead.
     let over = config::options(config::OVER_DISTRIBUTION);
     let other = config::not_taken(&over, &got);
     let is_built_in = |text: &String| text.ends_with("=m (it is y)");
@@ -360,7 +360,7 @@ fn a_build_that_shall_stop_ends_within_two_seconds_with_its_children_and_goes_on
         began.elapsed()
     );
     timer.join().unwrap();
-    // A surviving child would hold the tree's lock, which is its standard input.
+    // If a child survived, it would hold the tree's lock, which is its standard input.
     bench.stop.store(false, Ordering::Relaxed);
     let right = bench.recipe(&[&diff("vmscan", "right")]);
     bench.build(&right).unwrap();
@@ -377,7 +377,7 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     let base = bench.recipe(&[]);
     let whole = bench.build(&base).unwrap();
     let folder = bench.only_build();
-    // State after a kill: the build is marked as unfinished, and an object is newer than its `.cmd`.
+    // The folder looks as after a kill: the build is marked as unfinished, and an object is newer than its `.cmd`.
     fs::write(folder.join("building"), "").unwrap();
     let object = folder.join("out/mm/vmscan.o");
     fs::write(&object, "ha").unwrap();
@@ -387,7 +387,7 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     assert_eq!(fs::read_to_string(&object).unwrap(), "one\ntwo\nthree\n");
 }
 
-/// Removes one of the two files that one program makes, and dates the other long ago.
+/// Removes one of the two files that a single program makes, and gives the other one an old date.
 fn poison(folder: &Path) {
     fs::remove_file(folder.join("out/scripts/parser.tab.c")).unwrap();
     for file in ["parser.tab.h", ".parser.tab.h.cmd"] {
@@ -438,7 +438,7 @@ fn a_build_that_fails_in_a_kept_folder_is_tried_in_a_clean_one_before_the_user_i
     };
     assert_eq!(tries(&bench), 1, "{:?}", bench.said);
 
-    // A file that make wrongly considers up to date.
+    // make wrongly considers this file up to date.
     fs::create_dir(folder.join("out/mm/.vmscan.o.cmd.new")).unwrap();
     let cmd = folder.join("out/mm/.vmscan.o.cmd");
     fs::remove_file(&cmd).unwrap();
@@ -502,7 +502,7 @@ fn what_a_plan_refuses_is_refused_before_anything_is_fetched_and_all_that_is_mis
         "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1,3 +1,4 @@\n one\n",
     );
     let good = patch("good.patch", &diff("vmscan", "more"));
-    // A set flag would make fetching fail.
+    // The stop flag is set, so fetching would fail.
     bench.stop.store(true, Ordering::Relaxed);
     let refused = |patched: &str, needs: fn() -> Result<(), SourceError>| {
         let mut workshop = bench.workshop();
@@ -538,7 +538,7 @@ fn what_a_plan_refuses_is_refused_before_anything_is_fetched_and_all_that_is_mis
     let (plan, run) = refused(&format!("{source},patch:{good}"), lacking);
     assert_eq!(plan, None);
     assert!(matches!(run, SourceError::NoTools { .. }), "{run}");
-    // A valid request proceeds to fetching.
+    // If the request is valid, the next step is fetching.
     let (_, run) = refused(&format!("{source},patch:{good}"), || Ok(()));
     let is_stopped = matches!(
         run,
