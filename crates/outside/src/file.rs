@@ -1,5 +1,4 @@
-//! The single reader of files that others may have written, and safe ways to write files in folders where others can
-//! write.
+//! Reads files that others may have written, with limits, and safely writes files in folders where others can write.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,18 +11,18 @@ use rustix::io::Errno;
 
 use crate::refusal::Refusal;
 
-/// Where a file is from, which determines the types allowed.
+/// Place of a file, which determines the allowed types of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the store or the cache: a regular file, not a symbolic link.
+    /// The file is in the store or the cache: it must be a regular file, not a symbolic link.
     Own,
-    /// In a folder that the user named: a regular file, or a symbolic link to one.
+    /// The file is in a folder that the user named: it must be a regular file, or a symbolic link to one.
     Listed,
-    /// Named by the user: pipes and devices are allowed too, and `-` is standard input.
+    /// The user named the file: pipes and devices are allowed too, and `-` is standard input.
     Named,
 }
 
-/// The type of a non-regular file, in words.
+/// Returns the type of a file that is not regular, in words.
 const fn kind(of: FileType) -> &'static str {
     match of {
         FileType::RegularFile => "a file",
@@ -35,17 +34,17 @@ const fn kind(of: FileType) -> &'static str {
     }
 }
 
-/// Type of an open file, and its size in bytes.
+/// Returns the type of an open file and its size in bytes.
 fn status(file: &File) -> io::Result<(FileType, u64)> {
     let status = rustix::fs::fstat(file)?;
     let size = u64::try_from(status.st_size).unwrap_or_default();
     Ok((FileType::from_raw_mode(status.st_mode), size))
 }
 
-/// Opens a regular file with these flags. Never blocks on a pipe.
+/// Opens a regular file with these flags. Does not block on a pipe.
 fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // The same mode as `File::create`; the umask applies.
+    // New files get the same mode as with `File::create`; the umask applies.
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => File::from(file),
         Err(why) => return Err(refused(path, why, flags)),
@@ -56,7 +55,7 @@ fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
-/// Converts the error of a failed open to one that names symbolic links and file types.
+/// Converts the error of a failed open to one that names symbolic links and types of file.
 fn refused(path: &Path, why: Errno, flags: OFlags) -> io::Error {
     let found = fs::symlink_metadata(path);
     let found = found.map(|data| FileType::from_raw_mode(rustix_mode(&data)));
@@ -76,15 +75,15 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
     data.mode()
 }
 
-/// Opens a file for reading. Refuses files that are not regular without blocking on them, unless the user named them.
+/// Opens a file for reading. Files that are not regular are refused without blocking, unless the user named them.
 ///
 /// # Errors
-/// The system's error, or a [`Refusal`].
+/// Returns the system's error, or a [`Refusal`] as an I/O error.
 pub fn open(path: &Path, place: Place) -> io::Result<File> {
     match place {
         Place::Own => open_regular(path, OFlags::RDONLY | OFlags::NOFOLLOW),
         Place::Listed => open_regular(path, OFlags::RDONLY),
-        // A pipe named by the user may block until it has a writer, as with `cat`.
+        // Opening a pipe that the user named may block until the pipe has a writer, as with `cat`.
         Place::Named if path == Path::new("-") => {
             let own = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?;
             Ok(File::from(own))
@@ -99,14 +98,15 @@ pub fn open(path: &Path, place: Place) -> io::Result<File> {
     }
 }
 
-/// Contents of pipes. A pipe can be read only once, but a plan reads a patch before a build does.
+/// Contents of pipes that were read, by path. A pipe can be read only once, but a plan and then a build read the same
+/// patch.
 static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 
-/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and returned again if the same name is read
-/// again.
+/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and are returned again if the same path is
+/// read again.
 ///
 /// # Errors
-/// The system's error, or a [`Refusal`].
+/// Returns the system's error, or a [`Refusal`] as an I/O error.
 pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
     let given = || GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     if place == Place::Named
@@ -134,26 +134,26 @@ pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
 /// Reads a UTF-8 text of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`read`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
+/// Returns the errors of [`read`], and [`io::ErrorKind::InvalidData`] if the text is not UTF-8.
 pub fn read_text(path: &Path, place: Place, limit: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text");
     String::from_utf8(read(path, place, limit)?).map_err(no_text)
 }
 
-/// Opens a file of the store or cache for locking, reading and writing; creates it if needed. Symbolic links are not
-/// followed.
+/// Opens a file of the store or cache for locking, reading and writing. Creates the file if needed. Symbolic links are
+/// not followed.
 ///
 /// # Errors
-/// The system's error, or a [`Refusal`].
+/// Returns the system's error, or a [`Refusal`] as an I/O error.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     open_regular(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of the store or cache for writing and truncates it; creates it if needed. Symbolic links are not
+/// Opens a file of the store or cache for writing and truncates it. Creates the file if needed. Symbolic links are not
 /// followed.
 ///
 /// # Errors
-/// The system's error, or a [`Refusal`].
+/// Returns the system's error, or a [`Refusal`] as an I/O error.
 pub fn create(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;
     let file = open_regular(path, flags)?;
@@ -161,15 +161,15 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces the contents of a file of the store or cache atomically: a reader sees the old or the new contents. A
-/// symbolic link at this path is replaced, and its target does not change.
+/// Replaces the contents of a file of the store or cache atomically: a reader sees the old or the new contents. If the
+/// path is a symbolic link, the link is replaced, and its target does not change.
 ///
 /// # Errors
-/// The system's error.
+/// Returns the system's error.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
-        // Left behind by an earlier process with the same id.
+        // An earlier process with the same id may have left this file.
         match fs::remove_file(&part) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
             _ => {}
@@ -204,7 +204,7 @@ mod tests {
             let found = refusal(read(&pipe, place, LIMIT));
             assert_eq!(found, Some(Refusal::Kind("a named pipe")));
         }
-        // Without a reader, opening a pipe for writing would block too.
+        // Without a reader, opening a pipe for writing would also block.
         let found = [refusal(create(&pipe)), refusal(lock_file(&pipe))];
         assert_eq!(found, [Some(Refusal::Kind("a named pipe")); 2]);
     }

@@ -1,4 +1,4 @@
-//! JSON that is guaranteed to be readable again.
+//! Writes JSON that can always be read again.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 /// would be written as `null`, which a reader refuses.
 ///
 /// # Errors
-/// If the value cannot be serialized, or the result cannot be parsed.
+/// Fails if the value cannot be serialized, or if the result cannot be parsed.
 pub fn readable_json<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<Vec<u8>> {
     let json = serde_json::to_vec(value)?;
     serde_json::from_slice::<T>(&json)?;

@@ -1,26 +1,27 @@
-//! Quotations in messages.
+//! Shortens long quotations in messages.
 
 use std::borrow::Cow;
 
-/// Most characters of one word: paths have at most 4,096, and those typed by users have fewer than this.
+/// Largest number of characters in one word. Paths have at most 4,096 characters; users type shorter ones than this
+/// limit.
 const WORD_CHARS: usize = 300;
-/// Most characters of a whole message.
+/// Largest number of characters in a whole message.
 const TEXT_CHARS: usize = 4_000;
-/// Marks the place of the part that was cut.
+/// Text that replaces the part that was cut.
 const GAP: &str = "[…]";
 
-/// Returns a message with over-long quotations cut in their middles: each word of more than 300 characters, then the
-/// whole message if it has more than 4,000. Beginning and end are kept, because they state what was attempted and the
-/// remedy.
+/// Returns a message in which long quotations are cut in their middles. First each word of more than 300 characters is
+/// cut, then the whole message if it has more than 4,000. The beginning and the end are kept, because they state what
+/// was attempted and the remedy.
 pub fn shortened(text: &str) -> Cow<'_, str> {
-    // A text of at most this many bytes has no word that is too long.
+    // A text of at most this many bytes contains no word that is too long.
     if text.len() <= WORD_CHARS {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
     for word in text.split_inclusive(char::is_whitespace) {
         out.push_str(&cut(word, WORD_CHARS));
-        // The middle of a long text is cut in any case, so only its last part is collected from here on.
+        // The middle of a long text is cut in any case, so from here on only the last part of the text is collected.
         if out.len() > 16 * TEXT_CHARS {
             out = cut(&out, TEXT_CHARS).into_owned();
         }
@@ -28,7 +29,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut(&out, TEXT_CHARS).into_owned())
 }
 
-/// At most `most` characters of a text, taken from both ends.
+/// Returns at most `most` characters of a text, from its beginning and its end.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);

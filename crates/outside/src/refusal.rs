@@ -1,29 +1,29 @@
-//! Reasons why a file is refused, and remedies.
+//! Reasons why a file is refused, and remedies for the user.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
-/// Why a file is not read although the system would allow it.
+/// Reason why a file is not read although the system would allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is a symbolic link, in a place where none is followed.
+    /// The file is a symbolic link, in a place in which links are not followed.
     #[error("it is a symbolic link, and none is followed there")]
     Link,
-    /// It is not a regular file.
+    /// The file is not regular. The text names its type.
     #[error("it is {0}, not a file")]
     Kind(&'static str),
-    /// It is larger than the limit.
+    /// The file is larger than the limit.
     #[error("it is larger than {}", size(*.limit))]
     TooLarge {
-        /// The limit in bytes.
+        /// Largest accepted size in bytes.
         limit: u64,
     },
 }
 
 impl Refusal {
-    /// The refusal in an I/O error; `None` if the error has another cause.
+    /// Returns the refusal in an I/O error; `None` if the error has another cause.
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
@@ -39,7 +39,7 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// A limit in the largest unit of which it is a multiple.
+/// Returns a number of bytes as text, in the largest unit (GiB, MiB or KiB) that divides the number.
 fn size(bytes: u64) -> String {
     let units: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let found = units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
@@ -49,8 +49,8 @@ fn size(bytes: u64) -> String {
     )
 }
 
-/// The remedy after the system, or this program, refused a file or folder. `variable` is the environment variable that
-/// names its parent folder, such as `PAGETIDE_STORE`; `None` if the user named the file.
+/// Returns the remedy after the system or this program refused a file or folder. `variable` is the environment variable
+/// that names the parent folder, such as `PAGETIDE_STORE`; `None` if the user named the file.
 pub fn remedy(error: &io::Error, variable: Option<&str>) -> String {
     let is_errno = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
     let (first, can_move) = match (Refusal::of(error), error.kind()) {
