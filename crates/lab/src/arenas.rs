@@ -1,4 +1,4 @@
-//! The available arenas, one line each. Only this file uses more of an arena than the trait.
+//! The available arenas. Only this file uses more of an arena than the trait `Arena`.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use pagetide_source::tools;
 
 use crate::error::LabError;
 
-/// The kinds of arena that [`open`] supports.
+/// The kinds of arena that this version can open.
 pub const KINDS: [ArenaKind; 1] = [ArenaKind::Exact];
 
-/// Opens the arena of this kind.
+/// Opens the arena of this kind. Fails if this version does not have it.
 pub(crate) fn open(
     kind: ArenaKind,
     options: Options,
@@ -25,7 +25,8 @@ pub(crate) fn open(
     }
 }
 
-/// What this machine can do in each arena. `cache` and `store` are the folders that would be used.
+/// Returns what this machine can do in each arena. `cache` and `store` are the paths of the folders that commands would
+/// use.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let mut pieces = pagetide_exact::doctor::examine(cache, store);
     pieces.push(kernel_builds().of(ArenaKind::Exact));
@@ -39,7 +40,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     pieces
 }
 
-/// Whether kernels can be built from source on this machine.
+/// Returns whether kernels can be built from source on this machine, and what is missing.
 fn kernel_builds() -> Diagnosis {
     let missing = tools::missing();
     if missing.is_empty() {

@@ -1,5 +1,5 @@
-//! Prepares a search for the first bad version: among kernels of the cache, ordered by release, or among commits of a
-//! git tree.
+//! Prepares and runs a search for the first bad version. It searches kernels of the cache, ordered by release, or
+//! commits of a git tree.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +18,19 @@ use crate::error::LabError;
 use crate::lab::Lab;
 use crate::{facts, vocabulary};
 
-/// A search, with the kernels of its versions, some of which may still have to be built.
+/// Plan of a search for the first bad version, with the kernel of each version. Some kernels may still have to be
+/// built.
 #[derive(Debug)]
 pub struct BisectPlan {
-    /// The search.
+    /// The search: its campaign, the deciding metric, and the versions.
     pub search: Bisect,
-    /// Names of kernels, or recipes, one for each version.
+    /// Name of a kernel or text form of a recipe, one for each version.
     kernels: Vec<String>,
 }
 
 impl Lab {
-    /// Prepares the search. Builds nothing, but fetches packaged kernels named as good or bad. From then on, builds and
-    /// snapshots share the size limit of the cache.
+    /// Prepares a search. Builds nothing, but fetches packaged kernels that are named as good or bad. For a search in a
+    /// git tree, builds and snapshots then share the size limit of the cache.
     pub fn bisect(
         &mut self,
         mut campaign: Campaign,
@@ -71,7 +72,7 @@ impl Lab {
         let all = if request.among.is_empty() {
             cache.between(&good, &bad)?
         } else {
-            // Kernels named by the user are searched in the order given.
+            // The user named these kernels, so they are searched in the order given.
             let named = request.among.iter().map(find);
             let mut all = named.collect::<Result<Vec<_>, _>>()?;
             let mut seen = BTreeSet::from([good.digest.clone(), bad.digest.clone()]);
@@ -99,7 +100,7 @@ impl Lab {
         ))
     }
 
-    /// Predicted cost of the search, in a sentence. Builds nothing.
+    /// Returns a sentence with the predicted cost of the search. Builds nothing.
     pub fn cost(
         &self,
         plan: &BisectPlan,
@@ -121,7 +122,7 @@ impl Lab {
         Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
     }
 
-    /// Runs the search, building kernels as needed. A version that does not build is skipped.
+    /// Runs the search, building kernels as needed. A version that cannot be built is skipped.
     pub fn search(
         &self,
         plan: &BisectPlan,
@@ -145,7 +146,7 @@ impl Lab {
     }
 }
 
-/// The commits between good and bad, and the recipe of each one's kernel.
+/// Returns the commits from the good to the bad revision, and the recipe for the kernel of each commit.
 fn commits(like: &Recipe, request: &BisectRequest) -> Result<(History, Vec<String>), LabError> {
     let SourceRef::Git { folder, .. } = &like.source else {
         let source_name = like.source.to_string();

@@ -1,4 +1,4 @@
-//! Variants whose kernels are built from source. Their kernels are built before anything runs.
+//! Variants whose kernels are built from source. All kernels are built before any trial runs.
 
 use std::sync::atomic::Ordering;
 
@@ -10,20 +10,22 @@ use pagetide_source::{BuildState, Delivery, Order, Recipe, VariantForecast, Work
 
 use crate::error::LabError;
 
-/// Share of the cache that is left for snapshots, however much builds take: without snapshots, every trial would boot.
+/// Part of the cache's size limit that is reserved for snapshots, even if builds need more. Without snapshots, every
+/// trial would boot.
 const LEAST_FOR_SNAPSHOTS: Bytes = Bytes::from_mib(1024);
 
-/// Result of building.
+/// Result of building the kernels of a campaign.
 #[derive(Debug, Default)]
 pub struct Builds {
-    /// Number of variants that could not be built, not counting controls. They are left out, and a message said so.
+    /// Number of variants whose kernels could not be built, not counting controls. These variants are left out, and a
+    /// message has stated why.
     pub failed: usize,
     /// A sentence for each variant that is left out because its kernel is byte-identical to the baseline's.
     pub same: Vec<String>,
 }
 
 impl Builds {
-    /// True if building alone has answered the question: only the baseline is left, possibly with a control.
+    /// True if no trials are needed after building, because only the baseline is left, possibly with a control.
     pub fn settles(&self, campaign: &Campaign) -> bool {
         let mut others = campaign.variants.iter().skip(1);
         (!self.same.is_empty() || self.failed > 0) && others.all(|variant| variant.name == CONTROL)
@@ -36,13 +38,13 @@ fn is_built(campaign: &Campaign) -> bool {
     kernels.any(|kernel| Recipe::is_recipe(kernel))
 }
 
-/// Opens the workshop.
+/// Opens the workshop that builds kernels in this cache.
 pub(crate) fn workshop(cache: Cache, options: &Options) -> Workshop {
     let freshness = Freshness::new(options.refresh);
     Workshop::open(cache, freshness, options.cache_limit.0)
 }
 
-/// The kernels of a campaign as orders for the workshop.
+/// Returns the kernels of a campaign as orders for the workshop, the baseline's first.
 fn orders(campaign: &Campaign) -> Vec<Order> {
     let first = &campaign.variants[0];
     let order = |variant: &VariantSpec| Order {
@@ -53,9 +55,9 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
     campaign.variants.iter().map(order).collect()
 }
 
-/// Predicts the cost of building the kernels of a campaign; builds nothing. Variants whose kernels are not built yet
-/// are planned with the kernel `otherwise`. Variants that would be left out are removed from the campaign, with a
-/// message to `say`.
+/// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet is
+/// planned with the kernel `otherwise`. A variant that would be left out is removed from the campaign, and `say`
+/// receives the reason.
 pub(crate) fn foretell(
     campaign: &mut Campaign,
     cache: Cache,
@@ -105,9 +107,9 @@ pub(crate) fn foretell(
     Ok(kernels)
 }
 
-/// Builds the kernels of a campaign that are built from source, and writes the kernels' names into the variants.
-/// Variants that cannot be built or do not differ from the baseline are left out. Fails if the baseline cannot be
-/// built.
+/// Builds the kernels of a campaign that are built from source, and writes their names into the variants. Variants
+/// whose kernels cannot be built or do not differ from the baseline's are left out. Fails if the baseline's kernel
+/// cannot be built.
 pub(crate) fn build(
     campaign: &mut Campaign,
     cache: Cache,
@@ -138,12 +140,12 @@ pub(crate) fn build(
     Ok(outcome)
 }
 
-/// Makes kernels and snapshots share one size limit: the size of the builds is subtracted from that of snapshots.
+/// Makes builds and snapshots share one size limit: the size of the builds is subtracted from the limit for snapshots.
 pub(crate) fn share_limit(options: &mut Options, workshop: &Workshop) {
     take(options, Bytes(workshop.taken()));
 }
 
-/// Subtracts `taken` from the limit for snapshots.
+/// Subtracts `taken` from the size limit for snapshots, but leaves at least [`LEAST_FOR_SNAPSHOTS`].
 pub(crate) fn take(options: &mut Options, taken: Bytes) {
     options.cache_limit = options
         .cache_limit

@@ -9,14 +9,14 @@ use pagetide_root::RootError;
 use pagetide_source::{OrderError, SourceError};
 use thiserror::Error;
 
-/// Why the laboratory cannot do what was asked for. Each cause is also the source, so that callers can find the kind of
-/// error.
+/// Why the laboratory cannot do what a command asks for. Each variant contains the original error, so that callers can
+/// find its type.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// An arena that this version does not have.
+    /// This version does not have the requested arena.
     #[error("the {kind} arena is not in this version yet: use the exact arena")]
     NoArena {
-        /// Kind of the arena.
+        /// Kind of the requested arena.
         kind: ArenaKind,
     },
     /// The exact arena cannot be opened.
@@ -25,26 +25,27 @@ pub enum LabError {
     /// A kernel or a package is not available.
     #[error("{0}")]
     Kernel(#[from] KernelError),
-    /// A program's files cannot be made into a root.
+    /// The files of a program cannot be put into a root.
     #[error("{0}")]
     Root(#[from] RootError),
-    /// A kernel cannot be built.
+    /// The kernel of a variant cannot be built.
     #[error("{0}")]
     Order(#[source] Box<OrderError>),
-    /// A source or its history cannot be read.
+    /// A kernel source or its history cannot be read.
     #[error("{0}")]
     Source(#[source] Box<SourceError>),
-    /// The request is not a valid search.
+    /// The request does not describe a valid search.
     #[error("{0}")]
     Bisect(#[source] Box<BisectError>),
-    /// The request is not a valid campaign.
+    /// The request does not describe a valid campaign.
     #[error("{0}")]
     Request(#[from] RequestError),
 }
 
 impl LabError {
-    /// True if the user's input was wrong, as opposed to a failure of the machine. Causes are asked themselves. Errors
-    /// about a program's files count as the user's, because the user named the files, unless making the image failed.
+    /// True if the user's input was wrong; false if the machine failed. Some contained errors are not considered:
+    /// callers ask these themselves. Errors about a program's files count as the user's, unless making the image
+    /// failed.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::NoArena { .. } => true,

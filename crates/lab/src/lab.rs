@@ -1,4 +1,4 @@
-//! The laboratory: opened with its folders and options, it returns campaigns and arenas.
+//! The laboratory: it is opened with folders and options, and returns campaigns and arenas.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::building::{self, Builds};
 use crate::error::LabError;
 use crate::{arenas, program, room, vocabulary};
 
-/// Receives a message for each long step, such as fetching or booting a kernel.
+/// Receives a message for each step that takes long, such as fetching or booting a kernel.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The laboratory: its folders, its options for trials, and the receiver of messages.
+/// The laboratory of a command: its folders, its options for trials, and the receiver of messages.
 pub struct Lab {
     options: Options,
     say: Say,
 }
 
 impl Lab {
-    /// Creates a laboratory with these options. Opens nothing yet.
+    /// Creates a laboratory with these options. Opens no files yet.
     pub fn new(options: Options, say: Say) -> Self {
         Self { options, say }
     }
 
-    /// Most trials in parallel; `None` for the number of processors.
+    /// Largest number of trials in parallel; `None` for the number of processors.
     pub fn jobs(&self) -> Option<usize> {
         self.options.jobs
     }
 
-    /// Options for the arenas.
+    /// Returns the options for arenas and trials.
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
@@ -45,18 +45,18 @@ impl Lab {
         (self.say)(text);
     }
 
-    /// The cache folder with kernels, snapshots and roots.
+    /// Path of the cache folder with kernels, snapshots and roots.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.cache
     }
 
-    /// The cache of kernels. Its long steps end if the user asks to stop.
+    /// Opens the cache of kernels. Its long steps end early if the user asks to stop.
     pub(crate) fn cache(&self) -> Result<Cache, LabError> {
         let cache = Cache::open(self.options.cache.clone())?;
         Ok(cache.stopping_by(Stop::by(Arc::clone(&self.options.stop))))
     }
 
-    /// The campaign for a request; the files of its programs are put into roots.
+    /// Returns the campaign for a request. The files of its programs are put into roots in the cache.
     pub fn campaign(&self, request: &Request, what: &[String]) -> Result<Campaign, LabError> {
         let mut campaign = request.campaign(what, &vocabulary())?;
         for scenario in &mut campaign.scenarios {
@@ -68,7 +68,7 @@ impl Lab {
         Ok(campaign)
     }
 
-    /// The campaign of a user's own program, whose files are put into a root.
+    /// Returns the campaign for a user's own program. The files of the program are put into a root in the cache.
     pub fn campaign_of_program(
         &self,
         request: Request,
@@ -80,22 +80,22 @@ impl Lab {
         Ok(request.of_program(what, spec, &place, &vocabulary())?)
     }
 
-    /// Builds the kernels of a campaign that are built from source, and writes the kernels' names into the variants.
-    /// Variants that cannot be built or do not differ from the baseline are left out. Fails if the baseline cannot be
-    /// built.
+    /// Builds the kernels of a campaign that are built from source, and writes their names into the variants. Variants
+    /// whose kernels cannot be built or do not differ from the baseline's are left out. Fails if the baseline's kernel
+    /// cannot be built.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds, LabError> {
         let cache = self.cache()?;
         building::build(campaign, cache, &mut self.options, &*self.say)
     }
 
-    /// Predicts the cost of building the kernels of a campaign; builds nothing. Variants whose kernels are not built
-    /// yet are planned with the default kernel.
+    /// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet
+    /// is planned with the default kernel.
     pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
         let (cache, kernel) = (self.cache()?, vocabulary().kernel);
         building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
     }
 
-    /// Opens the arena of this kind.
+    /// Opens the arena of this kind. Fails if this version does not have it.
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>, LabError> {
         let say = Arc::clone(&self.say);
         let say = Box::new(move |text: &str| say(text));

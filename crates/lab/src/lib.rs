@@ -1,8 +1,8 @@
-//! The laboratory of a command: everything from the user's request to trials that can run.
+//! The laboratory of a command: everything between the user's request and trials that can run.
 //!
-//! It defines the known names and the available arenas, builds kernels from source, and collects the files of a user's
-//! program. It does not depend on verdicts or command lines: the caller supplies folders and the receiver of messages.
-//! Start reading in [`Lab`].
+//! This crate knows all names that users may give and all available arenas. It builds kernels from source, and collects
+//! the files of a user's program. It does not depend on verdicts or command lines: the caller supplies folders and the
+//! receiver of messages. Start reading in [`Lab`].
 
 pub mod arenas;
 mod bisect;

@@ -10,7 +10,7 @@ use pagetide_root::{Contents, Roots};
 use crate::error::LabError;
 use crate::lab::Lab;
 
-/// Makes the root of a program in the cache, and returns the paths in it.
+/// Makes the root of a program in the cache, and returns the paths of the program's files in it.
 pub(crate) fn install(lab: &Lab, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
     let files = files.clone();
     let cache = lab.cache()?;

@@ -1,4 +1,4 @@
-//! Input of `pagetide ideal`: the references of a scenario, a record or a file, and sizes of memory.
+//! Input of `pagetide ideal`: memory references of a scenario, a record or a file, and sizes of memory.
 
 use std::path::Path;
 
@@ -11,75 +11,75 @@ use pagetide_scenario::{Context, ScenarioError};
 use pagetide_store::{Store, StoreError};
 use thiserror::Error;
 
-/// Why references are not available.
+/// Why memory references are not available.
 #[derive(Debug, Error)]
 pub enum QuestionError {
-    /// The name is neither a scenario, nor a record, nor a file.
+    /// The given name is neither a scenario, nor a record, nor a file.
     #[error("`{what}` is no file, no scenario (`pagetide list scenarios`) and no record")]
     Nothing {
-        /// The name.
+        /// The given name.
         what: String,
-        /// The store's error.
+        /// The store's error from the search for a record.
         source: StoreError,
     },
     /// The store cannot be read.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A file of references cannot be read.
+    /// A file of memory references cannot be read.
     #[error("{0}")]
     File(#[from] ReferenceError),
-    /// The references of this scenario are not known.
+    /// The memory references of this scenario are not known.
     #[error("{0}")]
     Unknown(#[from] UnknownReferences),
-    /// The parameters are not the scenario's.
+    /// The parameters are not valid for the scenario.
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
 }
 
-/// A request for references.
+/// A request for memory references, from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct ReferencesQuestion {
-    /// Name of a scenario, a record or a file.
+    /// Name of a scenario, identity of a record, or path of a file.
     pub what: String,
-    /// Sizes of memory.
+    /// Sizes of memory, in bytes; empty if not given.
     pub memory: Vec<Bytes>,
-    /// Sizes of memory in pages.
+    /// Sizes of memory, in pages; empty if not given.
     pub pages: Vec<u32>,
-    /// Parameters of the scenario.
+    /// Names and values of the scenario's parameters.
     pub params: Vec<(String, String)>,
-    /// Seed of the scenario's references.
+    /// Random seed for the scenario's references.
     pub seed: u64,
     /// Format of a file of references; `None` to detect it from the contents.
     pub format: Option<Format>,
-    /// Memory for the references; `None` for a quarter of the available memory, at most 4 GiB.
+    /// Largest memory for the references, in bytes; `None` for a quarter of the available memory, at most 4 GiB.
     pub hold: Option<Bytes>,
-    /// Whether writes must be distinguished from reads.
+    /// True if writes must be distinguished from reads.
     pub writes: bool,
 }
 
-/// References and sizes of memory.
+/// Memory references, and the sizes of memory for which to compute faults.
 pub struct KnownReferences {
-    /// The references.
+    /// The memory references, in order.
     pub string: ReferenceString,
     /// Sizes of memory in pages; empty if `what` is a file and no size was given.
     pub sizes: Vec<u32>,
-    /// The record, if `what` is one.
+    /// The record that was named; `None` for a scenario or a file.
     pub record: Option<Box<Record>>,
 }
 
 impl ReferencesQuestion {
-    /// The sizes given, in pages.
+    /// Returns all given sizes in pages: first those in bytes, then those in pages.
     pub fn sizes(&self) -> Vec<u32> {
         let memory = self.memory.iter().map(|memory| in_pages(*memory));
         memory.chain(self.pages.iter().copied()).collect()
     }
 
-    /// True if no size was given and `what` is a file, which has no size of memory.
+    /// True if no size of memory is known: none was given, and `what` is a file.
     pub fn is_open(&self) -> bool {
         self.sizes().is_empty() && Path::new(&self.what).is_file()
     }
 
-    /// Returns the references; `store` is opened only if a record is named.
+    /// Returns the requested references and sizes. `store` is called only if a record is named.
     pub fn references(
         &self,
         store: impl FnOnce() -> Result<Store, StoreError>,
@@ -122,7 +122,7 @@ impl ReferencesQuestion {
         })
     }
 
-    /// The references of a scenario with this memory.
+    /// Returns the references of the scenario, with parameters for this memory.
     fn of_scenario(&self, memory: Bytes) -> Result<ReferenceString, QuestionError> {
         let context = Context {
             memory,
@@ -135,7 +135,7 @@ impl ReferencesQuestion {
         Ok(known(definition.name, false, &params, self.seed)?)
     }
 
-    /// The references of a record's trial, its memory, and the record.
+    /// Returns the references of a record's trial, the memory of the trial, and the record.
     fn of_record(
         &self,
         store: &Store,

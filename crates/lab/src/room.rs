@@ -1,4 +1,4 @@
-//! Limits the space that roots and packages of programs take in the cache.
+//! Limits the space that roots and packages of users' programs take in the cache.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use pagetide_quantity::Bytes;
 
-/// Folders of the cache with roots and packages, each in its own subfolder.
+/// Subfolders of the cache with roots and packages. Each root or set of packages has its own subfolder in them.
 const FOLDERS: [&str; 2] = ["roots", "packages"];
-/// Anything used within this time is kept, because a campaign may be about to start with it.
+/// A root or set of packages that was used within this time is kept, because a campaign may be about to start with it.
 const KEPT: Duration = Duration::from_hours(1);
 
-/// A root, or a set of packages.
+/// A root or a set of packages in the cache.
 struct Piece {
     folder: PathBuf,
     size: u64,
@@ -20,7 +20,7 @@ struct Piece {
 }
 
 /// Removes roots and packages, least recently used first, until the rest takes at most half of `limit`. Returns the
-/// bytes that the rest takes.
+/// size of the rest.
 pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
@@ -34,7 +34,8 @@ pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     Bytes(total)
 }
 
-/// All roots and packages. Names that begin with a dot are skipped: other processes are still making them.
+/// Returns all roots and packages. Names that begin with a dot are skipped, because other processes are still making
+/// these.
 fn pieces(cache: &Path) -> Vec<Piece> {
     let folders = FOLDERS
         .iter()
@@ -46,7 +47,7 @@ fn pieces(cache: &Path) -> Vec<Piece> {
             let folder = entry.path();
             let files = fs::read_dir(&folder).ok()?.flatten();
             let files: Vec<fs::Metadata> = files.filter_map(|file| file.metadata().ok()).collect();
-            // The time of last use is that of a file for roots, and that of the folder for packages.
+            // The use of a root changes the time of a file in it; the use of packages changes the time of the folder.
             let own = entry.metadata().ok()?;
             let times = files.iter().chain([&own]);
             Some(Piece {
@@ -87,14 +88,14 @@ mod tests {
             let names = ["roots/old", "packages/older", "roots/new", "packages/newer"];
             names.map(|name| cache.path().join(name).exists())
         };
-        // If all fits, all is kept and counted.
+        // If all roots and packages fit, all are kept and counted.
         let taken = make(cache.path(), Bytes::from_mib(9));
         assert!((4 << 20..5 << 20).contains(&taken.0), "{taken}");
         assert_eq!(left(), [true; 4]);
         let taken = make(cache.path(), Bytes::from_mib(5));
         assert_eq!(left(), [false, false, true, true]);
         assert!((2 << 20..3 << 20).contains(&taken.0), "{taken}");
-        // Anything that may be in use is kept even if it exceeds the limit.
+        // A root or package that may be in use is kept, even if it exceeds the limit.
         make(cache.path(), Bytes(0));
         assert_eq!(left(), [false, false, true, false]);
         assert!(cache.path().join("snapshots/no-business-of-ours").exists());

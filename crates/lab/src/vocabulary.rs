@@ -1,4 +1,4 @@
-//! Names that a campaign file or command line may use, taken from the definitions of scenarios and settings.
+//! Names that a campaign file or command line may use, from the definitions of scenarios and settings.
 
 use pagetide_campaign::squeeze::ScenarioFacts;
 use pagetide_campaign::{ScenarioSpec, ScenarioWords, Vocabulary};
@@ -7,7 +7,7 @@ use pagetide_scenario::ScenarioError;
 
 use crate::arenas;
 
-/// All known names.
+/// Returns all known names.
 pub fn vocabulary() -> Vocabulary {
     Vocabulary {
         kernel: pagetide_kernel::defaults()[1].to_string(),
@@ -37,7 +37,8 @@ pub fn vocabulary() -> Vocabulary {
     }
 }
 
-/// Attributes of a scenario that a search for its smallest memory needs.
+/// Returns the primary metric of a scenario and the defaults of its parameters, as needed by searches. Fails if the
+/// scenario is unknown.
 pub fn facts(spec: &ScenarioSpec) -> Result<ScenarioFacts<'static>, ScenarioError> {
     let definition = pagetide_scenario::find(&spec.name)?;
     let mut metrics = definition.metrics.iter();

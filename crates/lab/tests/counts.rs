@@ -12,7 +12,7 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, KernelId, Maker, RecordWriter};
 use pagetide_store::Store;
 
-/// An arena that accepts every trial and runs none.
+/// An arena that prepares every trial but runs none.
 struct Nowhere;
 
 impl Arena for Nowhere {
@@ -39,7 +39,7 @@ impl Arena for Nowhere {
     }
 }
 
-/// Notes the number of trials that a run announces, and stops the run.
+/// Stores the number of trials that a run announces, and stops the run.
 #[derive(Default)]
 struct Announced {
     total: OnceLock<usize>,
@@ -57,7 +57,7 @@ impl Watch for Announced {
     }
 }
 
-/// Number of trials according to `plan`: the sum over the cells, and the total in its head.
+/// Returns the number of trials according to `plan`: the sum over the cells, and the total in the head of the plan.
 fn planned(campaign: &Campaign) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
@@ -67,7 +67,7 @@ fn planned(campaign: &Campaign) -> (u64, u64) {
     (sum, whole.trials)
 }
 
-/// Number of trials that `run` announces first.
+/// Returns the number of trials that `run` announces at its start.
 fn announced(campaign: &Campaign) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(folder.path()).unwrap();
@@ -91,7 +91,8 @@ fn list_plan_and_run_count_the_same_trials_for_every_campaign_that_comes_along()
     assert!(listed.len() >= 17, "{}", listed.len());
     for (path, campaign) in listed {
         let count = campaign.trial_count();
-        // As `plan` and `run` read the request. The paths of a program's files do not change the number of trials.
+        // The request is read as `plan` and `run` read it. The paths of a program's files do not change the number of
+        // trials.
         let words = [path.display().to_string()];
         let mut read = Request::default().campaign(&words, &vocabulary()).unwrap();
         let place = ProgramPlace {

@@ -1,4 +1,4 @@
-//! Tests of shipped campaigns.
+//! Tests of the campaigns that are shipped with pagetide.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

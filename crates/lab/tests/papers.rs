@@ -1,4 +1,4 @@
-//! The campaigns of the papers: the sizes they run with as committed, and the papers' own sizes.
+//! Sizes in the campaigns of the papers: as committed, and at the papers' own scale.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,8 @@ use pagetide_quantity::Bytes;
 use pagetide_record::MemorySpec;
 use pagetide_scenario::{Context, resolve};
 
-/// Distinct combinations of memory, swap device and these parameters over all cells of a paper's campaign.
+/// Returns the distinct combinations of memory, swap size and the parameters `shown` over all cells of a paper's
+/// campaign.
 fn sizes(paper: &str, scale: Option<f64>, shown: &[&str]) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/papers");
     let path = folder.join(paper).with_extension("toml");
@@ -48,7 +49,7 @@ fn at_scale_one_each_paper_has_its_own_size() {
             "100000K 256M pages=50000 refs=2000000"
         ]
     );
-    // The repaired scenario ages memory for a few seconds, the one as written for five minutes.
+    // The repaired scenario ages memory for a few seconds, and the scenario as written for five minutes.
     assert_eq!(
         own("highalloc", &["jobs", "age"]),
         ["total:3G 3G jobs=8 age=300s", "total:3G 3G jobs=8 age=4s"]
@@ -67,7 +68,8 @@ fn as_committed_each_paper_keeps_the_proportions_of_its_own_size() {
         small("contswap", &["reclaimers"]),
         ["128M 384M reclaimers=128"]
     );
-    // 49 MiB are 12,544 pages; 80 references per page of 25,000 in the paper, and as many per page here.
+    // 49 MiB are 12,544 pages. The paper has 80 references for each of 25,000 pages; here the number per page is the
+    // same.
     assert_eq!(
         small("vmregress", &["pages", "refs"]),
         [
