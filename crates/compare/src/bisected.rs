@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::comparison::Comparison;
 
-/// A version of the kernel.
+/// A kernel version in a search: a commit, or a kernel of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Version {
     /// Permanent identity: the hash of a commit, or the digest of a kernel.
@@ -18,7 +18,7 @@ pub struct Version {
     pub what: String,
 }
 
-/// A version that was tested.
+/// A version that was tested in the search, with the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BisectStep {
     /// The tested version.

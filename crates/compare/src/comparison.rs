@@ -31,7 +31,7 @@ pub struct Comparison {
     pub look: Option<Look>,
     /// Overall verdict on the primary metrics.
     pub overall: Overall,
-    /// Warnings for the reader.
+    /// Warnings about the records and the judgements, for the reader.
     pub cautions: Vec<Caution>,
     /// Notes for pairs of cell and column: other differences from the baseline, settings that cannot act, and trials
     /// that ran out of memory.
@@ -43,7 +43,7 @@ pub struct Comparison {
     pub explanations: Vec<CellExplanation>,
 }
 
-/// A variant in a comparison.
+/// One variant in a comparison, with the numbers of its trials.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
     /// Name of the variant, different for each column.
@@ -83,7 +83,7 @@ pub struct Side {
     pub invalid: Vec<InvalidTrial>,
 }
 
-/// A valid trial.
+/// A valid trial: its record, and its place in the design.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRef {
     /// Identity of the trial's record.
@@ -109,7 +109,7 @@ pub struct InvalidTrial {
     pub why: String,
 }
 
-/// One metric over all columns.
+/// Values and judgements of one metric in all columns.
 #[derive(Clone, Debug, Serialize)]
 pub struct MetricRow {
     /// Name of the metric.
@@ -251,7 +251,7 @@ pub enum Caution {
         a: String,
         /// Name of the second column.
         b: String,
-        /// Differences other than the variant.
+        /// Differences between the trials of the two columns other than the variant.
         differences: Vec<Difference>,
     },
     /// Different guest programs made the records.

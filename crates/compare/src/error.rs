@@ -32,7 +32,7 @@ pub enum CompareError {
         also(.nearest.as_deref()), told("list records")
     )]
     Unknown {
-        /// The name given.
+        /// The name that matches nothing.
         given: String,
         /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
@@ -40,7 +40,7 @@ pub enum CompareError {
     /// The campaign is not in the store.
     #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), told("list campaigns"))]
     NoCampaign {
-        /// The name given.
+        /// The name that matches no campaign.
         name: String,
         /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
@@ -48,7 +48,7 @@ pub enum CompareError {
     /// Only one side was named.
     #[error("`{name}` is one side: name the other as well, after it")]
     OneSide {
-        /// The name given.
+        /// Name of the only side.
         name: String,
     },
     /// The campaign has no variant of this name.
@@ -56,7 +56,7 @@ pub enum CompareError {
     NoVariant {
         /// Name of the campaign.
         campaign: String,
-        /// The name given.
+        /// The name that matches no variant.
         variant: String,
         /// Names of the campaign's variants.
         known: String,

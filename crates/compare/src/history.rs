@@ -87,7 +87,7 @@ pub struct CellHistory {
 pub struct HistoryValue {
     /// Identity of the record.
     pub record: String,
-    /// Kernel release.
+    /// Release of the kernel, such as `6.12`.
     pub release: String,
     /// Name of the variant.
     pub variant: String,
@@ -140,7 +140,7 @@ pub struct Change {
 /// Consecutive values of one kernel, variant and session without a change between them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
-    /// Kernel release.
+    /// Release of the kernel, such as `6.12`.
     pub release: String,
     /// Name of the variant.
     pub variant: String,

@@ -27,7 +27,7 @@ pub(crate) struct InputColumn {
     pub pending: usize,
 }
 
-/// All input of a comparison.
+/// All input of a comparison: columns, cells, and what the user asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub campaign: Option<String>,

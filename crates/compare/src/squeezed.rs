@@ -36,9 +36,9 @@ pub const CUT: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Memory available to the workload.
+    /// Memory of the machine that is available to the workload.
     Memory,
-    /// `memory.max` of the program's group.
+    /// Limit `memory.max` of the program's memory group.
     Limit,
 }
 

@@ -74,7 +74,7 @@ pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, Compa
     Ok(all)
 }
 
-/// A trial with its histograms.
+/// A trial with the histograms from its record.
 struct Trial {
     seed: u64,
     unit: u32,

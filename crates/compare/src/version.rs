@@ -34,7 +34,7 @@ pub fn by_version(a: &str, b: &str) -> Ordering {
 enum Part {
     /// `-rc`, so that a release candidate sorts before the release.
     Candidate,
-    /// End of the release.
+    /// End of a release; sorts before any further text or digits.
     End,
     /// Text that is neither digits nor `-rc`.
     Text(String),

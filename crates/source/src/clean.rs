@@ -24,7 +24,7 @@ pub fn may_help(why: &SourceError) -> bool {
     }
 }
 
-/// Empties a folder.
+/// Removes everything in a folder; creates the folder if it does not exist.
 pub fn empty(folder: &Path) -> Result<(), SourceError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

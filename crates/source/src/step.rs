@@ -38,7 +38,7 @@ pub enum BuildStep {
         /// Remaining time, extrapolated from the objects compiled so far; `None` if unknown.
         left: Option<Duration>,
     },
-    /// Unmodified output of the compiler.
+    /// Unmodified text that the compiler printed about errors.
     Compiler(String),
     /// The build of a kernel has finished.
     Built {

@@ -12,7 +12,7 @@ pub(super) const CONTIGUITY: &str = "contiguity";
 /// Numbers by the name of a counter, metric or task.
 pub type Amounts = BTreeMap<String, f64>;
 
-/// Measurements of one side.
+/// Measurements of one side of a comparison: means over timed trials, and observed passes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     /// Number of timed trials over which the means are computed.
@@ -99,7 +99,7 @@ pub enum CpuHolder {
     Kswapd,
     /// The kernel thread kcompactd.
     Kcompactd,
-    /// Any other task.
+    /// Any other task that does not belong to the workload.
     Other,
 }
 

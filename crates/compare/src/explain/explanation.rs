@@ -65,7 +65,7 @@ pub enum Answer {
     NotSure,
     /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,
-    /// The findings explain the difference.
+    /// The findings explain the difference in time.
     Explained,
     /// No finding has both a sure sign and at least a tenth of the difference.
     NotFound,
@@ -92,7 +92,7 @@ pub enum Basis {
 /// Share of a mechanism in the difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// The mechanism.
+    /// The mechanism that has this share.
     pub mechanism: Mechanism,
     /// Time that the mechanism adds on the other side compared with the baseline, in nanoseconds; negative if it saves
     /// time. It is the mean over the pairs of observed passes, or over pairs of timed trials if no pass was observed.
@@ -114,7 +114,7 @@ pub struct Lead {
     /// The metric that surely changed because of this mechanism; `None` if the lead belongs to no such metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The mechanism.
+    /// The mechanism whose counters changed.
     pub mechanism: Mechanism,
     /// The counters that changed.
     pub evidence: Vec<Evidence>,
