@@ -27,27 +27,29 @@ const HEAD_BYTES: usize = 32;
 /// Level 1, because a record is written between two trials and its bulk is already delta-coded.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Most sections of a record.
+/// Maximum number of sections in a record file.
 pub const MOST_SECTIONS: usize = 4_096;
-/// Most bytes of a record itself, its bulk sections aside.
+/// Maximum size of the JSON of a record in bytes, without bulk sections.
 pub const MOST_RECORD_BYTES: u64 = 256 << 20;
-/// Most bytes of a series. A blob is never in memory as a whole.
+/// Maximum size of a series in bytes. A series is decoded in memory as a whole; blobs are streamed and have no such
+/// limit.
 pub const MOST_SERIES_BYTES: u64 = 1 << 30;
-/// Largest value of a metric, in its unit: sums of squares of such values are finite, and no quantity comes near.
+/// Maximum absolute value of a metric, in the metric's unit. Sums of squares of such values stay finite, and no real
+/// quantity comes near.
 pub const MOST_VALUE: f64 = 1e30;
 
-/// Kinds of sections, with their numbers in the file.
+/// Kinds of sections: number in the file and name.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
 
-/// Errors of a record file.
+/// Errors of reading or writing a record file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file operation failed.
     #[error("{what} {path}: {source}; {}", remedy(.source, None))]
     Io {
-        /// What was attempted, such as "reading record".
+        /// The attempted operation, such as "reading record".
         what: &'static str,
-        /// The file.
+        /// Path of the record file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -58,19 +60,19 @@ pub enum FileError {
         told("store rebuild")
     )]
     Damaged {
-        /// The file.
+        /// Path of the damaged or incomplete file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage, as a clause.
         why: &'static str,
     },
-    /// The record is one that no reader would take.
+    /// The record breaks a rule that is checked when a record is read, so it is not written either.
     #[error(
         "a record of {scenario} cannot be stored ({why}): its file could not be read again, so none is written"
     )]
     Unreadable {
-        /// The scenario.
+        /// Name of the record's scenario.
         scenario: String,
-        /// What a reader would refuse.
+        /// The broken rule, as a clause.
         why: &'static str,
     },
     /// The record was written by a newer version.
@@ -78,22 +80,22 @@ pub enum FileError {
         "{path} was written by a newer pagetide (schema {found}, this one reads up to {SCHEMA}): upgrade pagetide"
     )]
     Newer {
-        /// The file.
+        /// Path of the record file.
         path: PathBuf,
-        /// Its schema version.
+        /// Schema version of the record.
         found: u32,
     },
-    /// The record has no such section.
+    /// The record file has no section with this kind and name.
     #[error(
         "{path} has no {kind} `{name}`: {} lists what it has",
         told("show RECORD")
     )]
     NoSection {
-        /// The file.
+        /// Path of the record file.
         path: PathBuf,
-        /// Kind of the section.
+        /// Kind of the requested section: `series` or `blob`.
         kind: &'static str,
-        /// Its name.
+        /// Name of the requested section.
         name: String,
     },
     /// A series cannot be decoded.
@@ -101,7 +103,7 @@ pub enum FileError {
     Series(#[from] SeriesError),
 }
 
-/// Adds path and attempt to an I/O error.
+/// Returns a function that adds the path and the attempted operation to an I/O error.
 fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
     move |source| FileError::Io {
         what,
@@ -110,7 +112,7 @@ fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Fi
     }
 }
 
-/// Number of records that this process has started; makes temporary names unique.
+/// Number of records that this process has started to write; makes temporary file names unique.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// Writes one record file from front to back. If dropped before it is finished, the file is deleted.
@@ -150,12 +152,12 @@ impl RecordWriter {
         Ok(writer)
     }
 
-    /// Adds a series.
+    /// Writes a series as a bulk section.
     pub fn series(&mut self, series: &Series) -> Result<(), FileError> {
         self.section("series", &series.name, &series.encode())
     }
 
-    /// Adds a bulk section of kind `series` (already encoded) or `blob`.
+    /// Writes a bulk section of kind `series` (already encoded) or `blob`.
     pub fn section(
         &mut self,
         kind: &'static str,
@@ -165,7 +167,7 @@ impl RecordWriter {
         self.stream(kind, name, bytes.len() as u64, bytes)
     }
 
-    /// Adds a bulk section of `size` bytes read from `source`, in bounded memory. Fails if `source` ends early.
+    /// Writes a bulk section of `size` bytes read from `source`, in bounded memory. Fails if `source` ends early.
     pub fn stream(
         &mut self,
         kind: &'static str,
@@ -242,13 +244,14 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Completes the record: sets its digest and sections, writes it, syncs the file to disk and renames it to
-    /// `ID.record` in its folder. Returns the path.
+    /// Completes the record: sets the record's digest and list of sections, writes the JSON, syncs the file to disk and
+    /// renames it to `ID.record` in its folder. Returns the path.
     pub fn finish(self, record: &mut Record) -> Result<PathBuf, FileError> {
         self.complete(record, true)
     }
 
-    /// Same as [`RecordWriter::finish`], but the caller must sync the file to disk, for many records at once.
+    /// Completes the record like [`RecordWriter::finish`], but does not sync the file to disk. The caller can then sync
+    /// many files at once.
     pub fn finish_unsynced(self, record: &mut Record) -> Result<PathBuf, FileError> {
         self.complete(record, false)
     }
@@ -289,7 +292,7 @@ impl Drop for RecordWriter {
     }
 }
 
-/// Computes the digest of the data read.
+/// A reader that computes the SHA-256 of the bytes read through it.
 struct Hashing<R> {
     inner: R,
     hash: Sha256,
@@ -315,7 +318,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// Computes the checksum of the data written.
+/// A writer that computes the CRC-32 of the bytes written through it.
 struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
@@ -341,23 +344,23 @@ impl<W: Write> Write for Checksummer<W> {
     }
 }
 
-/// The schema version, which every version's record has.
+/// The schema version alone, as parsed from the JSON of a record of any version.
 #[derive(serde::Deserialize)]
 struct Version {
     schema: u32,
 }
 
-/// Why the text of a record is none.
+/// Reasons why a JSON text is not accepted as a record.
 enum Unfit {
-    /// It is of a later schema.
+    /// The record has this schema version, which is newer than this program can read.
     Newer(u32),
-    /// What is wrong with it.
+    /// The record is damaged or breaks a rule; the text says how.
     Wrong(&'static str),
 }
 
 const TOO_MANY: &str = "it has too many sections";
 
-/// Reads the record itself. What is refused here is not written either.
+/// Parses the JSON of a record and checks it. The writer uses it too, so a record that cannot be read is never written.
 fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     if json.len() as u64 > MOST_RECORD_BYTES {
         return Err(Unfit::Wrong("its record is larger than 256 MiB"));
@@ -381,7 +384,7 @@ fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     Ok(record)
 }
 
-/// Position of a section.
+/// Kind, name, position and checksum of a section in the file.
 #[derive(Clone, Debug)]
 struct Section {
     kind: &'static str,
@@ -439,28 +442,28 @@ impl RecordReader {
         Ok(reader)
     }
 
-    /// The record.
+    /// The record without its bulk sections.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Returns the record and closes the file.
+    /// Returns the record without its bulk sections, and closes the file.
     pub fn into_record(self) -> Record {
         self.record
     }
 
-    /// Path of the file.
+    /// Path of the record file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the series with this name.
+    /// Reads and decodes the series with this name. Fails if there is none or it is damaged.
     pub fn series(&self, name: &str) -> Result<Series, FileError> {
         let bytes = self.bytes("series", name, MOST_SERIES_BYTES)?;
         Ok(Series::decode(name, &bytes)?)
     }
 
-    /// Names of the series.
+    /// Names of all series in the file.
     pub fn series_names(&self) -> impl Iterator<Item = &str> {
         self.places
             .iter()
@@ -481,7 +484,7 @@ impl RecordReader {
         Ok(Box::new(decoder.take(place.size)))
     }
 
-    /// Reads every section and fails if a checksum or digest differs.
+    /// Reads every section. Fails if a checksum or digest is wrong.
     pub fn verify(&self) -> Result<(), FileError> {
         let damaged = |why| FileError::Damaged {
             path: self.path.clone(),
@@ -514,7 +517,7 @@ impl RecordReader {
             })
     }
 
-    /// The stored bytes of a section.
+    /// Reader of a section's stored (compressed) bytes.
     fn stored(&self, place: &Section) -> Result<io::Take<File>, FileError> {
         let mut file = open(&self.path, Place::Own).map_err(io_at("reading record", &self.path))?;
         file.seek(SeekFrom::Start(place.offset))
@@ -522,7 +525,7 @@ impl RecordReader {
         Ok(file.take(place.stored))
     }
 
-    /// The content of a section of at most `limit` bytes.
+    /// Uncompressed content of a section. Fails if the content is longer than `limit` bytes.
     fn bytes(&self, kind: &'static str, name: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let place = self.place(kind, name)?;
         if place.size > limit {
@@ -533,7 +536,7 @@ impl RecordReader {
         Ok(bytes)
     }
 
-    /// Digest of a section's content, in bounded memory.
+    /// SHA-256 of a section's uncompressed content in hex, computed in bounded memory.
     fn digest(&self, place: &Section) -> Result<String, FileError> {
         let mut sink = Hashing {
             inner: io::sink(),
@@ -543,7 +546,7 @@ impl RecordReader {
         Ok(hex(&sink.hash.finalize()))
     }
 
-    /// Writes the content of a section to `out`, and compares its checksum and length with what the head announces.
+    /// Decompresses a section into `out`. Fails if checksum or length differ from those in the section's head.
     fn unfold(&self, place: &Section, out: &mut impl Write) -> Result<(), FileError> {
         let stored = BufReader::with_capacity(1 << 16, self.stored(place)?);
         let mut source = Checksummer {
@@ -575,7 +578,7 @@ impl RecordReader {
     }
 }
 
-/// Walks the section heads of a file of `length` bytes.
+/// Reads the section heads of a file of `length` bytes and returns all sections. Fails if a head is damaged.
 fn places(file: &mut File, length: u64) -> Result<Vec<Section>, &'static str> {
     let mut places = Vec::new();
     let mut at = FILE_MAGIC.len() as u64;

@@ -1,4 +1,4 @@
-//! The file system of a trial: its type, and the device below it.
+//! The file system of a trial: its type, and the device that it is on.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,10 +24,10 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// All types.
+    /// All types of file systems.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
 
-    /// Its name, as used by the kernel and by users.
+    /// Name of the file system, as used by the kernel and by users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -60,7 +60,7 @@ impl fmt::Display for FileSystem {
     }
 }
 
-/// The device below the file system of a trial.
+/// The device that the file system of a trial is on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FilesOn {
     /// A simulated solid-state disk, with the latency of the swap disk if there is one.
@@ -94,29 +94,29 @@ impl FromStr for FilesOn {
     }
 }
 
-/// The file system of a trial. Its text names only what differs from the default: `ssd`, `xfs`, `disk:8ms,40MB/s`, `xfs
-/// on disk:8ms,40MB/s`.
+/// The file system of a trial: type and device. The text form omits defaults: `ssd`, `xfs`, `disk:8ms,40MB/s`, `xfs on
+/// disk:8ms,40MB/s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FilesSpec {
     /// Type of the file system.
     pub system: FileSystem,
-    /// The device below it.
+    /// The device that the file system is on.
     pub on: FilesOn,
 }
 
-/// Why a text is not a file system or a device for one.
+/// Reasons why a text does not describe a file system or a device for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// There is no file system with this name.
     #[error("`{0}` is not a file system for a guest: use ext4, xfs, btrfs or tmpfs")]
     System(String),
-    /// The device is not a disk.
+    /// The device is not known and cannot be parsed as a disk.
     #[error("files lie on ssd, null or a disk: {0}")]
     Disk(#[source] DiskError),
 }
 
 impl FilesSpec {
-    /// The same specification with the given parts replaced.
+    /// Returns this specification with the given parts replaced; `None` keeps a part.
     #[must_use]
     pub fn with(self, system: Option<FileSystem>, on: Option<FilesOn>) -> Self {
         Self {
@@ -125,8 +125,8 @@ impl FilesSpec {
         }
     }
 
-    /// True if it is the default, which every trial had before there was a choice. It is then omitted from the subject,
-    /// so that old subjects keep their keys.
+    /// True for the default file system, which old versions always used. The default is omitted from the subject, so
+    /// that old subjects keep their keys.
     #[allow(
         clippy::trivially_copy_pass_by_ref,
         reason = "the form that serde's attribute calls"
@@ -135,7 +135,7 @@ impl FilesSpec {
         *self == Self::default()
     }
 
-    /// The rotating disk below the file system; `None` if there is none.
+    /// The rotating disk that the file system is on; `None` if the device is another one.
     pub fn disk(self) -> Option<DiskSpec> {
         match (self.system, self.on) {
             (FileSystem::Tmpfs, _) | (_, FilesOn::Ssd | FilesOn::Null) => None,
@@ -143,7 +143,7 @@ impl FilesSpec {
         }
     }
 
-    /// Text for a label, after the swap; empty for the default.
+    /// Text for a label, appended after the text of the swap; empty for the default file system.
     pub fn beside_swap(self) -> String {
         if self.is_default() {
             String::new()

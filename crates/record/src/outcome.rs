@@ -14,7 +14,7 @@ pub enum Invalid {
         "the kernel killed {process} for lack of memory after {after}: raise --memory or the swap size"
     )]
     OutOfMemory {
-        /// The process that was killed.
+        /// Name of the process that was killed.
         process: String,
         /// Time from the start of the scenario.
         after: Nanos,
@@ -24,7 +24,7 @@ pub enum Invalid {
         "the kernel killed {process} after {after} at the limit of its memory group, not of the machine: raise --limit or --swap-max"
     )]
     OutOfLimit {
-        /// The process that was killed.
+        /// Name of the process that was killed.
         process: String,
         /// Time from the start of the scenario.
         after: Nanos,
@@ -38,7 +38,7 @@ pub enum Invalid {
     /// The guest's kernel reported an oops, a warning with a stack, or a hung task.
     #[error("the guest kernel reported `{line}`: read the kernel log in the record")]
     Oops {
-        /// The log line.
+        /// First line of the report in the kernel log.
         line: String,
     },
     /// The guest stopped making progress.
@@ -48,7 +48,7 @@ pub enum Invalid {
     Hang {
         /// Time without progress.
         span: Nanos,
-        /// `virtual` or `wall`.
+        /// Clock of `span`: `virtual` or `wall`.
         clock: String,
     },
     /// The emulator ended without a result.
@@ -60,19 +60,19 @@ pub enum Invalid {
     /// The scenario stopped with an error.
     #[error("the scenario stopped: {why}")]
     Scenario {
-        /// Its error, as a sentence.
+        /// Error of the scenario, as a sentence.
         why: String,
     },
     /// The user's program did not end as expected.
     #[error("the program {why}")]
     Program {
-        /// What it did, as the rest of a sentence.
+        /// What the program did, as the rest of a sentence.
         why: String,
     },
     /// A process of the workload was killed by a signal or exited with an error.
     #[error("{process} of the workload ended with {how}: read the kernel log in the record")]
     ProcessDied {
-        /// Which process.
+        /// Name of the process.
         process: String,
         /// Exit status or signal.
         how: String,
@@ -84,7 +84,7 @@ pub enum Invalid {
     SettingDidNotStick {
         /// Name of the setting.
         name: String,
-        /// The requested value.
+        /// Value that was written.
         wanted: String,
         /// The value that was read back.
         found: String,
@@ -97,7 +97,7 @@ pub enum Invalid {
         /// The error of the operating system.
         why: String,
     },
-    /// The scenario needs reclaim, and the kernel reclaimed nothing.
+    /// The scenario needs reclaim, but the kernel reclaimed nothing.
     #[error(
         "the scenario needs memory pressure but the kernel reclaimed nothing: lower --memory or enlarge the workload"
     )]
@@ -107,31 +107,31 @@ pub enum Invalid {
         "at least {events} trace events were lost: shorten the trial (or raise --trace-ring or --trace-limit, where it was lowered), or it explains nothing"
     )]
     LostEvents {
-        /// Number of lost events.
+        /// Number of lost trace events; there may be more.
         events: u64,
     },
-    /// The guest's CPU halted during the measurement, so the result may not be exact.
+    /// The guest's CPU went idle during the measurement, so the result may not be exact.
     #[error(
         "the guest's CPU went idle {times} times while it was measured: this result is not exact, please report it"
     )]
     Halted {
-        /// How often the CPU went idle.
+        /// Number of times that the CPU went idle.
         times: u64,
     },
     /// The output region, a disk or a file system was full.
     #[error("{what} was full after {size}: shorten the scenario or raise the limit")]
     Full {
-        /// What was full.
+        /// What was full, such as the output region.
         what: String,
-        /// Its size.
+        /// Size of the region, disk or file system.
         size: Bytes,
     },
-    /// A count differs from the scenario's definition.
+    /// The scenario counted a different number of items than its definition requires.
     #[error(
         "the scenario did {found} {what} where its definition says {expected}: please report it"
     )]
     WrongCount {
-        /// What was counted.
+        /// What was counted, such as page accesses.
         what: String,
         /// The count according to the definition.
         expected: u64,
@@ -141,7 +141,7 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// True if the host may be the cause, so that the same trial may succeed another time.
+    /// True if the cause may lie in the host, so that the same trial may succeed when it is repeated.
     pub fn is_accident(&self) -> bool {
         match self {
             Self::EmulatorDied { .. } => true,
@@ -151,7 +151,7 @@ impl Invalid {
     }
 }
 
-/// A warning about a result that may be used.
+/// A warning about a result that may nevertheless be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
@@ -161,7 +161,7 @@ pub enum Warning {
     /// This kernel does not have a requested feature.
     #[error("{feature} is not on this kernel")]
     NotOnThisKernel {
-        /// The missing feature.
+        /// Name of the missing feature.
         feature: String,
     },
     /// The access log is incomplete because it exceeded its space in the region.
@@ -169,15 +169,15 @@ pub enum Warning {
         "the access log holds the first {kept} of {total} accesses; histogram and metrics cover all"
     )]
     LogCut {
-        /// Number of entries stored.
+        /// Number of accesses in the log.
         kept: u64,
-        /// Number of accesses made.
+        /// Number of accesses that the workload made.
         total: u64,
     },
-    /// Free text of a scenario.
+    /// A note of a scenario, as free text.
     #[error("{text}")]
     Note {
-        /// The sentence.
+        /// The note, as a sentence.
         text: String,
     },
 }

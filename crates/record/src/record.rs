@@ -13,7 +13,7 @@ use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 /// version that can express it ([`Subject::schema`]).
 pub const SCHEMA: u32 = 4;
 
-/// The program and command that made a record.
+/// The version of pagetide that made a record, and the command that repeats the trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maker {
     /// Version of pagetide.
@@ -37,10 +37,11 @@ pub struct Machine {
     pub system: String,
 }
 
-/// Everything that depends on the machine and the time. Not covered by the digest, and marked wherever it is shown.
+/// Data about a trial that depend on the machine and the time. They are not covered by the digest, and are marked
+/// wherever they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wall {
-    /// Start of the trial, nanoseconds since 1970.
+    /// Start of the trial, in nanoseconds since 1970.
     pub started: Nanos,
     /// Time from starting the emulator to the scenario's first instruction.
     pub to_first_instruction: Nanos,
@@ -48,11 +49,11 @@ pub struct Wall {
     pub scenario: Nanos,
     /// Time from the end of the scenario to the stored record.
     pub to_stored: Nanos,
-    /// Time of the whole trial.
+    /// Wall-clock time of the whole trial.
     pub total: Nanos,
     /// Number of concurrent trials when this one started, including itself.
     pub side_by_side: u32,
-    /// Campaign that this trial belongs to.
+    /// Name of the campaign that this trial belongs to.
     pub campaign: String,
     /// Index of the sampling unit within cell and variant: trials of one unit share a boot or a fresh arena.
     #[serde(default)]
@@ -60,26 +61,26 @@ pub struct Wall {
     /// Index of the repetition within the unit.
     #[serde(default)]
     pub repetition: u32,
-    /// The machine.
+    /// The machine that the trial ran on.
     pub machine: Machine,
 }
 
-/// Counters of one source, before and after the scenario.
+/// Counters of one source, such as `/proc/vmstat`, before and after the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Value before and value after, by the kernel's name of the counter.
+    /// For each counter, by its kernel name: value before and value after the scenario.
     pub values: BTreeMap<String, [u64; 2]>,
 }
 
 impl Counters {
-    /// After minus before; `None` if the kernel has no such counter.
+    /// Increase of the counter `name` during the scenario; `None` if the kernel has no such counter.
     pub fn delta(&self, name: &str) -> Option<u64> {
         self.values
             .get(name)
             .map(|[before, after]| after.wrapping_sub(*before))
     }
 
-    /// Sum of the differences of several counters; `None` if the kernel has none of them.
+    /// Sum of the increases of several counters; `None` if the kernel has none of these counters.
     pub fn sum(&self, names: &[&str]) -> Option<u64> {
         names
             .iter()
@@ -88,17 +89,17 @@ impl Counters {
     }
 }
 
-/// Evidence that the guest's CPU never halted during the measurement.
+/// Counts that show whether the guest's CPU went idle during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halts {
-    /// `idle_calls` of `/proc/timer_list` before and after; `None` if the kernel does not show it.
+    /// `idle_calls` of `/proc/timer_list` before and after the measurement; `None` if the kernel does not show it.
     pub idle_calls: Option<[u64; 2]>,
-    /// Idle time of `/proc/stat` in clock ticks before and after.
+    /// Idle time in `/proc/stat` before and after the measurement, in clock ticks.
     pub idle_ticks: [u64; 2],
 }
 
 impl Halts {
-    /// How often the CPU went idle, as far as the kernel shows it.
+    /// Number of times that the CPU went idle, or a lower bound if the kernel does not show `idle_calls`.
     pub fn times(&self) -> u64 {
         let calls = self
             .idle_calls
@@ -107,12 +108,12 @@ impl Halts {
     }
 }
 
-/// Everything that the guest (or the host arena) reports of a trial. All of it is covered by the digest.
+/// Everything that the guest (or the host arena) reports about a trial. All of it is covered by the digest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// Reasons why the numbers must not be used; empty for a valid trial.
+    /// Reasons why the results must not be used; empty for a valid trial.
     pub invalid: Vec<Invalid>,
-    /// Warnings for the reader.
+    /// Warnings to show with the results.
     pub warnings: Vec<Warning>,
     /// Settings as read back after they were applied, including those that the arena always sets.
     pub settings: BTreeMap<String, String>,
@@ -120,7 +121,7 @@ pub struct Results {
     pub facts: BTreeMap<String, String>,
     /// Metrics of the scenario.
     pub metrics: Vec<Metric>,
-    /// Counters by source (`vmstat`, `zram`, …) before and after.
+    /// Counters by source (`vmstat`, `zram`, …), each with values before and after the scenario.
     pub counters: BTreeMap<String, Counters>,
     /// Texts of `/proc` by name, such as `zoneinfo-before`.
     pub texts: BTreeMap<String, String>,
@@ -128,7 +129,7 @@ pub struct Results {
     pub histograms: BTreeMap<String, Histogram>,
     /// Time from the scenario's start to its end, on the trial's clock.
     pub elapsed: Nanos,
-    /// Evidence of exactness; `None` if it is not needed.
+    /// Counts that show whether the CPU went idle; `None` if the trial need not be exact.
     pub halts: Option<Halts>,
     /// The last lines of the kernel log.
     pub kernel_log: String,
@@ -138,34 +139,34 @@ pub struct Results {
 /// demand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Schema version.
+    /// Schema version of the record's JSON.
     pub schema: u32,
-    /// What determined the trial.
+    /// Everything that determined the trial.
     pub subject: Subject,
-    /// The program and command that made it.
+    /// The version of pagetide that made the record, and the command that repeats the trial.
     pub maker: Maker,
-    /// Results of the trial.
+    /// Everything that the guest (or the host arena) reported.
     pub results: Results,
     /// Memory-related build options of the kernel, without `CONFIG_`; empty if they are not known. Not covered by the
     /// digest, because the kernel's digest already covers them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel_config: BTreeMap<String, String>,
-    /// Everything that depends on the machine and the time; not covered by the digest.
+    /// Data that depend on the machine and the time; not covered by the digest.
     pub wall: Wall,
-    /// Digest of the results and every bulk section, in hex.
+    /// SHA-256 of the results and all bulk sections, in hex.
     pub digest: String,
-    /// Names and sizes of the bulk sections.
+    /// Kind, name, size and digest of each bulk section.
     pub sections: Vec<SectionInfo>,
 }
 
-/// Name and size of a bulk section.
+/// Kind, name, size and digest of a bulk section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionInfo {
-    /// `series` or `blob`.
+    /// Kind of the section: `series` or `blob`.
     pub kind: String,
-    /// Name, unique within its kind.
+    /// Name of the section, unique within its kind.
     pub name: String,
-    /// Size before compression.
+    /// Size of the section before compression.
     pub size: Bytes,
     /// SHA-256 of the uncompressed bytes, in hex.
     pub digest: String,
@@ -181,19 +182,19 @@ impl Record {
         hex(&hash.finalize()[..16])
     }
 
-    /// True if the numbers may be used.
+    /// True if the results may be used.
     pub fn is_valid(&self) -> bool {
         self.results.invalid.is_empty()
     }
 
-    /// The reasons why the numbers must not be used, in one sentence; `None` if they may be used.
+    /// The reasons why the results must not be used, in one sentence; `None` if they may be used.
     pub fn why_invalid(&self) -> Option<String> {
         let all = self.results.invalid.iter();
         let reasons: Vec<String> = all.map(ToString::to_string).collect();
         (!self.is_valid()).then(|| reasons.join("; "))
     }
 
-    /// The metric with this name.
+    /// The metric with this name; `None` if the record has none.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.results
             .metrics
@@ -201,7 +202,7 @@ impl Record {
             .find(|metric| metric.name == name)
     }
 
-    /// Digest of results and bulk sections. Equal digests mean that the trials are equal bit by bit.
+    /// SHA-256 of results and bulk sections, in hex. Equal digests mean that two trials are equal bit by bit.
     pub fn digest_of(results: &Results, sections: &[SectionInfo]) -> String {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(results).unwrap_or_default());

@@ -25,7 +25,7 @@ fn number(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// True if two words have the same meaning.
+/// True if two words mean the same value, such as `1` and `Y`.
 fn same(wanted: &str, found: &str) -> bool {
     wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
 }

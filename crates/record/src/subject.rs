@@ -20,24 +20,24 @@ pub struct KernelId {
     pub source: String,
     /// Release (`uname -r`).
     pub release: String,
-    /// Version string of the image (`uname -v` and compiler), if it contains one.
+    /// Version string of the image (`uname -v` and compiler); empty if the image contains none.
     pub version: String,
-    /// GNU build id of vmlinux in hex, if it has one.
+    /// GNU build id of vmlinux in hex; `None` if vmlinux has none.
     pub build_id: Option<String>,
-    /// Digest of image, configuration and modules.
+    /// Digest of kernel image, configuration and modules.
     pub digest: String,
 }
 
 /// A variant to compare: a kernel, boot arguments and settings with a short name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
-    /// Short name; the column head in tables.
+    /// Short name of the variant; the column head in tables.
     pub name: String,
-    /// The kernel.
+    /// The kernel of the variant.
     pub kernel: KernelId,
-    /// Boot arguments, appended to those of the arena.
+    /// Boot arguments of the variant, appended to those of the arena.
     pub boot: Vec<String>,
-    /// Settings by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
+    /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -67,13 +67,13 @@ impl fmt::Display for ArenaKind {
 /// The properties of an arena that determine a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArenaSpec {
-    /// Kind of arena.
+    /// Kind of the arena: exact, virtual machine or host.
     pub kind: ArenaKind,
-    /// Emulator and its version; empty for the host arena.
+    /// Name and version of the emulator; empty for the host arena.
     pub emulator: String,
-    /// Machine type (`pc-q35-7.2`).
+    /// Machine type of the emulator (`pc-q35-7.2`).
     pub machine: String,
-    /// CPU model.
+    /// CPU model of the emulator.
     pub cpu: String,
     /// The whole kernel command line.
     pub cmdline: String,
@@ -86,12 +86,12 @@ pub struct ArenaSpec {
 pub enum MemorySpec {
     /// Free memory at the start of the scenario, made equal for all kernels by a locked ballast.
     Free(Bytes),
-    /// Total memory of the machine, including what the kernel uses itself.
+    /// Total memory of the machine, including memory that the kernel uses itself.
     Total(Bytes),
 }
 
 impl MemorySpec {
-    /// The number of bytes, for both kinds.
+    /// Size in bytes, for both kinds of memory specification.
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Free(b) | Self::Total(b) => b,
@@ -105,7 +105,8 @@ impl Default for MemorySpec {
     }
 }
 
-/// Exact text of a size, in the largest binary unit that divides it, so that text and value agree.
+/// Exact text of a size, in the largest binary unit that divides the size, so that the text can be parsed back to the
+/// same value.
 pub(crate) fn exact_size(bytes: Bytes) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
         if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
@@ -115,7 +116,7 @@ pub(crate) fn exact_size(bytes: Bytes) -> String {
     bytes.0.to_string()
 }
 
-/// Exact text of a time, in the largest unit that divides it.
+/// Exact text of a time, in the largest unit that divides the time.
 pub fn exact_time(time: Nanos) -> String {
     for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if time.0 != 0 && time.0.is_multiple_of(scale) {
@@ -172,14 +173,14 @@ pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
 
-/// The two passes of a trial.
+/// Timed or observed: every trial can run once as each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
     /// Times are measured; nothing is traced.
     #[default]
     Timed,
-    /// The same trial with tracepoints and series; its times include the cost of observing.
+    /// The trial runs with tracepoints and series; times include the cost of observing.
     Observed,
 }
 
@@ -197,15 +198,15 @@ impl fmt::Display for Pass {
 pub struct Subject {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether the scenario runs exactly as its original did, including the original's mistakes.
+    /// True if the scenario runs exactly as its original did, including the original's mistakes.
     pub as_written: bool,
-    /// Every parameter, resolved to the canonical text of its value.
+    /// All parameters by name, each as the canonical text of its value.
     pub params: BTreeMap<String, String>,
-    /// Seed of the references, the start phase and the small ballast.
+    /// Seed of the random page references, the start phase and the small ballast.
     pub seed: u64,
-    /// The variant: what is compared.
+    /// The kernel, boot arguments and settings that a comparison varies.
     pub variant: Variant,
-    /// The arena that it runs in.
+    /// The arena that the trial runs in.
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
@@ -213,10 +214,10 @@ pub struct Subject {
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
-    /// Its file system and the device below it; the default if it has none.
+    /// Type of the trial's file system and the device that it is on; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Timed or observed.
+    /// Timed pass or observed pass.
     pub pass: Pass,
     /// Size of the trace ring of an observed trial; the default for a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
@@ -233,7 +234,7 @@ impl Subject {
         subject
     }
 
-    /// Identity of the trial: equal keys mean the same trial, whatever the name of the variant.
+    /// Identity of the trial, as a hash in hex: equal keys mean the same trial, whatever the variant is called.
     pub fn key(&self) -> String {
         let subject = self.unnamed();
         hex(&Sha256::digest(
@@ -241,8 +242,8 @@ impl Subject {
         ))
     }
 
-    /// Identity of the cell: everything that a comparison holds fixed, which is all except variant, seed and command
-    /// line.
+    /// Identity of the cell, as a hash in hex. It covers what a comparison holds fixed: all of the subject except
+    /// variant, seed, command line and guest program.
     pub fn cell(&self) -> String {
         let mut subject = self.clone();
         subject.variant = Variant::default();
@@ -256,7 +257,8 @@ impl Subject {
         ))
     }
 
-    /// The oldest schema version that can express this subject. An older program then reports that it must be upgraded.
+    /// The oldest schema version that can express this subject. Written into the record, so that an older program
+    /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
         if self.swap.names_compressor() {
             return 4;
@@ -292,16 +294,16 @@ impl Subject {
         )
     }
 
-    /// True if the trial was imported from elsewhere: memory, swap and causes are then unknown.
+    /// True if the trial was imported from another tool: memory, swap and causes are then unknown.
     pub fn is_imported(&self) -> bool {
         self.arena.machine.starts_with(IMPORTED)
     }
 }
 
-/// Prefix of the machine name of an imported trial; its origin follows.
+/// Prefix of the machine name of an imported trial; the name of the origin follows.
 pub const IMPORTED: &str = "imported from ";
 
-/// Lower-case hexadecimal text of bytes.
+/// Returns bytes as lower-case hexadecimal text.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes

@@ -1,4 +1,4 @@
-//! What a guest swaps to: nothing, zram, a simulated disk, or such a disk with zswap.
+//! Kinds of swap of a guest: none, zram, a simulated disk, or zswap with a simulated disk.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{DiskError, DiskSpec};
 use crate::subject::{exact_time, serde_as_text};
 
-/// A compression algorithm, by its name in the kernel's files and modules.
+/// A compression algorithm of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compressor {
     /// LZ4, the default: fast, and built in or a module in every kernel since 6.1.
@@ -30,7 +30,7 @@ pub enum Compressor {
 }
 
 impl Compressor {
-    /// All algorithms.
+    /// All compression algorithms.
     pub const ALL: [Self; 7] = [
         Self::Lz4,
         Self::Lz4hc,
@@ -41,7 +41,7 @@ impl Compressor {
         Self::Eight42,
     ];
 
-    /// Its name in the kernel.
+    /// Name of the algorithm in the kernel's files and modules.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -70,12 +70,12 @@ impl Compressor {
 /// Allocator of the compressed pages of zswap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
-    /// The default: packs objects of any size, in every kernel, and the only one since 6.18.
+    /// zsmalloc, the default: packs objects of any size. Every kernel has it, and kernels since 6.18 have no other.
     #[default]
     Zsmalloc,
-    /// Two objects per page, up to 6.14.
+    /// zbud: two objects per page. Removed after kernel 6.14.
     Zbud,
-    /// Three objects per page, up to 6.14.
+    /// z3fold: three objects per page. Removed after kernel 6.14.
     Z3fold,
 }
 
@@ -83,7 +83,7 @@ impl Pool {
     /// All allocators.
     pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
 
-    /// Its name in the kernel, which is also the name of its module.
+    /// Name of the allocator in the kernel, and of its module.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zsmalloc => "zsmalloc",
@@ -127,19 +127,19 @@ impl fmt::Display for SwapDisk {
     }
 }
 
-/// zswap, a compressed cache in memory, with the disk behind it.
+/// zswap: a compressed cache in memory, which writes back to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Zswap {
-    /// The compressor, if specified.
+    /// The compressor; `None` for the default.
     pub compressor: Option<Compressor>,
-    /// The allocator, if specified.
+    /// The allocator; `None` for the default.
     pub pool: Option<Pool>,
-    /// The disk behind the cache.
+    /// The swap disk that zswap writes back to.
     pub before: SwapDisk,
 }
 
 impl Zswap {
-    /// The allocator, or the default.
+    /// The allocator of this zswap; the default if none is specified.
     pub fn pool(self) -> Pool {
         self.pool.unwrap_or_default()
     }
@@ -195,7 +195,7 @@ impl fmt::Display for Zswap {
 pub enum SwapSpec {
     /// No swap.
     None,
-    /// zram, with the compressor if specified.
+    /// zram with this compressor; `None` for the default.
     Zram(Option<Compressor>),
     /// zswap with a simulated disk.
     Zswap(Zswap),
@@ -222,7 +222,7 @@ impl SwapSpec {
         before: SwapDisk::Ssd(SSD_LATENCY),
     });
 
-    /// The compressor, or the default. Meaningful only for zram and zswap.
+    /// The compressor of zram or zswap; the default if none is specified, and for other kinds of swap.
     pub fn compressor(self) -> Compressor {
         match self {
             Self::Zram(named) => named.unwrap_or_default(),
@@ -231,12 +231,12 @@ impl SwapSpec {
         }
     }
 
-    /// True if it is zram, so that nothing is written to a disk.
+    /// True if the swap is zram, so that nothing is written to a disk.
     pub fn is_zram(self) -> bool {
         matches!(self, Self::Zram(_))
     }
 
-    /// The swap disk, with or without zswap; `None` without a disk.
+    /// The swap disk, with or without zswap; `None` if swap uses no disk.
     pub fn on_disk(self) -> Option<SwapDisk> {
         match self {
             Self::None | Self::Zram(_) => None,
@@ -251,7 +251,7 @@ impl SwapSpec {
         matches!(self.on_disk(), Some(SwapDisk::Disk(_)))
     }
 
-    /// True if its text form needs schema version 4.
+    /// True if a compressor or pool is specified, which needs schema version 4.
     pub(crate) fn names_compressor(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }
@@ -276,41 +276,41 @@ impl fmt::Display for SwapSpec {
     }
 }
 
-/// Why a text is not a kind of swap.
+/// Reasons why a text is not a kind of swap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwapError {
-    /// The kind is unknown.
+    /// There is no kind of swap with this name.
     #[error("`{0}` is no kind of swap: use {FORMS}")]
     Unknown(String),
-    /// The compressor is unknown.
+    /// There is no compressor with this name.
     #[error("`{name}` is not a compressor of swap: use one of {known}{suggestion}")]
     Compressor {
-        /// The given name.
+        /// The unknown name.
         name: String,
-        /// The known names.
+        /// Names of all compressors, as a list in text.
         known: String,
-        /// The most similar of them.
+        /// The compressor name most similar to the unknown one.
         suggestion: String,
     },
-    /// The pool is unknown.
+    /// There is no pool with this name.
     #[error("`{name}` is not a pool of zswap: use one of {known}{suggestion}")]
     Pool {
-        /// The given name.
+        /// The unknown name.
         name: String,
-        /// The known names.
+        /// Names of all pools, as a list in text.
         known: String,
-        /// The most similar of them.
+        /// The pool name most similar to the unknown one.
         suggestion: String,
     },
-    /// zswap needs a disk, but the given kind of swap is not one.
+    /// The kind of swap after `zswap+` is not a disk, but zswap needs one.
     #[error(
         "zswap needs a disk behind it, and `{0}` is not one: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
     )]
     Before(String),
-    /// The latency is not a time.
+    /// The latency cannot be parsed as a time.
     #[error(transparent)]
     Latency(#[from] UnitError),
-    /// The disk cannot be parsed.
+    /// The text of a rotating disk cannot be parsed.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

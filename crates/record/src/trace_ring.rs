@@ -22,18 +22,18 @@ impl TraceRing {
     /// At 80 MB of events per second, more than any kernel writes, it is half full when it is read.
     pub const MOST: Self = Self(Bytes(4 << 20));
 
-    /// Size in bytes.
+    /// Size of the ring buffer in bytes.
     pub const fn bytes(self) -> Bytes {
         self.0
     }
 
-    /// True if it is the default.
+    /// True if the size is the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All sizes, largest first.
+    /// All allowed sizes, largest first.
     pub fn all() -> impl Iterator<Item = Self> {
         let smaller = |ring: &Self| (*ring > Self::LEAST).then_some(Self(Bytes(ring.0.0 / 2)));
         std::iter::successors(Some(Self::MOST), smaller)
@@ -52,7 +52,7 @@ impl fmt::Display for TraceRing {
     }
 }
 
-/// Why a text is not a size of a ring buffer.
+/// Error: this text is not an allowed size of a ring buffer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size of a trace ring: give a power of two from 8K to 4M, such as 64K")]
 pub struct TraceRingError(String);

@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PGTIDE01");
 /// First word of a complete frame: `FRAM`.
 pub const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"FRAM");
-/// Size of the region's head.
+/// Size of the region's head in bytes.
 pub const HEAD: usize = 4096;
-/// Size of a frame's head and alignment of frames.
+/// Size of a frame's head in bytes; also the alignment of frames.
 pub const FRAME_HEAD: usize = 64;
-/// Longest name of a frame in bytes.
+/// Maximum length of a frame's name in bytes.
 pub const NAME: usize = 40;
 
-/// Content of a frame.
+/// Kind of a frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind with this number; `None` if it is unknown.
+    /// The kind with this number in a frame's head; `None` if the number is unknown.
     pub const fn from_u32(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Results),
@@ -70,7 +70,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase with this number; the last phase for unknown numbers.
+    /// The phase with this number in the region's head; the last phase for an unknown number.
     pub const fn from_u32(number: u32) -> Self {
         match number {
             0 => Self::Boot,
@@ -84,24 +84,25 @@ impl Phase {
     }
 }
 
-/// The head of the region in memory.
+/// The head of an output region, at its start in shared memory.
 #[repr(C)]
 pub struct Head {
     /// [`MAGIC`], written by the process that creates the region.
     magic: AtomicU64,
-    /// Size of the region.
+    /// Size of the region in bytes.
     size: AtomicU64,
-    /// Offset of the first free byte. Private, because frames are exclusive only if it never decreases.
+    /// Offset of the first free byte in the region. Private, because frames are exclusive only if this offset never
+    /// decreases.
     used: AtomicU64,
-    /// The trial's clock in nanoseconds, updated from time to time: it advances as long as the arena runs.
+    /// The trial's clock in nanoseconds, updated from time to time. It advances as long as the arena runs.
     pub clock: AtomicU64,
     /// Completed steps of the scenario.
     pub done: AtomicU64,
     /// Total steps of the scenario; zero if unknown.
     pub total: AtomicU64,
-    /// [`Phase`].
+    /// Current [`Phase`] of the trial, as its number.
     pub phase: AtomicU32,
-    /// Set if some output did not fit.
+    /// Nonzero if some output did not fit into the region.
     pub full: AtomicU32,
 }
 
@@ -119,11 +120,11 @@ unsafe impl Send for Region<'_> {}
 // SAFETY: as for `Send`: all that a shared reference allows goes through those atomics.
 unsafe impl Sync for Region<'_> {}
 
-/// Output does not fit into the region.
+/// Error: output does not fit into the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the output region of {size} bytes cannot take {wanted} more: shorten the scenario")]
 pub struct RegionFull {
-    /// Size of the region.
+    /// Size of the region in bytes.
     pub size: usize,
     /// Number of bytes requested.
     pub wanted: usize,
@@ -155,7 +156,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// The same region limited to `size` bytes: it creates no frames beyond that.
+    /// Returns the same region limited to its first `size` bytes, so that new frames end before that offset.
     #[must_use]
     pub fn up_to(self, size: usize) -> Self {
         Self {
@@ -164,7 +165,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// The head.
+    /// The head of the region.
     pub fn head(&self) -> &'m Head {
         // SAFETY: `new` was promised a page-aligned mapping of at least two pages during `'m`, and `Head` consists of
         // atomics only, for which every bit pattern is valid and which others may write meanwhile.
@@ -192,12 +193,12 @@ impl<'m> Region<'m> {
         self.head().phase.store(phase as u32, Ordering::Release);
     }
 
-    /// The phase of the trial.
+    /// The current phase of the trial.
     pub fn phase(&self) -> Phase {
         Phase::from_u32(self.head().phase.load(Ordering::Acquire))
     }
 
-    /// Number of free bytes for a frame.
+    /// Number of bytes that a new frame can hold at most.
     pub fn free(&self) -> usize {
         let used = usize::try_from(self.head().used.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         self.size.saturating_sub(used.saturating_add(FRAME_HEAD))
@@ -256,19 +257,19 @@ impl<'m> Region<'m> {
 }
 
 impl Frame<'_> {
-    /// The bytes to write.
+    /// The bytes of the frame, to be written.
     pub fn body(&mut self) -> &mut [u8] {
         // SAFETY: these bytes were handed out to this frame alone, the mapping lives as long as the frame, and the borrow
         // of `self` keeps the slice the only one. Fresh bytes of a mapping are initialised (zeros, or what was there).
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
     }
 
-    /// Number of bytes that can be written.
+    /// Size of the frame's content in bytes, at most.
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Completes the frame with its first `length` bytes.
+    /// Completes the frame. Its content is the first `length` bytes of the body.
     pub fn finish(self, length: usize) {
         // SAFETY: the head was handed out with the body to this frame alone, is 64-byte aligned, and is mapped as long as
         // the frame lives. Readers look at it only after they have seen the magic, which is stored last.
@@ -282,32 +283,33 @@ impl Frame<'_> {
     }
 }
 
-/// A complete frame from the view of the reader.
+/// A complete frame, for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameView<'a> {
-    /// Content of the frame.
+    /// Kind of the frame's content.
     pub kind: Kind,
-    /// Its name.
+    /// Name of the frame.
     pub name: &'a str,
-    /// Its bytes.
+    /// Content of the frame.
     pub bytes: &'a [u8],
 }
 
 /// Position of a complete frame in its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Content of the frame.
+    /// Kind of the frame's content.
     pub kind: Kind,
-    /// Its name.
+    /// Name of the frame.
     pub name: String,
-    /// Offset of its bytes in the region.
+    /// Offset of the frame's content in the region, in bytes.
     pub at: u64,
-    /// Number of its bytes.
+    /// Length of the frame's content in bytes.
     pub length: u64,
 }
 
-/// Finds the complete frames of a region of `size` bytes. `read` copies bytes from an offset, for a reader that does
-/// not map memory that another process may still write. Unfinished frames are skipped; a damaged head ends the search.
+/// Finds the complete frames of a region of `size` bytes. `read` copies bytes from an offset of the region, so that a
+/// reader need not map memory that another process may still write. Unfinished frames are skipped; a damaged head ends
+/// the search.
 pub fn places(
     size: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
@@ -363,7 +365,7 @@ fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
     Some((next, place))
 }
 
-/// Reads the complete frames of a region's bytes, like [`places`]. Never panics, whatever the bytes.
+/// The complete frames in the bytes of a region. A damaged head ends the search. Never panics, whatever the bytes are.
 pub fn frames(region: &[u8]) -> impl Iterator<Item = FrameView<'_>> {
     let copy = |at: u64, buffer: &mut [u8]| {
         let at = usize::try_from(at).map_err(|_| io::ErrorKind::UnexpectedEof)?;
@@ -389,7 +391,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A page-aligned region of plain memory.
+    /// A page-aligned region of plain memory, for tests.
     fn region(pages: usize) -> (Vec<u64>, Region<'static>) {
         let mut memory = vec![0_u64; (pages + 1) * 512];
         let start = memory.as_mut_ptr().cast::<u8>();

@@ -5,7 +5,7 @@
 use pagetide_record::{Record, RecordReader, RecordWriter, wire};
 use pagetide_testing::fuzz::fuzz;
 
-/// A record file with a blob.
+/// Bytes of a record file with a blob.
 fn written() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = RecordWriter::create(dir.path()).unwrap();
