@@ -14,10 +14,11 @@ use crate::error::Trouble;
 use crate::row;
 use crate::store::{enter, entries};
 
-/// A folder that changed this recently may change again without a new modification time.
+/// Age below which a folder's modification time is not trusted: a file added within the same tick of the clock would
+/// not change it.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A folder that has changed since the last check.
+/// A folder of records whose modification time differs from the one in the index.
 pub(crate) struct Folder {
     name: String,
     path: PathBuf,
@@ -37,7 +38,8 @@ fn changed(path: &Path) -> Option<i64> {
     )
 }
 
-/// The folders of records whose modification times differ from those in the index, and those that no longer exist.
+/// The folders of records whose modification times differ from those in the index, including folders that no longer
+/// exist.
 pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Trouble> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {
@@ -69,8 +71,8 @@ pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Tr
     Ok(other.chain(gone).collect())
 }
 
-/// Returns identities of records that are in the index but not in the folder, then files that are in the folder but not
-/// in the index.
+/// Compares a folder with the index. Returns the identities of records that only the index has, and the paths of record
+/// files that only the folder has.
 pub(crate) fn differences(
     index: &Connection,
     folder: &Folder,
@@ -96,8 +98,8 @@ pub(crate) fn differences(
     Ok((gone, files.into_values().collect()))
 }
 
-/// Adds new records to the index and removes missing ones, unless `is_there` finds the record's file elsewhere in the
-/// store. The caller must have opened a transaction.
+/// Adds new records of the changed folders to the index and removes missing ones, unless `is_there` finds the record's
+/// file elsewhere in the store. The caller must have opened a transaction.
 pub(crate) fn bring(
     index: &Connection,
     root: &Path,
@@ -117,7 +119,8 @@ pub(crate) fn bring(
     Ok(())
 }
 
-/// Notes a folder's modification time, unless the folder may change again within the same tick of the clock.
+/// Stores a folder's modification time in the index, unless the folder may change again within the same tick of the
+/// clock.
 fn note(index: &Connection, folder: &Folder) -> rusqlite::Result<()> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -10,10 +10,10 @@ use pagetide_record::FileError;
 use crate::proof::Disagreement;
 use crate::store::FORMAT;
 
-/// Why a store operation failed.
+/// Reasons why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No folder was given and none can be derived from the environment.
+    /// No store folder was given, and the environment has no variable to derive one from.
     #[error(
         "the store has no folder, because neither PAGETIDE_STORE, XDG_DATA_HOME nor HOME is set: set one of them"
     )]
@@ -23,9 +23,9 @@ pub enum StoreError {
     Folder {
         /// The attempted operation, such as "creating".
         what: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The store was written by a later version of pagetide.
@@ -33,44 +33,44 @@ pub enum StoreError {
         "the store {path} was written by a newer pagetide (format {found}, this one knows {FORMAT}): upgrade pagetide, or name another folder with PAGETIDE_STORE"
     )]
     Newer {
-        /// The store's folder.
+        /// Path of the store's folder.
         path: PathBuf,
-        /// The format it has.
+        /// Format version of the store, as text.
         found: String,
     },
-    /// The index cannot be written.
+    /// The index cannot be written, for example because the disk is full.
     #[error("writing the index {path}: {source}; {}", index_remedy(.source))]
     IndexFull {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// SQLite's error.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// Another process has locked the index for too long.
+    /// Another process has locked the index for longer than this process waits.
     #[error(
         "another pagetide has kept the index {path} locked for {seconds} s: wait for it to end, then try again"
     )]
     Busy {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// The time waited, in seconds.
+        /// Time waited, in seconds.
         seconds: u64,
     },
     /// The index is damaged or not a database of this program.
     #[error("reading the index {path}: {source}; run {}", told("store rebuild"))]
     Index {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
-        /// SQLite's error.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// A row of the index differs from its record.
+    /// A row of the index differs from the record that it describes.
     #[error(
         "the index {path} does not agree with record {id}: run {}, which asks the records",
         told("store rebuild")
     )]
     Disagrees {
-        /// The index.
+        /// Path of the index.
         path: PathBuf,
         /// Identity of the record, or its row number if the identity cannot be read.
         id: String,
@@ -78,7 +78,7 @@ pub enum StoreError {
     /// The file of a record is missing.
     #[error("the file {path} of record {id} is gone, deleted by hand: it is left out from now on")]
     Gone {
-        /// The record.
+        /// Identity of the record.
         id: String,
         /// The path at which the file was expected.
         path: PathBuf,
@@ -86,39 +86,39 @@ pub enum StoreError {
     /// The store is read-only.
     #[error("the store {path} can be read but not written ({why}): {}", remedy(&(*.why).into(), Some("PAGETIDE_STORE")))]
     ReadOnly {
-        /// The store's folder.
+        /// Path of the store's folder.
         path: PathBuf,
-        /// The system's reason when it was opened.
+        /// The operating system's reason when the store was opened.
         why: io::ErrorKind,
     },
-    /// What should be remembered could not be read again.
+    /// A file that was to be written would not be readable afterwards.
     #[error(
         "{path} is not written, for it could not be read again ({why}): give names and values that a store can keep"
     )]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What a reader would refuse.
+        /// The rule of the reader that the content breaks.
         why: String,
     },
     /// The file `format`, which states the version of the store, is empty or not text.
     #[error("{path} is {what}: remove it, the store's records are kept and it is made anew")]
     Format {
-        /// The file.
+        /// Path of the file `format`.
         path: PathBuf,
-        /// What is wrong with its content.
+        /// What is wrong with the content of the file.
         what: &'static str,
     },
     /// A record file cannot be read or written.
     #[error(transparent)]
     Record(#[from] FileError),
-    /// No record has an identity with this prefix.
+    /// No record has an identity that begins with this prefix.
     #[error(
         "no record's id begins with `{prefix}`: {} shows them",
         told("list records")
     )]
     Unknown {
-        /// The prefix given.
+        /// The given prefix.
         prefix: String,
     },
     /// A name is neither that of a campaign nor a prefix of a record's identity.
@@ -130,19 +130,19 @@ pub enum StoreError {
         )
     )]
     Neither {
-        /// The name given.
+        /// The given name.
         name: String,
-        /// The most similar campaign name.
+        /// The most similar campaign name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// Several records have identities with this prefix.
+    /// Several records have identities that begin with this prefix.
     #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
     Ambiguous {
-        /// The prefix given.
+        /// The given prefix.
         prefix: String,
-        /// Number of these records.
+        /// Number of records with this prefix.
         count: u64,
-        /// The first of these records, each with its trial.
+        /// The first of the matching records, each with its trial, as text.
         some: String,
     },
     /// Another process runs this campaign.
@@ -152,7 +152,7 @@ pub enum StoreError {
     Running {
         /// Name of the campaign.
         name: String,
-        /// Process id; empty if unknown.
+        /// Id of the running process, as text; empty if unknown.
         process: String,
     },
     /// The file that describes a campaign cannot be parsed.
@@ -160,20 +160,20 @@ pub enum StoreError {
         "{path} does not say what campaign it was ({why}): remove it and run the campaign again, its records are kept"
     )]
     Note {
-        /// The file.
+        /// Path of the campaign's file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the parser, as text.
         why: String,
     },
 }
 
 impl StoreError {
-    /// Whether the user's input was wrong, as opposed to a failure of the store.
+    /// True if the user's input was wrong; false if the store failed.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Neither { .. })
     }
 
-    /// Why a store that holds records can only be read; `None` where it cannot be read either.
+    /// The reason why a store can be opened for reading only; `None` if this error also prevents reading.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         match self {
             // What is refused here would not be written, but neither would it be read.
@@ -183,7 +183,7 @@ impl StoreError {
         }
     }
 
-    /// Turns an error of writing a record into one of the store whose message names a remedy.
+    /// Converts an error of writing a record file into a store error, whose message names a remedy.
     pub fn writing(error: FileError) -> Self {
         match error {
             FileError::Io { what, path, source } => Self::Folder { what, path, source },
@@ -192,7 +192,7 @@ impl StoreError {
     }
 }
 
-/// The system's reason for which SQLite could not write.
+/// Kind of I/O error that prevented SQLite from writing.
 fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     use rusqlite::ErrorCode as Code;
     match source.sqlite_error_code() {
@@ -203,16 +203,16 @@ fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     }
 }
 
-/// What a user can do where SQLite cannot write.
+/// Advice for the user if SQLite cannot write the index, as text.
 fn index_remedy(source: &rusqlite::Error) -> String {
     remedy(&kind_of(source).into(), Some("PAGETIDE_STORE"))
 }
 
 /// An error inside a transaction.
 pub(crate) enum Trouble {
-    /// SQLite failed.
+    /// An error of SQLite.
     Index(rusqlite::Error),
-    /// Something else failed.
+    /// An error of the store.
     Store(StoreError),
 }
 
@@ -228,7 +228,7 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// Adds path and attempt to an I/O error.
+/// Returns a function that adds the path and the attempted operation to an I/O error.
 pub(crate) fn at<'a>(
     what: &'static str,
     path: &'a Path,
@@ -240,7 +240,7 @@ pub(crate) fn at<'a>(
     }
 }
 
-/// Turns SQLite's error into the variant with the right remedy.
+/// Returns a function that converts SQLite's errors on the index at `path` into the store error with the right remedy.
 pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
     use rusqlite::ErrorCode as Code;
     move |source| {

@@ -9,14 +9,14 @@ use crate::error::StoreError;
 use crate::row::Row;
 use crate::store;
 
-/// Fewer records than this do not justify a thread.
+/// Minimum number of records for each thread.
 const WORTH_A_THREAD: usize = 64;
 
 /// The path of a record's complete file, and its row in the index.
 pub(crate) type WrittenRecord = (PathBuf, Row);
 
-/// Writes records to `folder` and returns their files in the same order, or writes none if one cannot be written. The files are
-/// not flushed to disk yet.
+/// Writes records to `folder` with several threads and returns paths and rows in the same order. If one record cannot
+/// be written, no file is left. The files are not flushed to disk yet.
 pub(crate) fn write(
     folder: &Path,
     records: &mut [Record],
@@ -60,7 +60,8 @@ pub(crate) fn write(
     ended.map(|()| written)
 }
 
-/// The records of these identities, in their order, each as `read` gives it.
+/// Reads the records with these identities, with several threads, and returns them in the same order. `read` reads one
+/// record.
 pub(crate) fn records(
     ids: &[String],
     read: impl Fn(&str) -> Result<Record, StoreError> + Sync,
@@ -75,7 +76,7 @@ pub(crate) fn records(
     })
 }
 
-/// Moves the files to their final paths.
+/// Moves written record files to their final paths, with several threads.
 pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), StoreError> {
     let one = |(path, row): &WrittenRecord| store::settle(root, path, &row.id).map(drop);
     std::thread::scope(|scope| {
@@ -87,7 +88,7 @@ pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), Store
     })
 }
 
-/// Number of items for each thread, of `all` items.
+/// Number of items for each thread if `all` items are divided among the processors.
 fn share_of(all: usize) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.div_ceil(cpus).max(WORTH_A_THREAD)

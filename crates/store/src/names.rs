@@ -5,19 +5,19 @@ use std::path::Path;
 
 use crate::{Filter, Store, StoreError};
 
-/// Number of newest records considered.
+/// Maximum number of records, newest first, whose names are offered for completion.
 const NEWEST: u32 = 500;
 /// Number of leading digits of a record's identity that are enough to identify it.
 const DIGITS: usize = 12;
 
-/// Names in a store.
+/// Names in a store that a shell can complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Names of campaigns.
+    /// Names of all campaigns.
     pub campaigns: BTreeSet<String>,
-    /// Names of the variants of the newest records.
+    /// Names of variants of the newest records.
     pub variants: BTreeSet<String>,
-    /// Identities of the newest records, first digits only.
+    /// Abbreviated identities of the newest records.
     pub records: BTreeSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl Names {
 }
 
 impl Store {
-    /// The names of campaigns, and of the variants and records among the newest records.
+    /// Names of campaigns, and of the variants and records among the newest records.
     pub fn names(&self) -> Result<Names, StoreError> {
         let mut names = Names::default();
         for id in self.campaigns()? {

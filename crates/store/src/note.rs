@@ -19,56 +19,57 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, at};
 
-/// Most variants of a campaign: each is compared with the first in a column of its own.
+/// Maximum number of variants in a campaign. Each is compared with the first in a separate column.
 pub const MOST_VARIANTS: usize = 1_000;
-/// Most bytes of a note: a trial takes about 100.
+/// Maximum size of a campaign's file in bytes. A trial takes about 100 bytes.
 pub const MOST_NOTE_BYTES: u64 = 512 << 20;
-/// Most bytes of a lock that are read: a process's number.
+/// Maximum number of bytes read from a lock file, which contains a process id.
 const MOST_LOCK_BYTES: u64 = 32;
 
-/// The description of a campaign in the store.
+/// The file of a campaign: its trials, cells and variants, and how they are evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignNote {
-    /// Name.
+    /// Name of the campaign.
     pub name: String,
-    /// 1 for the first run with this name, one more each time the campaign is run afresh.
+    /// Number of the run: 1 for the first with this name, increased whenever the campaign is run afresh.
     pub generation: u32,
-    /// Whether it was run afresh: only records made for this run count, not earlier ones.
+    /// True if this run was made afresh: only records made for it count, not earlier ones.
     #[serde(default)]
     pub fresh: bool,
-    /// The command line of the last run, quoted for a shell; empty if unknown.
+    /// Command line of the last run, quoted for a shell; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Time of the first start, nanoseconds since 1970.
+    /// Time of the first start, in nanoseconds since 1970.
     pub started: Nanos,
-    /// The arena in which its trials run.
+    /// Kind of arena in which the campaign's trials run.
     pub arena: ArenaKind,
     /// Names of the variants; the first is the baseline.
     pub variants: Vec<String>,
-    /// The cells.
+    /// Cells of the campaign, each with label and rules of evaluation.
     pub cells: Vec<CellNote>,
-    /// Its trials, in the order they were planned.
+    /// Trials of the campaign, in the order in which they were planned.
     pub entries: Vec<Entry>,
-    /// Numbers of sampling units at which results are evaluated, for sequential sampling; else empty.
+    /// For sequential sampling, numbers of sampling units after which the results are evaluated; otherwise empty.
     #[serde(default)]
     pub looks: Vec<u64>,
-    /// Differences between variants, other than the intended ones, that are accepted: kinds such as `huge-pages`, or
-    /// names of settings.
+    /// Accepted differences between variants besides the intended ones: kinds such as `huge-pages`, or names of
+    /// settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<String>,
-    /// How trials are paired, if they were imported.
+    /// How trials are paired, for imported trials; `None` if the trials were not imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Pairing>,
 }
 
-/// How imported trials are paired. Trials with equal units form a pair.
+/// How imported trials are paired. Trials of different variants with equal units form a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pairing {
     /// The quantity by which trials of different variants are paired, such as `seed`; `None` if they are not paired.
     pub paired_by: Option<String>,
-    /// Whether trials recorded at different times can be paired too: by a seed yes, by an iteration number no.
+    /// True if trials recorded at different times can be paired too. This holds for pairs by seed, not for pairs by
+    /// iteration number.
     pub lasting: bool,
-    /// Whether the user stated that trials of the variants alternated. Otherwise this is derived from the trials' start
+    /// True if the user stated that trials of the variants alternated. If false, this is derived from the trials' start
     /// times, if known.
     pub interleaved: bool,
     /// Why the first variant is the baseline, such as "the first by time".
@@ -78,11 +79,11 @@ pub struct Pairing {
 /// How a cell of a campaign is evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellNote {
-    /// A short label for display.
+    /// Short label of the cell for display.
     pub label: String,
-    /// Primary metrics of this cell; `None` means those of the scenario.
+    /// Names of the primary metrics of the cell; `None` for those of the scenario.
     pub primary: Option<Vec<String>>,
-    /// Equivalence margins by metric, as a fraction of the baseline.
+    /// Equivalence margin of each metric, as a fraction of the baseline.
     pub margins: BTreeMap<String, f64>,
 }
 
@@ -95,9 +96,9 @@ pub struct Entry {
     pub cell: usize,
     /// Index of the variant in [`CampaignNote::variants`].
     pub variant: usize,
-    /// Sampling unit within cell and variant.
+    /// Number of the sampling unit within cell and variant.
     pub unit: u32,
-    /// Repetition within the unit.
+    /// Number of the repetition within the sampling unit.
     pub repetition: u32,
 }
 
@@ -112,7 +113,7 @@ impl CampaignNote {
     }
 }
 
-/// Whether a string is a valid campaign name. The name becomes a file name, and part of `NAME:VARIANT` and `NAME.2` on
+/// True if `name` is a valid campaign name. The name becomes a file name, and part of `NAME:VARIANT` and `NAME.2` on
 /// command lines.
 pub fn is_campaign_name(name: &str) -> bool {
     let first = name
@@ -126,8 +127,8 @@ pub fn is_campaign_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
-/// Prevents other processes from running the same campaign. Released on drop; the kernel releases it when the process
-/// dies.
+/// An exclusive lock on a campaign's name, so that only one process runs the campaign. Released on drop, and by the
+/// kernel when the process dies.
 #[derive(Debug)]
 pub struct CampaignLock {
     path: PathBuf,
@@ -141,7 +142,7 @@ impl Drop for CampaignLock {
     }
 }
 
-/// What a lock says of its holder.
+/// The process id in a lock file, as text; empty if it cannot be read.
 pub(crate) fn said(lock: &fs::File) -> String {
     let mut text = String::new();
     // Nothing, where it says nothing that can be read.
@@ -149,7 +150,7 @@ pub(crate) fn said(lock: &fs::File) -> String {
     text.trim().to_owned()
 }
 
-/// Removes locks that nobody holds any more: their holders were killed.
+/// Deletes the lock files of processes that were killed.
 pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(folder).map_err(at("reading", folder))? {
         let path = entry.map_err(at("reading", folder))?.path();
@@ -162,7 +163,7 @@ pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the lock on a campaign's name; [`StoreError::Running`] if another process holds it for more than 50 ms.
+/// Locks a campaign's name. Fails with [`StoreError::Running`] if another process holds the lock for more than 50 ms.
 pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
@@ -203,12 +204,12 @@ fn file(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.json"))
 }
 
-/// Removes a campaign's file; no error if it does not exist.
+/// Deletes a campaign's file. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
     crate::store::take_away(&file(folder, id))
 }
 
-/// Writes a campaign's file atomically: a reader sees the old or the new contents.
+/// Writes a campaign's file atomically: a reader sees the old or the new content.
 pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());
     let unreadable = |why: String| StoreError::Unreadable {
@@ -226,12 +227,12 @@ pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError
     crate::store::replace(&path, &json)
 }
 
-/// The last member of the file: a checksum of the JSON without this member.
+/// Text of the last JSON member of a campaign's file: a checksum of the JSON without this member.
 fn check(json: &[u8]) -> String {
     format!(r#","check":"{}"}}"#, &hex(&Sha256::digest(json))[..16])
 }
 
-/// Whether the checksum of a campaign's file is right. Files of earlier versions have none and are accepted.
+/// True if the checksum of a campaign's file is right or missing. Files of earlier versions have no checksum.
 fn is_whole(bytes: &[u8]) -> bool {
     let length = check(b"").len();
     let Some(at) = bytes.len().checked_sub(length) else {
@@ -244,7 +245,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     check(&[note, b"}"].concat()).as_bytes() == tail
 }
 
-/// Reads a campaign's file; `None` if it does not exist.
+/// Reads a campaign's file; `None` if there is no such file.
 pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
     let bytes = match pagetide_outside::read(&path, Place::Own, MOST_NOTE_BYTES) {

@@ -6,24 +6,24 @@
 
 use crate::row::Row;
 
-/// A checksum being computed.
+/// State of a checksum computation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// The initial state.
+    /// The initial state of a computation.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }
 
-    /// Adds a number. From the same state, different numbers lead to different states.
+    /// Returns the state after adding a number. Different numbers added to the same state give different states.
     pub(crate) const fn number(self, number: u64) -> Self {
         // The multiplier of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed ^ (mixed >> 32))
     }
 
-    /// Adds a string.
+    /// Returns the state after adding a string.
     pub(crate) fn text(self, text: &str) -> Self {
         let (words, rest) = text.as_bytes().as_chunks::<8>();
         let mut proof = self.number(text.len() as u64);
@@ -35,7 +35,7 @@ impl Proof {
         proof.number(u64::from_le_bytes(last))
     }
 
-    /// The checksum as stored in the index.
+    /// The checksum as a signed number, as stored in the index.
     pub(crate) const fn kept(self) -> i64 {
         self.0.cast_signed()
     }
@@ -73,7 +73,7 @@ pub(crate) fn of_row(row: &Row, cell: u64, variant: u64) -> i64 {
     proof.text(invalid.unwrap_or_default()).kept()
 }
 
-/// The checksum of texts that are stored once and shared by rows.
+/// The checksum of texts that are stored once in the index and used by many rows.
 pub(crate) fn of_texts(texts: &[&str]) -> u64 {
     texts
         .iter()
@@ -81,7 +81,8 @@ pub(crate) fn of_texts(texts: &[&str]) -> u64 {
         .0
 }
 
-/// The checksum of a metric's value in a row; `definition` is the checksum of scenario, name and head.
+/// The checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario, name and
+/// head.
 pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
     Proof::new()
         .number(row.cast_unsigned())
@@ -93,7 +94,7 @@ pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Op
         .kept()
 }
 
-/// A row of the index does not match its checksum.
+/// Error: a row of the index does not match its checksum.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("what it says of record {id} is not what it was told")]
 pub(crate) struct Disagreement {

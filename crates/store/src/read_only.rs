@@ -13,7 +13,7 @@ use crate::error::{StoreError, Trouble, index};
 use crate::schema;
 use crate::store::fill;
 
-/// An index for reading, of a store whose index cannot be opened for writing.
+/// Opens an index for reading, for a store whose index cannot be opened for writing.
 pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreError> {
     if let Ok(Some(kept)) = as_it_lies(root, database) {
         return Ok(kept);
@@ -26,7 +26,7 @@ pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreE
     }
 }
 
-/// The index file, opened as immutable; `None` if it does not match the records in the folders.
+/// Opens the index file as immutable; `None` if the index does not match the record files.
 fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, Trouble> {
     let log = database.with_extension("sqlite-wal");
     if std::fs::metadata(log).is_ok_and(|data| data.len() > 0) {

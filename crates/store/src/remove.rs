@@ -18,18 +18,18 @@ use crate::store::{Store, take_away};
 /// Campaigns and records that are, or would be, removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removal {
-    /// Identities of campaigns, every run included.
+    /// Identities of campaigns; every run of a campaign has its own.
     pub campaigns: Vec<String>,
     /// Identities of records.
     pub records: Vec<String>,
-    /// Total size of the records' files.
+    /// Total size of the record files.
     pub size: Bytes,
-    /// Number of records of these campaigns that stay, because other campaigns use them too.
+    /// Number of records of these campaigns that are not removed, because other campaigns use them too.
     pub shared: usize,
 }
 
 impl Removal {
-    /// The result as text: "removed …" if `is_done`, else "would remove …".
+    /// Text for the user: "removed …" if `is_done`, else "would remove …".
     pub fn text(&self, is_done: bool) -> String {
         let campaigns = match self.campaigns.as_slice() {
             [] => String::new(),
@@ -51,8 +51,8 @@ impl Store {
     /// Lists what [`Self::remove`] would remove. A campaign's name stands for all its runs and the records that no
     /// other campaign uses. A record is named by the first digits of its identity.
     ///
-    /// # Errors
-    /// Fails if a name is neither, if several records have this prefix, or if the store cannot be read.
+    /// # Errors Fails if a name is neither a campaign nor a record, if several records have the same prefix, or if the
+    /// store cannot be read.
     pub fn removal(&self, names: &[String]) -> Result<Removal, StoreError> {
         let mut notes: BTreeMap<String, CampaignNote> = BTreeMap::new();
         for id in self.campaigns()? {

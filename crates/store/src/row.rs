@@ -24,48 +24,48 @@ pub struct Row {
     pub id: String,
     /// Identity of the trial, [`Subject::key`].
     pub key: String,
-    /// Digest over results and bulk sections.
+    /// SHA-256 of results and bulk sections, in hex.
     pub digest: String,
-    /// Identity of the cell ([`Subject::cell`]), and the properties that are the same for all its trials.
+    /// The cell of the trial: its identity ([`Subject::cell`]) and the properties that all trials of the cell share.
     pub cell: Arc<CellInfo>,
-    /// The variant: the part of the subject that a campaign compares.
+    /// The kernel, boot arguments and settings that a campaign compares.
     pub variant: Arc<Variant>,
-    /// Kernel command line in full.
+    /// The complete kernel command line.
     pub cmdline: Arc<str>,
     /// Digest of the guest program.
     pub guest: Arc<str>,
-    /// Campaign the trial ran for first.
+    /// Name of the campaign that the trial first ran for.
     pub campaign: Arc<str>,
-    /// Seed.
+    /// Random seed of the trial.
     pub seed: u64,
-    /// Sampling unit within cell and variant.
+    /// Number of the sampling unit within cell and variant.
     pub unit: u32,
-    /// Repetition within the unit.
+    /// Number of the repetition within the sampling unit.
     pub repetition: u32,
-    /// Start of the trial, nanoseconds since 1970.
+    /// Start of the trial, in nanoseconds since 1970.
     pub started: Nanos,
-    /// Duration of the whole trial in wall-clock time.
+    /// Wall-clock time of the whole trial.
     pub wall: Nanos,
     /// Time from the scenario's start to its end on the trial's clock.
     pub elapsed: Nanos,
-    /// Why the results are invalid, in one line; `None` for a valid trial.
+    /// Reason why the results are invalid, in one line; `None` for a valid trial.
     pub invalid: Option<Arc<str>>,
-    /// Whether the causes are outside the trial, so that another attempt may succeed.
+    /// True if the causes are outside the trial, so that another attempt may succeed.
     pub accident: bool,
-    /// Number of warnings.
+    /// Number of warnings in the record.
     pub warnings: u32,
 }
 
 /// The properties that are the same for all trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellInfo {
-    /// Its identity, [`Subject::cell`].
+    /// Identity of the cell, [`Subject::cell`].
     pub hash: String,
-    /// The subject without variant, seed, command line and guest program.
+    /// The subject of the cell's trials, without variant, seed, command line and guest program.
     pub subject: Subject,
 }
 
-/// The head of a metric: all its properties except name and value.
+/// The properties of a metric except name and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) unit: Unit,
@@ -74,7 +74,7 @@ pub(crate) struct Head {
 }
 
 impl Row {
-    /// Whether the results are valid.
+    /// True if the results are valid.
     pub fn is_valid(&self) -> bool {
         self.invalid.is_none()
     }
@@ -90,7 +90,7 @@ impl Row {
     }
 }
 
-/// The subject that a cell's hash covers: without the properties that [`Subject::cell`] leaves out.
+/// Returns the subject without the properties that [`Subject::cell`] does not cover.
 fn cell_subject(subject: &Subject) -> Subject {
     let mut cell = subject.clone();
     cell.variant = Variant::default();
@@ -100,7 +100,7 @@ fn cell_subject(subject: &Subject) -> Subject {
     cell
 }
 
-/// Id of a row in a table of shared values; the row is inserted if it does not exist.
+/// Returns the id of a row in a table of shared values. Inserts the row if it does not exist.
 fn once(
     index: &Connection,
     find: &str,
@@ -131,7 +131,7 @@ fn json<T: Serialize>(value: &T) -> String {
 }
 
 impl Row {
-    /// The row of a record; its row number is not known yet and is 0.
+    /// The index row of a record. Its row number is 0, because the row is not inserted yet.
     pub(crate) fn of(record: &Record) -> Self {
         let subject = &record.subject;
         let (wall, reasons) = (&record.wall, &record.results.invalid);
@@ -161,22 +161,22 @@ impl Row {
     }
 }
 
-/// What tells two metrics of a record apart.
+/// Key of a metric within a record: name, unit, direction and whether it is primary.
 pub(crate) type MetricKey<'a> = (&'a str, Unit, Direction, bool);
 
 pub(crate) fn key(metric: &Metric) -> MetricKey<'_> {
     (&metric.name, metric.unit, metric.direction, metric.primary)
 }
 
-/// The metrics of a record that the index stores. If a name occurs twice with the same head, only the first is stored;
-/// the record has both.
+/// The metrics of a record that the index stores: only the first of several with the same name and head. The record
+/// file has all of them.
 pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
     let mut seen = HashSet::new();
     let metrics = record.results.metrics.iter();
     metrics.filter(|metric| seen.insert(key(metric))).collect()
 }
 
-/// Id of the cell's row, which is inserted if it does not exist, and the checksum of its texts.
+/// Returns the id of the cell's row and the checksum of its texts. Inserts the row if it does not exist.
 fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
     let known: Option<(i64, String)> = index
         .prepare_cached("SELECT id, subject FROM cell WHERE hash = ?1")?
@@ -197,7 +197,8 @@ pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
     insert_row(index, record, &Row::of(record))
 }
 
-/// Like [`insert`], for a row computed in advance.
+/// Inserts a record with a row computed in advance; a record that exists is left unchanged. The caller must have opened
+/// a transaction.
 pub(crate) fn insert_row(index: &Connection, record: &Record, row: &Row) -> rusqlite::Result<()> {
     let (cell, cell_proof) = cell(index, &row.cell)?;
     let spec = json(&*row.variant);

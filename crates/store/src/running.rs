@@ -14,25 +14,25 @@ use pagetide_quantity::Nanos;
 use crate::error::{StoreError, at};
 use crate::note::said;
 
-/// Most bytes of what is known of a run.
+/// Maximum size of a progress file in bytes.
 const MOST_RUN_BYTES: u64 = 16 << 20;
 
-/// Progress of a run.
+/// Progress of a campaign's run, as stored in `runs/NAME.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     /// Name of the campaign.
     pub name: String,
-    /// Process id.
+    /// Id of the process that runs the campaign.
     pub process: u32,
-    /// The arguments of its command line, without the program name.
+    /// Arguments of the process's command line, without the program name.
     pub arguments: Vec<String>,
-    /// Working directory in which it was started.
+    /// Working directory in which the process was started.
     pub folder: PathBuf,
-    /// Time of the start, nanoseconds since 1970.
+    /// Time when the run started, in nanoseconds since 1970.
     pub started: Nanos,
-    /// Time of this update, nanoseconds since 1970.
+    /// Time when this progress was written, in nanoseconds since 1970.
     pub updated: Nanos,
-    /// Whether it is running, or how it ended.
+    /// How the run ended, or that it has not ended.
     pub end: RunEnd,
     /// Number of trials planned so far.
     pub total: usize,
@@ -44,22 +44,22 @@ pub struct RunState {
     pub left: Nanos,
     /// Trials that are running now.
     pub trials: Vec<RunningTrial>,
-    /// The latest messages, such as the reason why a trial is invalid.
+    /// The latest messages of the run, such as the reason why a trial is invalid.
     pub said: Vec<String>,
 }
 
-/// Whether a run is going on, or how it ended.
+/// How a run ended, or that it has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// Running, or killed: the campaign's lock tells which.
+    /// Not ended: the process is running or was killed. If it is running, it holds the campaign's lock.
     #[default]
     Open,
-    /// All planned trials have records.
+    /// Ended: all planned trials have records.
     Whole,
-    /// Stopped on request.
+    /// Stopped at the user's request.
     Stopped,
-    /// Aborted, with the reason.
+    /// Aborted with an error, for this reason.
     Unable(String),
 }
 
@@ -72,15 +72,15 @@ pub struct RunningTrial {
     pub scenario: String,
     /// Name of the variant.
     pub variant: String,
-    /// Seed.
+    /// Random seed of the trial.
     pub seed: u64,
-    /// Phase of the trial, one word.
+    /// Phase of the trial, in one word.
     pub phase: String,
     /// Number of completed steps of the scenario.
     pub done: u64,
-    /// Total number of steps; zero if unknown.
+    /// Total number of steps of the scenario; zero if unknown.
     pub total: u64,
-    /// Time on the trial's clock (virtual time in the exact arena).
+    /// Time on the trial's clock; virtual time in the exact arena.
     #[serde(default)]
     pub clock: Nanos,
 }
@@ -89,7 +89,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// Writes the progress of a run atomically.
+/// Writes a progress file atomically: a reader sees the old or the new content.
 pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     let path = file(folder, &state.name);
     match readable_json(state) {
@@ -101,18 +101,18 @@ pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the progress file of a run; no error if it does not exist.
+/// Deletes the progress file of a campaign. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     crate::store::take_away(&file(folder, name))
 }
 
-/// The progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
+/// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     let bytes = pagetide_outside::read(&file(folder, name), Place::Own, MOST_RUN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The id of the process that holds the lock of a campaign; `None` if no process does.
+/// The id of the process that holds a campaign's lock; `None` if no process holds it.
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));

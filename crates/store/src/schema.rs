@@ -9,7 +9,7 @@
 
 use rusqlite::Connection;
 
-/// Version of the tables. An index of another version is rebuilt from the record files.
+/// Version of the tables. An index with tables of another version is rebuilt from the record files.
 pub(crate) const VERSION: i64 = 3;
 
 const TABLES: &str = "
@@ -70,7 +70,7 @@ CREATE TABLE damaged (path BLOB PRIMARY KEY, why TEXT NOT NULL);
 CREATE TABLE folder (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 ";
 
-/// All tables, in an order in which they can be dropped.
+/// Names of all tables, in an order in which they can be dropped.
 const NAMES: [&str; 8] = [
     "metric",
     "definition",
@@ -82,7 +82,7 @@ const NAMES: [&str; 8] = [
     "folder",
 ];
 
-/// Version of the tables in an open index; 0 for a new one.
+/// Version of the tables in an open index; 0 for a new index.
 pub(crate) fn version(index: &Connection) -> rusqlite::Result<i64> {
     index.query_row("PRAGMA user_version", [], |row| row.get(0))
 }

@@ -1,4 +1,4 @@
-//! Queries to the index.
+//! SQL queries on the index.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -14,7 +14,7 @@ use pagetide_record::{ArenaKind, Pass, Subject, Variant};
 use crate::proof::{self, Disagreement};
 use crate::row::{CellInfo, Head, Row};
 
-/// Conditions on records; `None` means any value.
+/// Conditions that records must meet; `None` means any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Name of the scenario.
@@ -25,22 +25,22 @@ pub struct Filter {
     pub variant: Option<String>,
     /// Kernel release.
     pub release: Option<String>,
-    /// Identity of the campaign the trial ran for.
+    /// Identity of the campaign that the trial ran for.
     pub campaign: Option<String>,
     /// Kind of arena.
     pub arena: Option<ArenaKind>,
-    /// Timed or observed.
+    /// Timed pass or observed pass.
     pub pass: Option<Pass>,
-    /// Valid or invalid.
+    /// `true` for valid records, `false` for invalid ones.
     pub valid: Option<bool>,
-    /// Maximum number of records; the newest ones are returned.
+    /// Maximum number of records to return, newest first.
     pub limit: Option<u32>,
 }
 
 /// A value of a metric at one point in time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Point {
-    /// The record it comes from.
+    /// The index row of the record that the value comes from.
     pub record: Row,
     /// The metric with its value.
     pub metric: Metric,
@@ -52,13 +52,13 @@ const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, camp
 /// Shared values (cells, variants, texts) of the rows read by one query, each read from the index once.
 struct Lookups<'a> {
     index: &'a Connection,
-    /// Each with the checksum of its texts.
+    /// Cells by row id, each with the checksum of the cell's texts.
     cells: HashMap<i64, (Arc<CellInfo>, u64)>,
     variants: HashMap<i64, (Arc<Variant>, u64)>,
     texts: HashMap<i64, Arc<str>>,
 }
 
-/// The value of `key` in `map`; `ask` provides it the first time.
+/// Returns the value of `key` in `map`. A missing value is computed with `ask` and inserted.
 fn shared<K: Hash + Eq + Copy, V: Clone>(
     map: &mut HashMap<K, V>,
     key: K,
@@ -72,7 +72,7 @@ fn shared<K: Hash + Eq + Copy, V: Clone>(
     Ok(value)
 }
 
-/// Parses JSON that was written by the index itself.
+/// Parses the JSON in a column of the index.
 fn parse<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(
@@ -169,7 +169,7 @@ impl<'a> Lookups<'a> {
 }
 
 impl Filter {
-    /// The conditions as SQL, and the values of their parameters.
+    /// The conditions as an SQL text, and the values of the SQL parameters.
     fn conditions(&self) -> (String, Vec<Sql>) {
         let mut sql = String::from("1");
         let mut values = Vec::new();
@@ -241,7 +241,7 @@ pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64
         .map(i64::cast_unsigned)
 }
 
-/// Records of these trials, newest first.
+/// Records whose trials have these keys, newest first.
 pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
     let keys = serde_json::to_string(keys).unwrap_or_default();
     Lookups::new(index).rows(
@@ -337,7 +337,7 @@ pub(crate) fn metrics(
     Ok(all)
 }
 
-/// The values of a metric in all records that match the filter, oldest first; the limit keeps the newest.
+/// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest records.
 pub(crate) fn history(
     index: &Connection,
     name: &str,
@@ -390,12 +390,12 @@ pub(crate) fn history(
     Ok(points)
 }
 
-/// The definition of a metric.
+/// Definition of a metric in the index: name and head.
 struct Definition {
     id: i64,
     name: String,
     head: Head,
-    /// Checksum of its texts.
+    /// Checksum of the texts of the definition.
     proof: u64,
 }
 
@@ -410,7 +410,7 @@ impl Definition {
         }
     }
 
-    /// The checksum that this value must have in this row.
+    /// The checksum that a value of this metric must have in the row `row`.
     fn proof_of(&self, row: i64, value: &Value) -> i64 {
         let (number, absent) = match value {
             Value::Number(number) => (Some(*number), None),
@@ -463,8 +463,8 @@ fn value(
     })
 }
 
-/// Median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none; `None` if
-/// the scenario has none either.
+/// Median wall-clock time of the newest 31 valid trials of a cell; of the scenario if the cell has none; `None` if the
+/// scenario has none.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,

@@ -23,17 +23,17 @@ use crate::running::RunState;
 use crate::select::{Filter, Point};
 use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
-/// Version of the layout; a store of a later version is refused.
+/// Version of the store's layout. A store with a later version is refused.
 pub const FORMAT: u32 = 1;
-/// Most bytes of the file that says which format a store has.
+/// Maximum size of the file `format` in bytes.
 const MOST_FORMAT_BYTES: u64 = 4096;
-/// How long a process waits for another one that writes the index.
+/// Time that a process waits for another process that is writing the index.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Number of records that are added together, so that the disk is flushed once for all of them.
+/// Maximum number of records that are added in one transaction, so that the disk is flushed once for all of them.
 const AT_ONCE: usize = 16_384;
-/// Records that are read together to verify them.
+/// Number of records that are in memory at once during verification.
 const READ_AT_ONCE: usize = 1024;
-/// Number of records listed in a message if a prefix matches several.
+/// Number of matching records that a message lists if a prefix is ambiguous.
 const SOME: u32 = 4;
 
 /// An open store.
@@ -41,24 +41,23 @@ pub struct Store {
     root: PathBuf,
     database: PathBuf,
     index: Connection,
-    /// Why it can only be read; `None` for one that can be written.
+    /// Reason why the store can only be read; `None` if it can be written.
     why_read_only: Option<io::ErrorKind>,
 }
 
-/// A record file or index entry that is damaged.
+/// A damaged record file, or a damaged index entry of a record.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedFile {
-    /// The file.
+    /// Path of the damaged file.
     #[serde(serialize_with = "shown")]
-    /// The damaged file.
     pub path: PathBuf,
     /// The damage, in one sentence.
     pub why: String,
-    /// Whether the index is damaged, which `rebuild` repairs; the record itself is then undamaged.
+    /// True if the damage is in the index and can be repaired with `rebuild`; the record file is then undamaged.
     pub index: bool,
 }
 
-/// A path as it is shown: JSON has no other.
+/// Serialises a path as text, with unprintable bytes replaced, because JSON has only Unicode strings.
 fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
@@ -68,12 +67,12 @@ fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 pub struct StoreReport {
     /// Number of undamaged records.
     pub records: u64,
-    /// Damaged files; they are neither moved nor changed.
+    /// Damaged files, which are neither moved nor changed.
     pub damaged: Vec<DamagedFile>,
 }
 
 impl StoreReport {
-    /// The result as text, one line per finding; `done` describes the undamaged records, such as "whole".
+    /// Text for the user, one line per finding. `done` is the word for undamaged records, such as "whole".
     pub fn text(&self, done: &str) -> String {
         let mut text = format!("{} records are {done}\n", self.records);
         for damaged in &self.damaged {
@@ -86,12 +85,12 @@ impl StoreReport {
     }
 }
 
-/// Replaces the contents of a file atomically: a reader sees the old or the new contents.
+/// Replaces the content of a file atomically: a reader sees the old or the new content.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     pagetide_outside::replace(path, bytes).map_err(at("writing", path))
 }
 
-/// Removes a file; no error if it does not exist.
+/// Deletes a file. No error if the file does not exist.
 pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
@@ -100,8 +99,8 @@ pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
 }
 
 impl Store {
-    /// The default folder: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else below `~/.local/share`.
-    /// [`StoreError::NoHome`] if none of these variables and no `HOME` is set.
+    /// The default folder of the store: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else `pagetide` below
+    /// `~/.local/share`. Fails with [`StoreError::NoHome`] if none of these variables is set, nor `HOME`.
     pub fn default_folder() -> Result<PathBuf, StoreError> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(folder) = var("PAGETIDE_STORE") {
@@ -114,8 +113,8 @@ impl Store {
         Ok(data.join("pagetide"))
     }
 
-    /// Opens a store, creating it if needed. Adds or removes the files that a killed process left behind, and updates
-    /// the index to the files in the folders. If the store cannot be written, it is opened for reading.
+    /// Opens a store and creates it if needed. Adds or deletes the files that a killed process left, and updates the
+    /// index from the record files. A store that cannot be written is opened for reading.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
         let error = match Self::open_to_write(root) {
@@ -175,7 +174,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Updates the index to the files in the folders of records.
+    /// Updates the index after record files were added, deleted or copied by hand.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         let sorted = |trouble| match trouble {
             Trouble::Index(error) => index(&self.database)(error),
@@ -196,7 +195,7 @@ impl Store {
         bring().map_err(sorted)
     }
 
-    /// The store's folder.
+    /// Path of the store's folder.
     pub fn folder(&self) -> &Path {
         &self.root
     }
@@ -206,7 +205,7 @@ impl Store {
         RecordWriter::create(&self.root.join("incoming")).map_err(StoreError::writing)
     }
 
-    /// Completes a record and adds it; returns its file.
+    /// Completes a record and adds it to the store. Returns the path of the record file.
     pub fn add(
         &mut self,
         writer: RecordWriter,
@@ -304,7 +303,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Of these identities those of whose records the index says something else.
+    /// Returns those of the given identities whose index rows or metrics differ from the record file.
     fn disagreements<'a>(
         &self,
         ids: &'a [String],
@@ -350,7 +349,7 @@ impl Store {
         Ok(wrong)
     }
 
-    /// Whether the index has in these rows the metrics of these records, and no others.
+    /// True if the metrics of these rows in the index are exactly the metrics of these records.
     fn has_metrics_of(&self, scenario: &str, rows: &[(&str, i64, &Record)]) -> bool {
         let numbers: Vec<i64> = rows.iter().map(|(_, row, _)| *row).collect();
         let Ok(kept) = self.metrics(scenario, &numbers) else {
@@ -373,7 +372,7 @@ impl Store {
         count == kept.len()
     }
 
-    /// Damaged files that still exist.
+    /// Damaged files found earlier that still exist.
     pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
         let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
@@ -398,7 +397,7 @@ impl Store {
         select::select(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// Number of records that match the filter; its limit is ignored.
+    /// Number of records that match the filter, without regard to the filter's limit.
     pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
@@ -452,19 +451,19 @@ impl Store {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
 
-    /// Metrics of the given records of one scenario, each with the [`Row::row`] it belongs to, ordered by metric.
+    /// Metrics of the given records of one scenario, each with its record's [`Row::row`], ordered by metric.
     pub fn metrics(&self, scenario: &str, rows: &[i64]) -> Result<Vec<(i64, Metric)>, StoreError> {
         select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
     }
 
-    /// The values of a metric in all records that match the filter, oldest first; the limit keeps the newest. Invalid
-    /// records are included unless the filter excludes them.
+    /// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest
+    /// records. Invalid records are included unless the filter excludes them.
     pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
         select::history(&self.index, metric, filter).map_err(index(&self.database))
     }
 
-    /// Median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has none; `None` if
-    /// neither has any.
+    /// Median wall-clock time of the newest valid trials of a cell; of its scenario if the cell has none; `None` if the
+    /// scenario has none.
     pub fn typical_wall(
         &self,
         cell: Option<&str>,
@@ -473,22 +472,22 @@ impl Store {
         select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
     }
 
-    /// The path of a record's file.
+    /// Current path of a record's file.
     pub fn path(&self, id: &str) -> PathBuf {
         path(&self.root, id)
     }
 
-    /// Whether it can only be read.
+    /// True if the store can only be read.
     pub fn is_read_only(&self) -> bool {
         self.why_read_only.is_some()
     }
 
-    /// Why it can only be read; `None` for one that can be written.
+    /// Reason why the store can only be read; `None` if it can be written.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         self.why_read_only
     }
 
-    /// Opens the file of a record; [`StoreError::Gone`] if it was deleted.
+    /// Opens the file of a record. Fails with [`StoreError::Gone`] if the file was deleted.
     pub fn load(&self, id: &str) -> Result<RecordReader, StoreError> {
         match RecordReader::open(&self.path(id)) {
             Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -505,18 +504,18 @@ impl Store {
         }
     }
 
-    /// Writes the file that describes a campaign, replacing an older one.
+    /// Writes a campaign's file, replacing an older version.
     pub fn note(&self, note: &CampaignNote) -> Result<(), StoreError> {
         note::write(&self.root.join("campaigns"), note)
     }
 
-    /// Prevents other processes from running the campaign with this name until the returned value is dropped.
-    /// [`StoreError::Running`] if another process runs it.
+    /// Locks a campaign's name, so that no other process runs the campaign until the returned value is dropped. Fails
+    /// with [`StoreError::Running`] if another process runs it.
     pub fn lock_campaign(&self, name: &str) -> Result<CampaignLock, StoreError> {
         note::lock(&self.root.join("campaigns"), name)
     }
 
-    /// The campaign with this identity; `None` if there is none.
+    /// The file of the campaign with this identity; `None` if there is no such campaign.
     pub fn campaign(&self, id: &str) -> Result<Option<CampaignNote>, StoreError> {
         note::read(&self.root.join("campaigns"), id)
     }
@@ -526,7 +525,7 @@ impl Store {
         running::write(&self.root.join("runs"), state)
     }
 
-    /// The progress of the last run of the campaign with this name; `None` if there is none.
+    /// Progress of the last run of the campaign with this name; `None` if there is no readable progress file.
     pub fn run_of(&self, name: &str) -> Option<RunState> {
         running::read(&self.root.join("runs"), name)
     }
@@ -541,7 +540,7 @@ impl Store {
         note::ids(&self.root.join("campaigns"))
     }
 
-    /// The latest run of the campaign with this name; `None` if there is none.
+    /// The file of the latest run of the campaign with this name; `None` if there is no such campaign.
     pub fn latest_of(&self, name: &str) -> Result<Option<CampaignNote>, StoreError> {
         let mut latest = self.campaign(name)?;
         while let Some(note) = &latest {
@@ -617,8 +616,8 @@ impl Store {
     }
 }
 
-/// Rebuilds an index from all record files; with `whole` all their sections are read. The caller must have opened a
-/// transaction.
+/// Fills an empty index from all record files. If `whole`, all sections of the files are read and checked. The caller
+/// must have opened a transaction.
 pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), Trouble> {
     schema::create(index)?;
     for path in all_files(root)? {
@@ -627,14 +626,14 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
     Ok(())
 }
 
-/// Whether two metrics are equal; NaN equals NaN and an absent value.
+/// True if two metrics are equal. NaN counts as equal to NaN and to an absent value.
 fn same(kept: &Metric, metric: &Metric) -> bool {
     let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
     kept == metric || (is_no_number(kept) && is_no_number(metric))
 }
 
-/// Adds a file to the index, or to the list of damaged files; with `whole` all its sections are read. The caller must
-/// have opened a transaction.
+/// Adds a record file to the index, or to the list of damaged files. If `whole`, all sections of the file are read and
+/// checked. The caller must have opened a transaction.
 pub(crate) fn enter(
     index: &Connection,
     root: &Path,
@@ -673,7 +672,7 @@ pub(crate) fn enter(
     }
 }
 
-/// Moves the file of a record in the index to its final path, and returns that path.
+/// Moves the file of a record to its final path and returns this path. The index must already contain the record.
 pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     let place = place(root, id);
     let mut moved = std::fs::rename(path, &place);
@@ -692,7 +691,7 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
     }
 }
 
-/// Where the file of a record lies.
+/// Current path of a record's file: final path, or the path in `incoming` if the file was not moved yet.
 fn path(root: &Path, id: &str) -> PathBuf {
     let place = place(root, id);
     if place.exists() {
@@ -711,8 +710,8 @@ fn place(root: &Path, id: &str) -> PathBuf {
         .join(format!("{id}.record"))
 }
 
-/// All complete record files. `incoming` is listed first, so that files moved in the meantime are found at their final
-/// path.
+/// Paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are found at
+/// their final path.
 fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = entries(&root.join("incoming"))?;
     for folder in entries(&root.join("records"))? {
@@ -725,7 +724,7 @@ fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(files)
 }
 
-/// The entries of a folder, unordered.
+/// Paths of all entries of a folder, unordered.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     std::fs::read_dir(folder)
         .map_err(at("reading", folder))?
@@ -737,8 +736,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// Whether the process that writes a temporary file is still running. Its process id is the last number before the
-/// extension, or else the first number in the name: `quick.PID.new`, `PID-….part`.
+/// True if the process that writes a temporary file is still running. The process id is the last number before the
+/// extension, or else the first number in the file name: `quick.PID.new`, `PID-….part`.
 fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()
@@ -749,7 +748,7 @@ fn has_writer(file: &Path) -> bool {
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// Fails for a store of a later format.
+/// Fails if the store has a later format.
 fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
     match pagetide_outside::read_text(&path, Place::Own, MOST_FORMAT_BYTES) {
@@ -771,7 +770,7 @@ fn check_format(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Opens the index in write-ahead mode, in which others can read while one process writes.
+/// Opens the index in SQLite's write-ahead mode, so that other processes can read while one process writes.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     for file in files_of_index(path) {
         // What is there must be a file: SQLite would follow a link, and wait for a pipe.
@@ -813,7 +812,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(index(path))
 }
 
-/// The index with what SQLite keeps beside it.
+/// Paths of the index and of SQLite's two auxiliary files.
 fn files_of_index(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();
@@ -822,7 +821,7 @@ fn files_of_index(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Removes a damaged index.
+/// Deletes a damaged index and SQLite's auxiliary files.
 fn remove_index(path: &Path) -> Result<(), StoreError> {
     for file in files_of_index(path) {
         match std::fs::remove_file(&file) {
@@ -835,7 +834,7 @@ fn remove_index(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A short description of a record, for a choice among several.
+/// A short description of a record, for a list of candidates in a message.
 fn describe(row: &Row) -> String {
     format!(
         "{} is {} {} seed {}",

@@ -2,7 +2,7 @@
 //!
 //! A file being written has no name (`O_TMPFILE`), so the kernel removes it if the process dies. It gets its name when
 //! it is complete. If the file system does not support this, a `.part` file next to the target is renamed instead; a
-//! killed process leaves that one behind.
+//! killed process leaves this `.part` file in place.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Error of writing a file.
+/// Error of writing a file outside the store.
 #[derive(Debug, thiserror::Error)]
 #[error("writing {}", .path.display())]
 pub struct WriteError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The system's error.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -50,10 +50,10 @@ pub fn write<T, E: From<WriteError>>(
     Ok(filled)
 }
 
-/// A file being written. If dropped before [`Self::name`], it is deleted.
+/// A file being written. If dropped before [`Self::name`] is called, the file is deleted.
 struct Part {
     file: File,
-    /// Its path, if the file system does not support files without a name.
+    /// Path of the file; `None` if the file has no name yet.
     path: Option<PathBuf>,
 }
 
@@ -117,7 +117,7 @@ impl Drop for Part {
     }
 }
 
-/// A name next to the target that only this process uses.
+/// A file name next to the target that only this process uses.
 fn part_of(target: &Path) -> PathBuf {
     let mut part = target.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

@@ -8,7 +8,7 @@ use pagetide_quantity::Metric;
 use pagetide_record::Record;
 use pagetide_store::{CampaignNote, Filter, Store, StoreError};
 
-/// Creates a store with some records; each has a bulk section.
+/// Creates a store with `seeds` records; each has a bulk section.
 fn filled(at: &Path, seeds: u64) -> Vec<Record> {
     let mut store = Store::open(at).unwrap();
     (1..=seeds)
@@ -32,7 +32,7 @@ fn tamper(at: &Path, sql: &str) {
     assert!(changed > 0, "{sql}");
 }
 
-/// Waits for the next tick: modification times of directories are no finer.
+/// Waits until a new modification time of a directory would differ from the current one.
 fn a_moment_later() {
     std::thread::sleep(std::time::Duration::from_millis(30));
 }

@@ -15,7 +15,7 @@ pub const TIME: MetricDef = MetricDef::time("run", "whole run");
 /// A count metric; no record has a value.
 pub const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
 
-/// A small record; another `moment` makes another record of the same trial.
+/// A small record. Records with different `moment` belong to the same trial.
 pub fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
     let mut record = Record::default();
     record.subject.scenario = scenario.into();
@@ -33,7 +33,7 @@ pub fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
     record
 }
 
-/// Adds a record, and asserts that its file is where the store says.
+/// Adds a record, and asserts that the file is at the path that the store returns.
 pub fn add(store: &mut Store, mut record: Record) -> Record {
     let writer = store.writer().unwrap();
     let path = store.add(writer, &mut record).unwrap();
