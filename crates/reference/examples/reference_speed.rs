@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures the same string twice and prints a line.
+/// Measures a string of references one by one and in batches, and prints both times and the heap memory `held`.
 fn show(name: &str, references: &References<'_>, held: u64) {
     let single = best(references, |references| {
         for page in references {
@@ -59,7 +59,7 @@ fn show(name: &str, references: &References<'_>, held: u64) {
     println!("{name:24} {single:8.1} {batch:8.1} {held:12}");
 }
 
-/// The shortest of five runs, in nanoseconds per reference.
+/// Shortest of five runs of `take`, in nanoseconds per reference.
 fn best<'a>(references: &References<'a>, take: impl Fn(References<'a>)) -> f64 {
     let refs = references.left() as f64;
     let run = || {

@@ -32,9 +32,9 @@ pub use text::{write_counts, write_text};
 pub enum Form {
     /// One page index per line.
     Text,
-    /// `page count` per line.
+    /// `page count` per line, in ascending order of pages.
     Counts,
-    /// The compact binary form.
+    /// The compact binary form, see [`write_binary`].
     Binary,
 }
 
@@ -48,10 +48,10 @@ impl fmt::Display for Form {
     }
 }
 
-/// Summary of a whole file.
+/// Summary of a file of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSummary {
-    /// Form of the file.
+    /// Form of the references in the file.
     pub form: Form,
     /// Number of references, at least 1.
     pub refs: u64,
@@ -59,7 +59,7 @@ pub struct FileSummary {
     pub pages: u32,
 }
 
-/// Opens a file of any form to read its references. Page indices must be below `pages`.
+/// Opens a file of any form as a stream of references. Fails on a page index of `pages` or more.
 pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, FileError> {
     File::open(path)
         .map_err(ReadError::from)
@@ -85,7 +85,7 @@ pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {
     Ok(summary)
 }
 
-/// Writes the references of a file to `out` in binary form, for a place where the file cannot be opened.
+/// Writes the references of a file to `out` in binary form, so that a guest can read them without opening the file.
 ///
 /// The file is read twice, first to check and count. Only buffers are held in memory.
 pub fn pack_file(path: &Path, pages: u32, out: impl Write) -> Result<FileSummary, FileError> {

@@ -12,6 +12,6 @@ pub(crate) mod zipf05;
 
 /// An endless source of page indices.
 pub(crate) trait Generator {
-    /// The next page index.
+    /// Returns the next page index.
     fn next_page(&mut self) -> u32;
 }

@@ -20,10 +20,10 @@ use crate::generate::zipf::Zipf;
 use crate::number::whole_u64;
 use crate::references::References;
 
-/// Largest number of pages in the range of a pattern: 2^28, a tebibyte of 4 KiB pages.
+/// Maximum number of pages in the range of a pattern: 2^28, a tebibyte of 4 KiB pages.
 pub const MAX_PAGES: u32 = 1 << 28;
 
-/// Largest number of references of a string, so that every count fits into 32 bits.
+/// Maximum number of references in a string, so that every count fits into 32 bits.
 pub const MAX_REFS: u64 = u32::MAX as u64;
 
 /// A reference pattern with its parameters. It determines the order in which pages are touched.
@@ -42,27 +42,27 @@ pub const MAX_REFS: u64 = u32::MAX as u64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Pattern {
-    /// 0, 1, … range−1, 0, …
+    /// Pages 0, 1, … range−1 in order, again and again.
     Linear,
-    /// One linear pass, then uniformly random.
+    /// One linear pass, then uniformly random pages.
     Random,
     /// Reference counts that follow a sine curve, in page order.
     SmoothSin {
-        /// Keep the original's overshoot instead of the requested number of references.
+        /// True to keep the original's overshoot instead of the requested number of references.
         as_written: bool,
     },
-    /// The counts of `SmoothSin` in random order.
+    /// Reference counts that follow a sine curve, like `SmoothSin`, but in random order.
     SmoothSinRandom {
-        /// Keep the original's overshoot instead of the requested number of references.
+        /// True to keep the original's overshoot instead of the requested number of references.
         as_written: bool,
     },
     /// VM Regress's approximation of a zipf distribution with exponent one half.
     Zipf05,
-    /// Zipf's law with a chosen exponent.
+    /// Zipf's law with any exponent from 0 to 16.
     Zipf(Zipf),
     /// VM Regress's log-normal pattern.
     Lognormal,
-    /// A moving hot set, and cold pages.
+    /// A moving hot set, with some references to the other pages.
     HotCold(HotCold),
     /// A linear scan interleaved with a hot core.
     ScanWithHotCore(ScanWithHotCore),
@@ -72,13 +72,13 @@ pub enum Pattern {
     File(PathBuf),
 }
 
-/// Why a pattern cannot generate a string.
+/// Reasons why a pattern cannot generate a string.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StringError {
     /// The range has no pages.
     #[error("cannot make references over 0 pages: give a range of at least {least} page(s)")]
     NoPages {
-        /// The fewest pages that this pattern supports.
+        /// Minimum number of pages for this pattern.
         least: u32,
     },
     /// The range is too small for the pattern.
@@ -88,7 +88,7 @@ pub enum StringError {
         pattern: &'static str,
         /// Requested number of pages.
         pages: u32,
-        /// The fewest pages that this pattern supports.
+        /// Minimum number of pages for this pattern.
         least: u32,
     },
     /// The range is larger than [`MAX_PAGES`].
@@ -97,30 +97,31 @@ pub enum StringError {
         /// Requested number of pages.
         pages: u32,
     },
-    /// Zero references were requested.
+    /// The requested number of references is zero.
     #[error("cannot make a string of 0 references: give at least 1")]
     NoRefs,
-    /// More than [`MAX_REFS`] references were requested, or the original's overshoot would exceed it.
+    /// The number of references is more than [`MAX_REFS`], as requested or with the original's overshoot.
     #[error("cannot make a string of {refs} references: give at most {MAX_REFS}")]
     TooManyRefs {
         /// Requested number of references.
         refs: u64,
     },
-    /// A parameter that was set in code is out of bounds.
+    /// A parameter of the pattern is out of bounds. Possible only for a pattern built in code, because parsing checks
+    /// bounds.
     #[error(transparent)]
     Parameter(#[from] PatternError),
-    /// The references of the pattern are in a file, which this function does not open.
+    /// The pattern names a file of references, which this function does not open.
     #[error(
         "cannot make the references of {path}: they are read, not made; read the file or its compact form"
     )]
     InFile {
-        /// The file named by the pattern.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
 impl Pattern {
-    /// The name before the parentheses, as [`catalogue`] lists it.
+    /// Name of the pattern before the parentheses, as listed in [`catalogue`].
     pub fn name(&self) -> &'static str {
         self.about().name
     }
@@ -143,7 +144,8 @@ impl Pattern {
         }
     }
 
-    /// The same pattern in the form of its original, including its mistakes. Unchanged if it has no different original.
+    /// Returns this pattern in the form of its original, including the original's mistakes. Unchanged if there is no
+    /// different original.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -153,7 +155,8 @@ impl Pattern {
         }
     }
 
-    /// Fails for a range, a number of references or a parameter for which no string can be generated.
+    /// Checks that a string can be generated. Fails if the range, the number of references or a parameter is out of
+    /// bounds.
     ///
     /// A pattern that names a file passes if the numbers are valid; use [`check_file`](crate::check_file) to check the
     /// file.
@@ -192,7 +195,8 @@ impl Pattern {
         Ok(())
     }
 
-    /// Number of references in the string: `refs`, except for an original's form that overshoots.
+    /// Number of references in the string: `refs`, or more for an original's form that overshoots. Fails like
+    /// [`Pattern::check`].
     pub fn total(&self, pages: u32, refs: u64) -> Result<u64, StringError> {
         self.check(pages, refs)?;
         Ok(if self.is_as_written() {
@@ -202,7 +206,7 @@ impl Pattern {
         })
     }
 
-    /// The references over `pages` pages; always the same for the same arguments.
+    /// Generates the references over `pages` pages; the same arguments always give the same string.
     ///
     /// Random numbers come from [`Rng::stream`](crate::Rng::stream) with `seed` and a label specific to the pattern.
     pub fn references(
@@ -219,8 +223,8 @@ impl Pattern {
 
     /// Number of references of each page, in page order.
     ///
-    /// Computed from the formula for the sine patterns, which do not depend on the seed for this; counted for all
-    /// others.
+    /// The sine patterns compute the counts from their formula, without regard to the seed. All other patterns generate
+    /// the string and count.
     pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
@@ -232,9 +236,9 @@ impl Pattern {
         }
     }
 
-    /// Heap memory used by the generator of this pattern over `pages` pages, in bytes.
+    /// Heap memory that the generator of this pattern needs for `pages` pages, in bytes.
     ///
-    /// It counts towards the memory limit of the harness. Only the random order without replacement uses any.
+    /// It counts towards the memory limit of the harness. Only `smooth-sin-random` uses heap memory.
     pub fn held_bytes(&self, pages: u32) -> u64 {
         match self {
             Self::SmoothSinRandom { .. } => urn::held_bytes(pages),
@@ -242,7 +246,7 @@ impl Pattern {
         }
     }
 
-    /// Path of the file of references, if the pattern names one.
+    /// Path of the file of references; `None` if the pattern names no file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -257,7 +261,7 @@ impl Pattern {
         )
     }
 
-    /// Parameter values in the order of the catalogue; flags as 0 and 1.
+    /// Parameter values in the order of the catalogue; flags are 0 or 1.
     fn values(&self) -> Vec<f64> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
@@ -275,7 +279,8 @@ impl Pattern {
         }
     }
 
-    /// The pattern called `name` with `values` in the order of its parameters; `None` if there is none.
+    /// The pattern called `name` with parameter values in the order of the catalogue; `None` if there is no such
+    /// pattern.
     fn from_values(name: &str, values: &[f64]) -> Option<Self> {
         let flag = |value: f64| value > 0.0;
         Some(match (name, values) {

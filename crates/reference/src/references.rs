@@ -50,7 +50,8 @@ enum Source<'a> {
     Packed(PackedReferences<'a>),
 }
 
-/// Evaluates `$use` with the current generator, once per kind of generator, so that loops are compiled for each.
+/// Expands to `$use` for the generator in `$source`, once per generator type, so that the compiler specialises loops
+/// for each type.
 macro_rules! with_generator {
     ($source:expr, $generator:ident => $use:expr) => {
         match $source {
@@ -77,7 +78,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Starts the string of a checked pattern; `None` if the references are in a file.
+    /// Starts the string of a pattern that passed [`Pattern::check`]; `None` if the references are in a file.
     pub(crate) fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
         let mut left = refs;
         let source = match pattern {
@@ -104,13 +105,13 @@ impl<'a> References<'a> {
         Some(Self { source, left })
     }
 
-    /// Number of references left.
+    /// Number of references not yet returned.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Writes the next references to the start of `batch` and returns their number, which is less than its length only
-    /// at the end.
+    /// Writes the next references to the start of `batch` and returns their number. It is less than the length of
+    /// `batch` only at the end of the string.
     pub fn fill(&mut self, batch: &mut [u32]) -> usize {
         let filled = usize::try_from(self.left).map_or(batch.len(), |left| left.min(batch.len()));
         let batch = &mut batch[..filled];
@@ -143,7 +144,7 @@ impl Iterator for References<'_> {
 
 impl FusedIterator for References<'_> {}
 
-/// Number of occurrences of each of `pages` pages in `references`; indices outside of the range are ignored.
+/// Number of references to each of `pages` pages, in page order. Page indices outside of the range are ignored.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
     let mut counts = vec![0_u32; crate::number::index(pages)];
     for page in references {

@@ -4,7 +4,7 @@
 //! generator is defined here and not in a dependency that may change it, and [`Rng::NAME`] is stored in records. Any
 //! change of an output bit requires a new name.
 
-/// SplitMix64 of Steele, Lea and Flood, used only to expand a seed to a larger state.
+/// SplitMix64 of Steele, Lea and Flood, a generator used only to expand a seed to the larger state of [`Rng`].
 ///
 /// Source: <https://prng.di.unimi.it/splitmix64.c> (public domain), which the authors of xoshiro recommend for seeding.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Rng {
     /// Name and version of everything that this type computes: the raw numbers, the seeding, and each method below.
     pub const NAME: &'static str = "xoshiro256**/1";
 
-    /// A generator for `seed`; the four words of state are the first four SplitMix64 outputs of the seed.
+    /// Creates a generator from `seed`. The four words of state are the first four SplitMix64 outputs of the seed.
     pub fn new(seed: u64) -> Self {
         let mut mix = SplitMix64(seed);
         Self {
@@ -49,8 +49,8 @@ impl Rng {
         }
     }
 
-    /// A generator for a separate stream per `label`, so that an additional draw in one place does not change the
-    /// numbers of another.
+    /// A generator for a separate stream per `label`, so that more draws from one stream do not change the numbers of
+    /// other streams.
     ///
     /// The label's 64-bit FNV-1a hash is XORed with the seed's first SplitMix64 output, and the result seeds the state.
     pub fn stream(seed: u64, label: &str) -> Self {
@@ -60,7 +60,7 @@ impl Rng {
         Self::new(SplitMix64(seed).next() ^ hash)
     }
 
-    /// The next 64 uniform bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -75,7 +75,7 @@ impl Rng {
         result
     }
 
-    /// A uniform number in `[0, 1)`: the upper 53 bits of one draw, divided by 2^53 (exact).
+    /// Returns a uniform number in `[0, 1)`: the upper 53 bits of one draw, divided by 2^53 (exact).
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         const SCALE: f64 = 1.0 / 9_007_199_254_740_992.0;
@@ -121,7 +121,7 @@ impl Rng {
     }
 }
 
-/// The 128-bit product as its upper and lower half.
+/// Upper and lower half of the 128-bit product `a · b`.
 #[inline]
 fn widening_mul(a: u64, b: u64) -> (u64, u64) {
     let product = u128::from(a) * u128::from(b);
@@ -132,7 +132,8 @@ fn widening_mul(a: u64, b: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// First outputs for the state 1, 2, 3, 4, as published with the reference implementation and used by rand_xoshiro.
+    /// The expected numbers are the first outputs for the state 1, 2, 3, 4, as published with the reference
+    /// implementation and used by rand_xoshiro.
     #[test]
     fn the_generator_gives_the_published_numbers_of_xoshiro256_starstar() {
         let mut rng = Rng {
@@ -153,7 +154,8 @@ mod tests {
         assert_eq!(expected.map(|_| rng.next_u64()), expected);
     }
 
-    /// Seed 1234567, as published at Rosetta Code; seed 1477776061723855037, as used by rand_xoshiro.
+    /// The expected numbers are those published at Rosetta Code for seed 1234567, and those of rand_xoshiro for seed
+    /// 1477776061723855037.
     #[test]
     fn seeds_are_spread_with_the_published_numbers_of_splitmix64() {
         let mut mix = SplitMix64(1234567);

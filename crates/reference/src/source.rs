@@ -13,7 +13,7 @@ use crate::pattern::{MAX_PAGES, Pattern, StringError};
 use crate::references::tally;
 use crate::{Rng, STRINGS};
 
-/// A string that has been checked and can be read any number of times.
+/// A reference string that has been checked. Its references can be read any number of times.
 #[derive(Clone, Debug)]
 pub struct Source {
     origin: Origin,
@@ -25,7 +25,7 @@ pub struct Source {
 enum Origin {
     Pattern {
         pattern: Pattern,
-        /// Requested number of references; an original's form may give a different number.
+        /// Requested number of references; the original's form of a pattern may give more.
         asked: u64,
         seed: u64,
     },
@@ -35,22 +35,22 @@ enum Origin {
     },
 }
 
-/// Summary of a string.
+/// Summary of a reference string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StringFacts {
-    /// The pattern, or `file:PATH`.
+    /// Text of the pattern, or `file:PATH`.
     pub pattern: String,
     /// Number of pages in the range.
     pub pages: u32,
-    /// Number of references.
+    /// Number of references in the string.
     pub refs: u64,
-    /// Seed, if the string comes from a pattern.
+    /// Seed of the pattern; `None` if the string comes from a file.
     pub seed: Option<u64>,
-    /// Form of the file, if the string comes from one.
+    /// Form of the file; `None` if the string comes from a pattern.
     pub form: Option<Form>,
     /// Number of pages with at least one reference.
     pub pages_referenced: usize,
-    /// Largest number of references of a page.
+    /// Number of references of the page with the most references.
     pub most_references_of_a_page: u32,
     /// Names and versions of patterns and random generator.
     pub generator: String,
@@ -71,20 +71,20 @@ impl Display for StringFacts {
     }
 }
 
-/// Why a string cannot be read or written.
+/// Reasons why a string cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A file does not contain the requested number of references.
+    /// A file has a different number of references than requested.
     #[error("{} holds {found} references, not {asked}: leave --refs out", .path.display())]
     OtherLength {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Number of references in it.
+        /// Number of references in the file.
         found: u64,
         /// Requested number of references.
         asked: u64,
     },
-    /// A pattern was given without range or length.
+    /// A pattern that names no file was given without range or number of references.
     #[error("a pattern needs a range and a length: give --pages N and --refs M")]
     NoLength,
     /// The pattern cannot generate the string.
@@ -109,8 +109,8 @@ impl SourceError {
 }
 
 impl Source {
-    /// The string of a pattern. If the pattern names a file, range and length default to those of the file. Fails if a
-    /// different length is requested, or if a pattern has no range or length.
+    /// The string of a pattern. If the pattern names a file, range and length default to those of the file. Fails if
+    /// the requested length differs from that of the file. Without a file, fails if `pages` or `refs` is `None`.
     pub fn of(
         pattern: Pattern,
         pages: Option<u32>,
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// The string of a pattern that does not name a file.
+    /// The string of a pattern that names no file. Fails if no string can be generated.
     pub fn pattern(
         pattern: Pattern,
         pages: u32,
@@ -169,12 +169,13 @@ impl Source {
         })
     }
 
-    /// Number of references.
+    /// Number of references in the string.
     pub fn refs(&self) -> u64 {
         self.refs
     }
 
-    /// Passes the references to `take` as an iterator. Fails at the end if the file changed since it was checked.
+    /// Calls `take` with an iterator over all references and returns the result. Fails if the file changed since it was
+    /// checked.
     fn each<T>(
         &self,
         take: impl FnOnce(&mut dyn Iterator<Item = u32>) -> T,
@@ -199,7 +200,7 @@ impl Source {
         }
     }
 
-    /// Number of references of each page.
+    /// Number of references of each page, in page order. Fails if the file changed since it was checked.
     pub fn tally(&self) -> Result<Vec<u32>, SourceError> {
         match &self.origin {
             Origin::Pattern {
@@ -211,7 +212,7 @@ impl Source {
         }
     }
 
-    /// Writes all references in the given form.
+    /// Writes all references to `out` in the given form.
     pub fn write(&self, form: Form, out: &mut dyn Write) -> Result<(), SourceError> {
         match form {
             Form::Text => self.each(|all| write_text(out, all))??,
@@ -221,7 +222,7 @@ impl Source {
         Ok(())
     }
 
-    /// Summary of the string.
+    /// Computes the summary of the string. Reads all references.
     pub fn facts(&self) -> Result<StringFacts, SourceError> {
         let counts = self.tally()?;
         let (pattern, seed, form) = match &self.origin {

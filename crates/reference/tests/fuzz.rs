@@ -1,4 +1,4 @@
-//! Reference files, fuzzed.
+//! Fuzzes files of references.
 
 use pagetide_reference::{check_file, pack_file};
 use pagetide_testing::fuzz::fuzz;

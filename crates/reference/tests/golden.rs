@@ -14,7 +14,7 @@ use std::fmt::{Display, Write};
 use pagetide_reference::Pattern;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of `items`, with one item per line.
+/// SHA-256 in hex of `items`, with one item per line.
 fn digest(items: impl Iterator<Item = impl Display>) -> String {
     let mut hash = Sha256::new();
     for item in items {
@@ -26,7 +26,7 @@ fn digest(items: impl Iterator<Item = impl Display>) -> String {
     })
 }
 
-/// The fields of every line that is not a comment.
+/// The fields of every line of a golden file, without comment lines.
 fn golden(file: &str) -> impl Iterator<Item = Vec<&str>> {
     file.lines()
         .filter(|line| !line.starts_with('#'))

@@ -1,4 +1,4 @@
-//! Reference strings: patterns, files and golden values.
+//! Tests of reference strings: patterns, files and golden values.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! Properties that hold for every pattern, range, length and seed.
+//! Tests of properties that hold for every pattern, range, length and seed.
 
 #![allow(
     clippy::unwrap_used,

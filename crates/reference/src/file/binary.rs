@@ -5,21 +5,21 @@ use std::io::{self, BufRead, Write};
 use super::error::{Place, ReadError};
 use crate::pattern::{MAX_PAGES, MAX_REFS};
 
-/// First bytes of a file. The first byte is not ASCII, so no text begins with it. The last one detects a conversion of
-/// line ends.
+/// First bytes of a file in binary form. The first byte is not ASCII, so no text begins with it. The last byte reveals
+/// a conversion of line ends.
 pub(super) const MAGIC: [u8; 8] = *b"\x89PTREFS\n";
 
-/// The only version so far.
+/// Version of the binary form; there are no others so far.
 const VERSION: u8 = 1;
 
-/// Number of bytes before and after the steps.
+/// Number of bytes outside the steps: the header before them and the checksum after them.
 pub(super) const HEADER: usize = 24;
 pub(super) const TRAILER: usize = 4;
 
-/// Longest encoding of a step: two numbers of at most five bytes.
+/// Maximum length of an encoded step in bytes: two numbers of at most five bytes.
 const LONGEST_STEP_BYTES: usize = 10;
 
-/// Number of bytes read at once.
+/// Size of the read buffer in bytes.
 const BUFFER_BYTES: usize = 8192;
 
 /// Writes `refs` references over `pages` pages in the binary form.
@@ -93,7 +93,7 @@ pub fn write_binary(
     out.finish()
 }
 
-/// A writer that computes the checksum of the data.
+/// A writer that computes the CRC-32 of the bytes written through it.
 struct ChecksumWriter<W> {
     out: W,
     sum: crc32fast::Hasher,
@@ -123,12 +123,12 @@ impl<W: Write> ChecksumWriter<W> {
     }
 }
 
-/// A distance and its number of repetitions.
+/// A distance between two pages, and how often it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     /// Distance in pages, up or down; below 2^31.
     pub(super) distance: i64,
-    /// Number of repetitions left.
+    /// Number of repetitions that remain.
     pub(super) times: u64,
 }
 
@@ -160,7 +160,8 @@ impl Step {
         })
     }
 
-    /// The step at the start of `bytes` and its length in bytes; `None` if it is incomplete or not a step.
+    /// Decodes the step at the start of `bytes`; returns the step and its length in bytes. `None` if it is incomplete
+    /// or invalid.
     #[inline]
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let (word, length) = number(bytes)?;
@@ -179,7 +180,7 @@ impl Step {
     }
 }
 
-/// Repeats a read that a signal interrupted, so that `fill_buf` returns data or a real error.
+/// Fills the input's buffer, and tries again if a signal interrupts the read.
 pub(super) fn wait(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         match input.fill_buf() {
@@ -201,7 +202,7 @@ fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     None
 }
 
-/// The header before the steps.
+/// The header of a file in binary form, before the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) pages: u32,
@@ -249,7 +250,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*first)
 }
 
-/// References read from a stream of the binary form.
+/// Iterator over the references in a stream of the binary form.
 #[derive(Debug)]
 pub(super) struct Steps<R> {
     input: R,
@@ -262,7 +263,7 @@ pub(super) struct Steps<R> {
     header: Header,
     page: u32,
     step: Step,
-    /// Page indices must be below this.
+    /// Upper bound: every page index must be below this number.
     pages: u32,
 }
 
@@ -327,7 +328,7 @@ impl<R: BufRead> Steps<R> {
         Ok(Some(page))
     }
 
-    /// Reads until `wanted` unused bytes are available or the input ends.
+    /// Reads until `wanted` unused bytes are in the buffer or the input ends.
     fn have(&mut self, wanted: usize) -> Result<(), ReadError> {
         while self.buffer.len() - self.used < wanted {
             self.sum.update(&self.buffer[..self.used]);
@@ -345,7 +346,7 @@ impl<R: BufRead> Steps<R> {
         Ok(())
     }
 
-    /// Compares the checksum and fails if data follows it.
+    /// Reads the checksum at the end of the stream. Fails if it is wrong or data follows it.
     fn end(&mut self) -> Result<(), ReadError> {
         self.have(TRAILER + 1)?;
         self.sum.update(&self.buffer[..self.used]);
@@ -358,7 +359,7 @@ impl<R: BufRead> Steps<R> {
     }
 }
 
-/// Fails unless exactly the right checksum follows the steps.
+/// Checks that `rest` is exactly the checksum `sum`. Fails otherwise.
 pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Place) -> Result<(), ReadError> {
     let Some(stored) = rest.first_chunk() else {
         return Err(ReadError::Truncated { place });

@@ -8,13 +8,13 @@ use thiserror::Error;
 
 use crate::pattern::MAX_REFS;
 
-/// Why a file of references cannot be used.
+/// Error of reading a file of references.
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
 pub struct FileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong, and where.
+    /// What is wrong with the file, and at which position.
     pub reason: ReadError,
 }
 
@@ -30,9 +30,9 @@ impl FileError {
 /// Position of an error in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A line, from 1.
+    /// Line number in a text form, from 1.
     Line(u64),
-    /// A reference of the binary form, from 1.
+    /// Number of a reference in the binary form, from 1.
     Reference(u64),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why references cannot be read.
+/// Reasons why references cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A field is not a whole number.
@@ -53,23 +53,23 @@ pub enum ReadError {
         "line {line}: \"{text}\" is no whole number; write a page index, or a page and its count"
     )]
     NotANumber {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u64,
         /// The field, shortened and with unprintable bytes escaped.
         text: String,
     },
-    /// A line has no number.
+    /// A line contains no number.
     #[error("line {line} is empty; write a page index, or a page and its count, in every line")]
     EmptyLine {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u64,
     },
     /// A number is negative.
     #[error("line {line}: {text} is negative; pages and counts start at 0")]
     Negative {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The given number.
+        /// The negative number, as written.
         text: String,
     },
     /// A page index is outside of the range.
@@ -77,9 +77,9 @@ pub enum ReadError {
         "{place}: page {page} is outside the range of {pages} page(s), which start at 0; give a larger range or correct the file"
     )]
     OutOfRange {
-        /// Its position.
+        /// Position of the page index.
         place: Place,
-        /// The given index.
+        /// The page index, as written.
         page: String,
         /// Number of pages in the range.
         pages: u32,
@@ -89,11 +89,11 @@ pub enum ReadError {
         "line {line} has {found} number(s) instead of {expected}; write either a page index in every line, or a page and its count"
     )]
     OtherForm {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// Number of numbers in this line.
+        /// Number of fields in this line.
         found: usize,
-        /// Number of numbers in the first line, at most two.
+        /// Number of fields that the first line requires: 1 or 2.
         expected: usize,
     },
     /// The pages of a file of counts are not in ascending order.
@@ -101,51 +101,51 @@ pub enum ReadError {
         "line {line}: page {page} comes after page {before}; list every page once, in ascending order (sort -n)"
     )]
     Unordered {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u64,
         /// The page in this line.
         page: u32,
-        /// The page in the line before.
+        /// The page in the previous line.
         before: u32,
     },
     /// The file has no references.
     #[error("there is no reference in it; give at least one")]
     Empty,
-    /// The file has more references than a string can have.
+    /// The file has more references than [`MAX_REFS`](crate::MAX_REFS).
     #[error("{place}: there are more than {MAX_REFS} references; shorten the file")]
     TooMany {
         /// Position where the limit was exceeded.
         place: Place,
     },
-    /// The file does not begin like any known form.
+    /// The file does not begin like a file of any known form.
     #[error(
         "it is no file of references; give text with one page index a line, or a binary file made by this tool"
     )]
     NotReferences,
-    /// The version of the binary form is not known.
+    /// The file has an unknown version of the binary form.
     #[error(
         "it is of version {version} of the binary form; read it with the tool that made it, or update this one"
     )]
     Version {
-        /// Version in the file.
+        /// Version number in the file.
         version: u8,
     },
     /// The file in binary form is truncated.
     #[error("it ends within {place}; copy or make it again")]
     Truncated {
-        /// The reference that is incomplete.
+        /// Position of the incomplete reference.
         place: Place,
     },
     /// The file in binary form is inconsistent or does not match its checksum.
     #[error("it is damaged ({what}); copy or make it again")]
     Damaged {
-        /// What is wrong.
+        /// The inconsistency, as a short phrase.
         what: &'static str,
     },
-    /// The file cannot be read.
+    /// The operating system could not read the file.
     #[error("{0}; check the path, its permissions and the device")]
     Io(io::Error),
-    /// The binary form cannot be written.
+    /// The references cannot be written in binary form.
     #[error(
         "they cannot be written in the binary form: {0}; see that there is room and that the file stays as it is"
     )]

@@ -7,8 +7,8 @@ use crate::references::References;
 
 /// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
 ///
-/// Nothing is copied. In this form the references of a file are passed to a place where the file cannot be opened. If
-/// the bytes are too large to hold in memory, use a [`Reader`](super::Reader) over a stream instead.
+/// Nothing is copied. The references of a file are passed in this form to a guest, which cannot open the file. If the
+/// bytes are too large to hold in memory, use a [`Reader`](super::Reader) over a stream instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedFile<'a> {
     steps: &'a [u8],
@@ -17,7 +17,7 @@ pub struct PackedFile<'a> {
 }
 
 impl<'a> PackedFile<'a> {
-    /// Checks header, steps, range and checksum. Page indices must be below `pages`.
+    /// Checks header, steps, range and checksum. Fails if one is wrong or a page index is not below `pages`.
     pub fn new(bytes: &'a [u8], pages: u32) -> Result<Self, ReadError> {
         let header = Header::read(bytes)?;
         let mut rest = &bytes[HEADER..];
@@ -73,7 +73,7 @@ impl<'a> PackedFile<'a> {
         })
     }
 
-    /// Number of references.
+    /// Number of references in the file.
     pub fn refs(&self) -> u64 {
         self.header.refs
     }
@@ -83,7 +83,7 @@ impl<'a> PackedFile<'a> {
         self.highest + 1
     }
 
-    /// The first `refs` references; repeated from the start if there are fewer.
+    /// The first `refs` references of the file. If the file has fewer, they are repeated from the start.
     pub fn references(&self, refs: u64) -> References<'a> {
         References::packed(PackedReferences::new(*self), refs)
     }

@@ -1,4 +1,4 @@
-//! One reader for all forms.
+//! The reader of files of references, for all forms.
 
 use std::io::BufRead;
 use std::iter::FusedIterator;
@@ -8,7 +8,7 @@ use super::binary::{MAGIC, Steps, wait};
 use super::error::ReadError;
 use super::text::Lines;
 
-/// Iterator over the references in a stream; the form is determined from the first bytes.
+/// Iterator over the references in a stream of any form. The form is determined from the first bytes.
 ///
 /// Ends after the first error. A stream without references is an error.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ enum Source<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Determines the form of the stream. Page indices must be below `pages`.
+    /// Determines the form of the stream from its first bytes. Page indices must be below `pages`; others are errors
+    /// while reading.
     pub fn new(mut input: R, pages: u32) -> Result<Self, ReadError> {
         wait(&mut input)?;
         let (form, source) = match input.fill_buf()?.first() {
@@ -45,13 +46,13 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// Form of the stream.
+    /// Form of the stream, as determined from its first bytes.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Writes the next references to the start of `batch` and returns their number, which is less than its length only
-    /// at the end.
+    /// Writes the next references to the start of `batch` and returns their number. It is less than the length of
+    /// `batch` only at the end of the stream.
     pub fn fill(&mut self, batch: &mut [u32]) -> Result<usize, ReadError> {
         for (filled, place) in batch.iter_mut().enumerate() {
             match self.next() {

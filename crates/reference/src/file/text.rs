@@ -6,7 +6,7 @@ use super::Form;
 use super::error::{Place, ReadError};
 use crate::pattern::MAX_REFS;
 
-/// Largest length of a line in bytes: enough for two numbers and spaces. Longer lines are an error.
+/// Maximum length of a line in bytes: enough for two numbers and spaces. Longer lines are errors.
 const LONGEST_LINE: u64 = 80;
 
 /// Writes one page index per line, in order.
@@ -28,14 +28,14 @@ pub fn write_counts(mut out: impl Write, counts: &[u32]) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads the lines of a text, with one or two numbers each.
+/// Iterator over the references in a text with one or two numbers per line.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
     /// Number of the last line read, from 1.
     line: u64,
     buffer: Vec<u8>,
-    /// Numbers per line, according to the first line.
+    /// Numbers per line, 1 or 2, according to the first line.
     fields: usize,
     pages: u32,
     /// Page of the last line read; `repeat` references to it are still to be returned.
@@ -46,7 +46,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Reads the first line, which distinguishes text from counts.
+    /// Reads the first line, which decides between one page index per line and `page count` per line.
     pub(super) fn new(input: R, pages: u32) -> Result<Self, ReadError> {
         let mut lines = Self {
             input,
@@ -87,7 +87,7 @@ impl<R: BufRead> Lines<R> {
         Ok(self.page)
     }
 
-    /// Reads one line; returns false at the end.
+    /// Reads one line. Returns false at the end of the text.
     fn advance(&mut self) -> Result<bool, ReadError> {
         self.buffer.clear();
         let mut limited = self.input.by_ref().take(LONGEST_LINE);
@@ -146,7 +146,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The number in a field; `None` if it exceeds 64 bits.
+/// Parses the number in a field; `None` if it exceeds 64 bits. Fails if the field is not a whole number or is negative.
 fn number(field: &[u8], line: u64) -> Result<Option<u64>, ReadError> {
     let digits = field.strip_prefix(b"-").unwrap_or(field);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -162,7 +162,7 @@ fn number(field: &[u8], line: u64) -> Result<Option<u64>, ReadError> {
     }))
 }
 
-/// A field in a form suitable for a message.
+/// Text of a field for a message: shortened, with unprintable bytes escaped.
 fn shown(field: &[u8]) -> String {
     const ENOUGH: usize = 24;
     let more = if field.len() > ENOUGH { "…" } else { "" };

@@ -3,7 +3,7 @@
 use super::Generator;
 use crate::rng::Rng;
 
-/// 0, 1, … range−1, 0, … for `linear`; the same from a random start page for `loop`.
+/// Generator of `linear` (0, 1, … range−1, 0, …) and of `loop` (the same cycle from a random start page).
 ///
 /// Over a range slightly larger than memory this is the worst case of LRU: every page is evicted just before it is
 /// needed again, while keeping any fixed part of the range would give hits. Origin: VM Regress (2002) for `linear`; the

@@ -7,13 +7,13 @@ use crate::rng::Rng;
 /// Parameters of a moving hot set; the catalogue describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HotCold {
-    /// Size of the hot set as a fraction of all pages, 0 to 1; at least one page is hot and one cold.
+    /// Size of the hot set as a fraction of all pages, 0 to 1. At least one page is hot and at least one is cold.
     pub hot: f64,
     /// Fraction of the references that go to the hot set, 0 to 1.
     pub share: f64,
     /// Number of references between two moves; 0 for no moves.
     pub move_every: u64,
-    /// Distance of a move as a fraction of the size of the hot set, 0 to 1; at least one page.
+    /// Distance of a move as a fraction of the size of the hot set, 0 to 1. A move is at least one page.
     pub by: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct HotCold {
 pub(crate) struct HotSet {
     pages: u32,
     hot: u32,
-    /// A random number of 53 bits below this means a hot reference.
+    /// A reference goes to the hot set if a random number of 53 bits is below this.
     threshold: u64,
     start: u32,
     shift: u32,
@@ -52,7 +52,7 @@ impl HotSet {
     }
 }
 
-/// The fraction as a bound on numbers of 53 bits; exact for 0 and 1.
+/// Converts a fraction to the threshold for random numbers of 53 bits; exact for 0 and 1.
 pub(super) fn threshold(share: f64) -> u64 {
     whole_u64(share * 9_007_199_254_740_992.0)
 }

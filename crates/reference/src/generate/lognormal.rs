@@ -4,14 +4,14 @@ use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
-/// 2^−32.
+/// Scale from 32-bit integers to fractions: 2^−32.
 const SCALE: f64 = 1.0 / 4_294_967_296.0;
 
-/// μ of the original.
+/// The parameter μ of the original.
 const MU: f64 = 8.0;
 
-/// Page ⌊e^(μ+σ·|z|) − e^μ + 0.5⌋, drawn again if outside of 1 … range−1, with μ = 8, σ = ln(range + e^μ) − μ + 1 and z
-/// the sum of 12 uniform numbers minus 6.
+/// Generator of `lognormal`: page ⌊e^(μ+σ·|z|) − e^μ + 0.5⌋, drawn again if outside of 1 … range−1, with μ = 8, σ =
+/// ln(range + e^μ) − μ + 1 and z the sum of 12 uniform numbers minus 6.
 ///
 /// The sum of 12 uniform numbers has variance 1 and approximates a normal variate. Page 0 is never referenced. Origin:
 /// VM Regress (2002).
@@ -19,9 +19,9 @@ const MU: f64 = 8.0;
 pub(crate) struct Lognormal {
     pages: u32,
     sigma: f64,
-    /// e^μ.
+    /// The constant e^μ.
     base: f64,
-    /// If |z| is above this, the page is out of range, so its exponential need not be computed.
+    /// Bound of |z|. Above it the page is out of range, so the exponential need not be computed.
     hopeless: f64,
     rng: Rng,
 }
@@ -41,7 +41,8 @@ impl Lognormal {
         }
     }
 
-    /// |sum of 12 uniform numbers − 6|. Exact: the numbers are multiples of 2^−32, two from each draw.
+    /// Draws |z|, where z is the sum of 12 uniform numbers minus 6. Exact: the numbers are multiples of 2^−32, two from
+    /// each draw.
     #[inline]
     fn deviate(&mut self) -> f64 {
         let mut sum = 0;

@@ -3,7 +3,8 @@
 use super::Generator;
 use crate::rng::Rng;
 
-/// One linear pass, so that every page is allocated, then uniformly random. Origin: VM Regress (2002).
+/// Generator of `random`: one linear pass, so that every page is allocated, then uniformly random pages. Origin: VM
+/// Regress (2002).
 #[derive(Debug, Clone)]
 pub(crate) struct Random {
     passed: u32,

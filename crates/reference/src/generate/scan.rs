@@ -9,7 +9,8 @@ use crate::rng::Rng;
 /// Parameters of a scan combined with a hot core; the catalogue describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScanWithHotCore {
-    /// Size of the core as a fraction of all pages, 0 to 1; at least one page is in the core and one outside.
+    /// Size of the core as a fraction of all pages, 0 to 1. At least one page is in the core and at least one is
+    /// outside.
     pub core: f64,
     /// Fraction of the references that go to the core, 0 to 1.
     pub share: f64,

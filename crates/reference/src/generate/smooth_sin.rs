@@ -3,8 +3,8 @@
 use super::Generator;
 use crate::number::whole_u32;
 
-/// π as VM Regress wrote it. It has two digits less than the precision of a double. This decides on which side of an
-/// integer some counts fall, so it is part of the pattern.
+/// The value of π that VM Regress used. It has two digits less than the precision of a double. For some pages, this
+/// decides on which side of an integer the count falls, so the value is part of the pattern.
 #[expect(
     clippy::approx_constant,
     reason = "the original's value is the pattern's definition"
@@ -25,7 +25,7 @@ pub(crate) struct Curve {
     change: Change,
 }
 
-/// Correction of the curve's integer parts to reach the requested number of references.
+/// Correction that is applied to all pages, so that the sum of the counts is the requested number of references.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     /// Add `each` to every page, and 1 more to the pages below `below`.
@@ -35,7 +35,8 @@ enum Change {
 }
 
 impl Curve {
-    /// Computes step and correction. Range and references must have passed [`Pattern::check`](crate::Pattern::check).
+    /// Computes step and correction of the curve. Range and references must have passed
+    /// [`Pattern::check`](crate::Pattern::check).
     pub(crate) fn new(pages: u32, refs: u64, as_written: bool) -> Self {
         let mut curve = Self {
             pages,
@@ -66,7 +67,7 @@ impl Curve {
         curve
     }
 
-    /// Sum of all counts.
+    /// Number of references in the whole string.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -80,7 +81,7 @@ impl Curve {
         }
     }
 
-    /// ⌊s[page]⌋ before the correction.
+    /// Integer part of the curve at `page`, ⌊s[page]⌋, before the correction.
     fn floor(&self, page: u32) -> u32 {
         let angle = 3.0 * PI * f64::from(page) / f64::from(self.pages);
         whole_u32(self.step + self.step * libm::sin(angle))
@@ -92,7 +93,7 @@ impl Curve {
             .sum()
     }
 
-    /// Correction that subtracts `excess` references in turn.
+    /// Computes the correction that subtracts `excess` references, one per page in turn.
     fn take(&self, mut excess: u64) -> Change {
         let mut each = 0;
         loop {
@@ -120,7 +121,7 @@ fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The references of a [`Curve`] in page order.
+/// Generator of `smooth-sin`: the references of a [`Curve`] in page order.
 #[derive(Debug, Clone)]
 pub(crate) struct SmoothSin {
     curve: Curve,

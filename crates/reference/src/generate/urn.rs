@@ -17,10 +17,10 @@ use crate::rng::Rng;
 /// 50,000 pages).
 #[derive(Debug, Clone)]
 pub(crate) struct Urn {
-    /// Node k holds the number of remaining references below its left child 2k. The right child is 2k + 1, the root is
-    /// node 1, and nodes beyond the end are pages.
+    /// Partial sums, by node. Node k holds the number of remaining references below its left child 2k. The right child
+    /// is 2k + 1, the root is node 1, and nodes beyond the end are pages.
     left_sums: Vec<u32>,
-    /// The node of page 0.
+    /// Number of the node that stands for page 0.
     first_leaf: u32,
     remaining: u32,
     rng: Rng,
@@ -31,7 +31,7 @@ fn nodes(pages: u32) -> u32 {
     pages.next_power_of_two()
 }
 
-/// Memory used by an urn for `pages` pages, in bytes.
+/// Heap memory of an urn for `pages` pages, in bytes.
 pub(crate) fn held_bytes(pages: u32) -> u64 {
     4 * u64::from(nodes(pages))
 }

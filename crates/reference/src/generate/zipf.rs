@@ -9,7 +9,7 @@ use crate::rng::Rng;
 pub struct Zipf {
     /// Exponent, 0 to 16; larger values are steeper.
     pub exponent: f64,
-    /// Whether ranks are spread over the pages.
+    /// True to spread the ranks over the pages pseudorandomly; false if page 0 has the first rank.
     pub scatter: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct ZipfPages {
     /// H(1.5) − 1 and H(range + 0.5): the bounds of the inverted integral.
     integral_first: f64,
     integral_last: f64,
-    /// 2 − H⁻¹(H(2.5) − h(2)): the distance from x within which k is accepted immediately.
+    /// The distance from x within which k is accepted immediately: 2 − H⁻¹(H(2.5) − h(2)).
     squeeze: f64,
     scatter: Option<Scatter>,
     rng: Rng,
@@ -49,18 +49,18 @@ impl ZipfPages {
         zipf
     }
 
-    /// h(x) = x^−exponent.
+    /// The weight of x: h(x) = x^−exponent.
     fn weight(&self, x: f64) -> f64 {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// H(x) = (x^(1−exponent) − 1)/(1 − exponent), or ln x at exponent 1.
+    /// The integral of the weight: H(x) = (x^(1−exponent) − 1)/(1 − exponent), or ln x at exponent 1.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         exp_minus_one_over((1.0 - self.exponent) * log) * log
     }
 
-    /// H⁻¹.
+    /// The inverse of the integral: H⁻¹(y).
     fn inverse(&self, y: f64) -> f64 {
         // Rounding may move the product slightly below −1, where the logarithm is undefined.
         let t = (y * (1.0 - self.exponent)).max(-1.0);
@@ -95,7 +95,7 @@ impl Generator for ZipfPages {
     }
 }
 
-/// ln(1+x)/x, with its series near 0.
+/// Computes ln(1+x)/x, with a series near 0.
 fn log_of_one_plus_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         libm::log1p(x) / x
@@ -104,7 +104,7 @@ fn log_of_one_plus_over(x: f64) -> f64 {
     }
 }
 
-/// (e^x−1)/x, with its series near 0.
+/// Computes (e^x−1)/x, with a series near 0.
 fn exp_minus_one_over(x: f64) -> f64 {
     if x.abs() > 1e-8 {
         libm::expm1(x) / x

@@ -4,7 +4,8 @@ use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
-/// k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again if 0 or above range; page k−1.
+/// Generator of `zipf05`. It draws k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), again if k is 0 or above range, and
+/// returns page k−1.
 ///
 /// The density of r² is proportional to the inverse square root, hence the name. The formula counts pages from 1,
 /// because it allows `range` but not 0. Origin: VM Regress (2002).

@@ -9,32 +9,32 @@ use super::parse::PatternError;
 /// Description of a pattern, for help and documentation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct About {
-    /// Name, as written before the parentheses.
+    /// Name of the pattern, as written before the parentheses.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// What the pattern does, in one sentence.
     pub summary: &'static str,
-    /// Its origin.
+    /// Origin of the pattern: program or paper, with year.
     pub origin: &'static str,
-    /// How pages are selected; `range` is the number of pages.
+    /// Formula by which pages are selected; `range` is the number of pages.
     pub formula: &'static str,
-    /// Parameters, in the order in which they can be given without names.
+    /// Parameters of the pattern, in the order in which they can be given without names.
     pub parameters: &'static [Parameter],
 }
 
 /// One parameter of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter {
-    /// Name, as written before the equals sign.
+    /// Name of the parameter, as written before the equals sign.
     pub name: &'static str,
-    /// Its meaning, with its unit.
+    /// Meaning of the parameter, with its unit.
     pub help: &'static str,
-    /// Type of its values.
+    /// Type of the parameter's values.
     pub kind: ParameterKind,
-    /// Default; flags are 0 or 1.
+    /// Default value; 0 or 1 for a flag.
     pub default: f64,
-    /// Smallest value.
+    /// Smallest allowed value.
     pub min: f64,
-    /// Largest value.
+    /// Largest allowed value.
     pub max: f64,
 }
 
@@ -45,12 +45,13 @@ pub enum ParameterKind {
     Real,
     /// An integer.
     Whole,
-    /// On if named, off if not; also `name=true` and `name=false`.
+    /// True if only the name is given, false if it is omitted; also `name=true` and `name=false`.
     Flag,
 }
 
 impl Parameter {
-    /// Fails for NaN, for a fraction if an integer is needed, and for a value out of bounds.
+    /// Checks a value for this parameter. Fails for NaN, for a fraction if an integer is needed, and for a value out of
+    /// bounds.
     pub(super) fn check(&self, pattern: &'static str, value: f64) -> Result<(), PatternError> {
         // NaN is in no range, so the test is for being inside.
         let inside = (self.min..=self.max).contains(&value);
@@ -66,7 +67,7 @@ impl Parameter {
         })
     }
 
-    /// Allowed values, in words.
+    /// Allowed values of the parameter, in words.
     pub fn bounds(&self) -> String {
         match self.kind {
             ParameterKind::Flag => "true or false".to_owned(),
@@ -77,7 +78,7 @@ impl Parameter {
 }
 
 impl Display for About {
-    /// Name, summary and parameters, on one line each.
+    /// Writes name, summary and parameters of the pattern, each on a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}\n      {}", self.name, self.summary)?;
         for parameter in self.parameters {
@@ -94,7 +95,7 @@ impl Display for About {
     }
 }
 
-/// All patterns in display order.
+/// Descriptions of all patterns, in display order.
 pub fn catalogue() -> &'static [About] {
     &CATALOGUE
 }

@@ -9,16 +9,16 @@ use thiserror::Error;
 use super::Pattern;
 use super::catalogue::{About, Parameter, ParameterKind, catalogue};
 
-/// Where patterns and their parameters are listed.
+/// End of a hint: the command that lists all patterns and their parameters.
 const ALL: &str = "`pagetide list scenarios --long` shows all";
 
-/// Why a text is not a pattern.
+/// Reasons why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PatternError {
     /// No pattern has this name.
     #[error("cannot use pattern \"{given}\": {hint}")]
     Unknown {
-        /// The given name.
+        /// The unknown name.
         given: String,
         /// A similar name, or all names.
         hint: String,
@@ -28,7 +28,7 @@ pub enum PatternError {
     UnknownParameter {
         /// Name of the pattern.
         pattern: &'static str,
-        /// The given parameter.
+        /// The unknown parameter name.
         given: String,
         /// A similar name, or all names.
         hint: String,
@@ -38,9 +38,9 @@ pub enum PatternError {
     TooManyValues {
         /// Name of the pattern.
         pattern: &'static str,
-        /// The given value.
+        /// The first value too many.
         given: String,
-        /// The parameters of the pattern.
+        /// The pattern's parameters, as text.
         hint: String,
     },
     /// A parameter was set more than once.
@@ -60,7 +60,7 @@ pub enum PatternError {
         parameter: &'static str,
         /// The given value.
         given: String,
-        /// Allowed values.
+        /// The allowed values, in words.
         bounds: String,
     },
     /// A value is out of bounds.
@@ -72,16 +72,16 @@ pub enum PatternError {
         parameter: &'static str,
         /// The given value.
         value: f64,
-        /// Allowed values.
+        /// The allowed values, in words.
         bounds: String,
     },
     /// Parentheses do not match.
     #[error("cannot read pattern \"{given}\": write it as name or name(value, parameter=value)")]
     Parentheses {
-        /// The given text.
+        /// The text of the pattern, as given.
         given: String,
     },
-    /// `file:` without a path.
+    /// The text is `file:` without a path.
     #[error("cannot read references from \"file:\": name the file, as in file:trace.txt")]
     NoPath,
 }
@@ -108,7 +108,7 @@ impl FromStr for Pattern {
     }
 }
 
-/// Splits `name(arguments)`; without parentheses the arguments are empty.
+/// Splits `name(arguments)` into name and arguments. Without parentheses the arguments are empty.
 fn split(text: &str) -> Result<(&str, &str), PatternError> {
     let broken = || PatternError::Parentheses {
         given: text.to_owned(),
@@ -127,7 +127,7 @@ fn split(text: &str) -> Result<(&str, &str), PatternError> {
     Ok((name.trim(), arguments.trim()))
 }
 
-/// One value for each parameter of `about`: by position, by name, or its default.
+/// Returns one value for each parameter of `about`: given by position, given by name, or the default.
 fn values(about: &'static About, arguments: &str) -> Result<Vec<f64>, PatternError> {
     let mut given: Vec<Option<f64>> = vec![None; about.parameters.len()];
     // `linear()` is the same as `linear`. An empty part in any other place is an error.
@@ -154,7 +154,7 @@ fn values(about: &'static About, arguments: &str) -> Result<Vec<f64>, PatternErr
         .collect())
 }
 
-/// Index of the parameter that the part at `position` sets, and the text of its value.
+/// Returns the index of the parameter that the argument at `position` sets, and the text of the value.
 fn place<'a>(
     about: &'static About,
     position: usize,
