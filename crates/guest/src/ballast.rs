@@ -15,8 +15,8 @@ use crate::error::{GuestError, io};
 /// Largest accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
 
-/// Free memory: free pages of the zones plus pages on the per-CPU lists. The kernel counts the latter as used, and
-/// their number varies by a MiB.
+/// Free memory: free pages of all zones plus the pages on per-CPU lists. The kernel counts the pages on these lists as
+/// used, and their number varies by up to a MiB.
 pub fn free() -> Result<Bytes, GuestError> {
     // Adds the per-CPU differences to the global counters; kernels since 4.8 support it.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -30,24 +30,24 @@ pub fn free() -> Result<Bytes, GuestError> {
         })
 }
 
-/// Drops clean caches, so that they do not count as used.
+/// Drops clean page-cache pages and reclaimable slabs, so that they do not count as used.
 pub fn drop_caches() {
     // SAFETY: takes no arguments and writes no memory of this process.
     unsafe { libc::sync() };
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }
 
-/// Locked memory that can be freed.
+/// Locked memory that keeps free memory at the specified amount; it can be freed.
 #[derive(Debug)]
 pub struct Ballast(Mapping);
 
-/// Address space whose pages are allocated and locked one by one. This costs a trial very little: only page faults,
-/// whose code the workload runs anyway.
+/// Reserved address space whose pages are allocated and locked one by one. Allocation costs a trial very little: only
+/// page faults, whose code the workload runs anyway.
 #[derive(Debug)]
 pub struct Reserve(Ballast);
 
 impl Reserve {
-    /// Reserves address space for `pages` pages. Page tables are allocated, the pages are not.
+    /// Reserves address space for `pages` pages. Allocates page tables, but not the pages themselves.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
         let reserve = Self(map(Bytes((pages + 1) * PAGE_SIZE), libc::MLOCK_ONFAULT)?);
         reserve.touch(0);
@@ -70,7 +70,7 @@ impl Reserve {
 }
 
 impl Ballast {
-    /// Frees the memory.
+    /// Frees the memory of the ballast.
     pub fn release(self) {
         drop(self.0);
     }
@@ -84,12 +84,12 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Allocates and locks `size` bytes (not zero).
+/// Allocates and locks `size` bytes, which must not be zero.
 pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
     map(size, 0)
 }
 
-/// Maps and locks `size` bytes; `flags` are those of mlock2(2).
+/// Maps and locks `size` bytes. `flags` are the flags of mlock2(2).
 fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
@@ -101,8 +101,8 @@ fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     Ok(Ballast(memory))
 }
 
-/// Allocates memory until only `wanted` is free. Fails if less is free at the start. It first allocates nearly all of
-/// the excess, then repeatedly half of the rest, because the ballast itself needs page tables.
+/// Allocates and locks memory until only `wanted` is free. Fails if less is free at the start. First nearly all of the
+/// excess is allocated, then repeatedly half of the rest, because the ballast itself needs page tables.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {

@@ -4,7 +4,7 @@
 //! The kernel's own simulated disk completes every request after the same time, regardless of its position. Here the
 //! kernel's nbd driver passes each request to a process over a socket pair. The process waits until the modelled disk
 //! is done ([`arm`]) and replies ([`server`]). The content of the disk is in the locked memory of that process.
-//! Everything stays inside the guest, so it is as exact as the rest.
+//! Everything stays inside the guest, so trials stay exact.
 //!
 //! The kernel queues and merges requests as for any single disk, with the scheduler `mq-deadline`, Debian's default for
 //! such a disk. The socket towards the process holds only a few requests; the others wait in the scheduler, where they
@@ -27,16 +27,16 @@ use crate::error::{GuestError, io};
 
 /// Prefix of the device names.
 pub const DEVICES: &str = "/dev/nbd";
-/// The I/O scheduler, if the kernel has it.
+/// I/O scheduler of the disks, set if the kernel has it.
 const SCHEDULER: &str = "mq-deadline";
-/// Block size.
+/// Block size of the disks in bytes.
 const BLOCK_BYTES: u64 = 4096;
 /// Socket buffer towards the process, in bytes: the minimum, so that requests wait in the scheduler, where they are
 /// sorted.
 const TO_SERVER: libc::c_int = 1;
-/// Socket buffer towards the kernel, in bytes. It is filled from kernel memory.
+/// Size of the socket buffer towards the kernel in bytes. The buffer is filled from kernel memory.
 const TO_KERNEL: libc::c_int = 32 << 10;
-/// Time limit for a device to become available.
+/// Maximum time that a device may take to become available, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
 // Source: kernel `include/uapi/linux/nbd.h`.
@@ -45,10 +45,11 @@ const NBD_SET_BLKSIZE: libc::Ioctl = 0xab01;
 const NBD_DO_IT: libc::Ioctl = 0xab03;
 const NBD_SET_SIZE_BLOCKS: libc::Ioctl = 0xab07;
 const NBD_SET_FLAGS: libc::Ioctl = 0xab0a;
-/// Flags: has flags, and rotational. Kernels that do not support the latter are configured through sysfs.
+/// Flags of the nbd device: has flags, and rotational. If the kernel does not support the rotational flag, it is set
+/// through sysfs.
 const FLAGS: libc::c_ulong = 1 | 1 << 4;
 
-/// Starts the disk with this number and returns its device. The disk is declared as rotational.
+/// Starts the simulated disk with this number and returns the path of its device. The disk is declared as rotational.
 pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, GuestError> {
     let device = format!("{DEVICES}{number}");
     present(&device)?;
@@ -89,7 +90,7 @@ pub fn facts(device: &str) -> [(String, String); 2] {
     })
 }
 
-/// Connects the device and stays in the kernel while it is connected. Returns the error number as exit status.
+/// Connects the device, and returns only when it is disconnected. Returns the error number as exit status.
 fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     let number = || io::Error::last_os_error().raw_os_error().unwrap_or(1);
     let path = CString::new(device).unwrap_or_default();
@@ -114,7 +115,7 @@ fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     libc::EPIPE
 }
 
-/// Waits until the device exists with its full size. Fails if the holder exits or the time limit is reached.
+/// Waits until the device exists with its full size. Fails if the process `holder` exits or the time limit is reached.
 fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
     let sectors = (size.0 / 512).to_string();
     for _ in 0..PATIENCE_MS {
@@ -132,7 +133,7 @@ fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Runs `work` in a child process that the OOM killer does not select.
+/// Runs `work` in a child process that the OOM killer does not select. Returns the process ID.
 fn child(work: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
     match unsafe { libc::fork() } {
@@ -159,7 +160,7 @@ fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])) })
 }
 
-/// Sets the send buffer size of a socket; the kernel has a minimum.
+/// Sets the send buffer size of a socket in bytes; the kernel enforces a minimum.
 fn buffer(socket: &OwnedFd, bytes: libc::c_int) {
     let length = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(4);
     // SAFETY: the value lives through the call and has the given length.

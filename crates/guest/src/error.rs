@@ -4,25 +4,25 @@ use std::io;
 
 use pagetide_harness::HarnessError;
 
-/// Why a guest could not be prepared. Sent to the controller as a sentence.
+/// Reasons why a guest could not be prepared. Sent to the controller as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// An operation on a file or device failed.
     #[error("{what} {on}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempted operation, such as "reading".
         what: &'static str,
-        /// The object.
+        /// Path or name of the file or device.
         on: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A specification cannot be parsed.
+    /// A specification that the guest received cannot be parsed.
     #[error(
         "reading the {what} specification: {why}; controller and guest are of different versions, rebuild pagetide"
     )]
     Spec {
-        /// Which specification.
+        /// Name of the specification.
         what: &'static str,
         /// The error of the parser.
         why: String,
@@ -39,14 +39,14 @@ pub enum GuestError {
         /// The last lines of the kernel log.
         log: String,
     },
-    /// A simulated disk does not have the requested properties.
+    /// A simulated disk does not have the specified properties.
     #[error(
         "the simulated disk {device} {what}, so every trial on it would be wrong: build the kernel with CONFIG_BLK_DEV_NULL_BLK=m, or choose another"
     )]
     FalseDisk {
-        /// The device.
+        /// Path of the device.
         device: String,
-        /// Its actual behaviour.
+        /// The disk's actual behaviour.
         what: String,
     },
     /// The environment of the scenario could not be prepared.
@@ -57,27 +57,27 @@ pub enum GuestError {
         "the guest has {found} KiB free instead of {wanted} KiB: raise the guest's overhead allowance"
     )]
     MemoryShort {
-        /// Specified free memory, in KiB.
+        /// Specified amount of free memory, in KiB.
         wanted: u64,
-        /// Actual free memory, in KiB.
+        /// Actual amount of free memory, in KiB.
         found: u64,
     },
-    /// The process that should run the scenario was killed while the machine was prepared.
+    /// The process that should run the scenario was killed while the guest was prepared.
     #[error(
         "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"
     )]
     Killed,
-    /// A number in a file of the kernel was not found.
+    /// A file of the kernel lacks an expected number.
     #[error("{file} has no {what}: this kernel is not supported")]
     Unexpected {
-        /// The file.
+        /// Path of the file.
         file: &'static str,
-        /// The number.
+        /// Name of the number.
         what: &'static str,
     },
 }
 
-/// Adds the attempt and the object to an I/O error.
+/// Returns a function that adds the attempted operation and the name of the file or device to an I/O error.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,

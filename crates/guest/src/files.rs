@@ -17,20 +17,20 @@ use crate::mount::{mount, unmount};
 use crate::root::copy;
 use crate::spec::MOUNT_POINT;
 
-/// Path of the list in the initial file system: [`Entry`]s as JSON, folders before their content.
+/// Path, in the initial file system, of the list of files to create: [`Entry`]s as JSON, folders before their content.
 pub const LIST: &str = "/program.files";
 
 /// Time stamp of all files in a root: 2026-01-01, the start of the guest's clock.
 const EPOCH_SECONDS: libc::time_t = 1_767_225_600;
 
-/// One name in a root.
+/// A file, folder or symbolic link in the root of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Path in the root.
+    /// Path of the entry in the root.
     pub path: String,
-    /// Permission bits.
+    /// Permission bits of the entry.
     pub mode: u32,
-    /// User ID and group ID.
+    /// User ID and group ID of the owner; both have this value.
     pub owner: u32,
     /// Type of the entry.
     pub kind: Kind,
@@ -40,23 +40,23 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A folder.
+    /// A directory.
     Folder,
-    /// A symbolic link, with its target.
+    /// A symbolic link to this target.
     Link(String),
-    /// A file of this size. Its pieces, as offset in the file and length, are stored one after the other in the trace
-    /// area, in whole pages. The rest of the file is zero.
+    /// A file with this size in bytes and these pieces, each as offset in the file and length. The content of the
+    /// pieces is stored one after the other in the trace area, in whole pages. The rest of the file is zero.
     File(u64, Vec<(u64, u64)>),
 }
 
-/// Where a file system is created.
+/// The file system to create: type, device and size.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Type of the file system.
     pub system: FileSystem,
-    /// Its device, if it has one.
+    /// Path of the device; `None` for a file system in memory.
     pub device: Option<&'a str>,
-    /// Its size.
+    /// Size of the file system.
     pub size: Bytes,
 }
 
@@ -71,7 +71,8 @@ impl Place<'_> {
         mount(name, MOUNT_POINT, name, &options)
     }
 
-    /// Unmounts and mounts the file system again, so that nothing of its creation stays in memory or in its journal.
+    /// Remounts the file system, so that nothing from creating the files stays in memory or in the journal. Does
+    /// nothing for a file system without a device.
     pub fn settle(&self) -> Result<(), GuestError> {
         if self.device.is_none() {
             return Ok(());
@@ -81,7 +82,8 @@ impl Place<'_> {
     }
 }
 
-/// Creates all files of the root. The arguments are address and size of the trace area in memory.
+/// Creates all files of the root. The argument is the address and size of the trace area, which holds the file
+/// contents.
 pub fn fill((area, room): (u64, u64)) -> Result<(), GuestError> {
     let text = fs::read(LIST).map_err(io("reading", LIST))?;
     fs::remove_file(LIST).map_err(io("removing", LIST))?;

@@ -14,10 +14,12 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::MOUNT_POINT;
 
-/// Path of the pieces in the initial file system: offset u64, length u64, bytes; little endian, repeated.
+/// Path, in the initial file system, of the pieces of the image that are not zero. For each: offset u64, length u64,
+/// bytes; little endian.
 pub const PIECES: &str = "/filesystem.pieces";
 
-/// Writes the pieces to the device, whose pages are already allocated, and mounts the file system.
+/// Writes the image's pieces to the device and mounts the file system. All pages of the device must already be
+/// allocated.
 pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
     present(device)?;
     let fault = |e| io("writing the file system to", device)(e);

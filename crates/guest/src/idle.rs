@@ -18,13 +18,13 @@ use crate::error::{GuestError, io};
 /// Stack size of a spinner in bytes; it only makes one or two system calls.
 const STACK: usize = 16 << 10;
 
-/// A spinning process.
+/// A process that spins so that the CPU does not halt; identified by its process ID.
 #[derive(Debug)]
 pub struct Spinner(libc::pid_t);
 
 impl Spinner {
-    /// Starts a spinner as a child of this process. It is locked in memory with the other pages of PID 1 and needs no
-    /// additional memory.
+    /// Starts a spinner as a child of this process. The spinner is locked in memory with the other pages of PID 1 and
+    /// needs no additional memory.
     pub fn start() -> Result<Self, GuestError> {
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         match unsafe { libc::fork() } {
@@ -38,8 +38,8 @@ impl Spinner {
         }
     }
 
-    /// Starts a spinner in the address space of this process, as a child of this process's parent, which must be told
-    /// its ID.
+    /// Starts a spinner in the address space of this process. It becomes a child of this process's parent, which must
+    /// be told the spinner's ID.
     pub fn share() -> Result<Self, GuestError> {
         extern "C" fn run(_: *mut libc::c_void) -> libc::c_int {
             spin()
@@ -60,12 +60,12 @@ impl Spinner {
         self.0
     }
 
-    /// The spinner with this process ID, which must be a child of this process.
+    /// Handle of a spinner by its process ID. The spinner must be a child of this process.
     pub fn child(id: libc::pid_t) -> Self {
         Self(id)
     }
 
-    /// Stops the spinner, while another one spins.
+    /// Stops the spinner. Another spinner must be running.
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
     }
@@ -75,7 +75,8 @@ impl Spinner {
         self.signal(libc::SIGCONT);
     }
 
-    /// Kills the spinner and waits for its end. Its address space is freed if no other process uses it.
+    /// Kills the spinner and waits for its end. The kernel frees the spinner's address space if no other process uses
+    /// it.
     pub fn end(self) {
         self.signal(libc::SIGKILL);
         // SAFETY: waits for a child of ours; if it has already been reaped, the call fails immediately.

@@ -32,11 +32,11 @@ use crate::{
     tracearea,
 };
 
-/// Time for work that the kernel defers until after boot, so that it does not run during a trial. It costs almost no
-/// wall-clock time, because the CPU is idle.
+/// Time that the guest waits for work that the kernel defers until after boot, so that this work does not run during a
+/// trial. The wait costs almost no wall-clock time, because the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The zram device to swap to.
+/// Device node of the zram device used for swap.
 const ZRAM: &str = "/dev/zram0";
 
 /// Main function of PID 1. Never returns and never panics.
@@ -76,9 +76,9 @@ struct ReadyGuest {
     settings: Settings,
     swap: Option<Swap>,
     counters: CounterSet,
-    /// Idle counters at the ready point: the CPU must not halt after it.
+    /// Idle counters at the ready point. The CPU must not halt after the ready point.
     idle: Idle,
-    /// Spins while the workload's spinner does not.
+    /// Spinner of PID 1. It spins only while the workload's spinner does not.
     spinner: Spinner,
 }
 
@@ -175,7 +175,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
-/// Creates the file system on its device and mounts it, with the program's root if there is one.
+/// Creates the file system of the trial, copies the program's root to it if there is one, and mounts it.
 fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(), GuestError> {
     let area = (boot.trace_at, boot.trace_size);
     match (boot.files_on.system, device) {
@@ -203,7 +203,7 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
     root::furnish()
 }
 
-/// Sets up the swap of the trial.
+/// Sets up the swap of the trial; `None` if the trial has no swap.
 fn swap(
     boot: &BootSpec,
     ssds: &mut impl Iterator<Item = String>,
@@ -230,7 +230,7 @@ fn swap(
     Ok(Some(Swap::on_disk(&device, size, after)?))
 }
 
-/// The next simulated disk; fails if there is none.
+/// Path of the next unused simulated disk. Fails if there is none.
 fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     ssds.next().ok_or_else(|| GuestError::Spec {
         what: "boot",
@@ -238,7 +238,7 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine belongs to the workload.
+/// Scope of the counters: the whole machine, and the zram device if swap is on zram.
 fn scope(swap: Option<&Swap>) -> Scope {
     Scope {
         group: None,
@@ -254,7 +254,7 @@ fn managed() -> Result<Bytes, GuestError> {
     })
 }
 
-/// Runs a trial, from the ready point to the last frame.
+/// Runs a trial, from the ready point until the last frame is written.
 fn trial(ready: ReadyGuest) {
     let mut report = Report::default();
     let region = ready.region;
@@ -289,7 +289,7 @@ fn trial(ready: ReadyGuest) {
     }
 }
 
-/// Runs the trial; `text` is its specification as received.
+/// Runs the trial that `order` specifies; `text` is the same order as received, in JSON. Adds the results to `report`.
 fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
@@ -383,7 +383,7 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     });
 }
 
-/// Frees the spare memory, starts the observer in its place, and makes the same amount of memory free as before.
+/// Frees the spare memory and starts the observer in it. Then makes the same amount of memory free as before.
 fn observer(
     boot: &BootSpec,
     region: &Region,
@@ -399,9 +399,9 @@ fn observer(
     Ok(observer)
 }
 
-/// Facts that are known at the ready point and do not change later.
+/// Facts about the machine that are known at the ready point and do not change later.
 struct MachineFacts {
-    /// Selector of the configuration item with the trial's specification.
+    /// Selector of the emulator's configuration item that contains the trial's order.
     trial: u16,
     managed: Bytes,
     settings: BTreeMap<String, String>,

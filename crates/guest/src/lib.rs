@@ -1,11 +1,11 @@
 //! The program that runs as PID 1 of a guest: it prepares the machine, makes the specified amount of memory free, and
 //! runs the scenario.
 //!
-//! The program of this package is the guest's `/init` and calls [`main`]. The tool embeds it and uses the library for
-//! the data that the two exchange. The guest reads [`spec::BootSpec`], which the snapshot depends on, from the initial
-//! file system, and [`spec::Order`], which differs between trials, from the emulator's configuration ports. It answers
-//! through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every error becomes a sentence in the
-//! results.
+//! The program of this package is the guest's `/init` and calls [`main`]. The pagetide tool embeds this program, and
+//! uses the library for the data that tool and guest exchange. The guest reads [`spec::BootSpec`], which the snapshot
+//! depends on, from the initial file system, and [`spec::Order`], which differs between trials, from the emulator's
+//! configuration ports. It answers through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every error
+//! becomes a sentence in the results.
 //!
 //! This crate does not depend on emulators except for five port numbers, and not on campaigns or reports. Begin reading
 //! in [`init`], which contains the steps of the guest in order.

@@ -1,5 +1,5 @@
-//! Creates a file system with a program from a package. The program runs in the guest, where the clock and all random
-//! numbers are the same for every boot, so that the resulting device is always the same.
+//! Creates a file system by running a program from a Debian package, such as `mkfs.xfs`. The program runs in the guest,
+//! where the clock and all random numbers are the same for every boot, so that the resulting device is always the same.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::error::{GuestError, io};
 use crate::spec::{MAKER_FOLDER, MAKER_LOADER, MakerSpec};
 
-/// Creates the file system on a device, and removes the program.
+/// Creates the file system on a device, and deletes the program from the initial file system.
 pub fn run(maker: &MakerSpec, device: &str) -> Result<(), GuestError> {
     let fault = |e| io("making the file system on", device)(e);
     let said = format!("{MAKER_FOLDER}/said");

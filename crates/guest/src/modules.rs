@@ -10,7 +10,7 @@ use pagetide_harness::log;
 use crate::error::{GuestError, io};
 use crate::spec::ModuleSpec;
 
-/// Loads all modules and deletes their files, which would use memory of the workload.
+/// Loads all modules and deletes their files, because the files would use memory of the workload.
 pub fn load(modules: &[ModuleSpec]) -> Result<(), GuestError> {
     for module in modules {
         let file = File::open(&module.file).map_err(io("opening module", &module.file))?;

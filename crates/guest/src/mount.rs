@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{GuestError, io};
 
-/// Mounts a file system and creates the folder if needed.
+/// Mounts a file system of type `kind` at `target`, and creates the folder if needed.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), GuestError> {
     std::fs::create_dir_all(target).map_err(io("making folder", target))?;
     let text = |s: &str| {
@@ -33,7 +33,7 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
     }
 }
 
-/// Unmounts a file system.
+/// Unmounts the file system at `target`.
 pub fn unmount(target: &str) -> Result<(), GuestError> {
     let path = CString::new(target)
         .map_err(|_| io("unmounting", target)(io::Error::other("zero byte in a name")))?;
@@ -44,7 +44,7 @@ pub fn unmount(target: &str) -> Result<(), GuestError> {
     }
 }
 
-/// Mounts what every trial needs.
+/// Mounts the file systems that every trial needs.
 pub fn all() -> Result<(), GuestError> {
     mount("proc", "/proc", "proc", "")?;
     mount("sysfs", "/sys", "sysfs", "")?;

@@ -22,13 +22,13 @@ use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
 use crate::tracearea::{self, Contents, FRAME, TraceArea};
 
-/// Interval for draining the ring buffer.
+/// Interval between two reads of the kernel's ring buffer, in virtual time.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
-/// Interval for sampling the text sources.
+/// Interval between two samples of the text sources, in virtual time.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
-/// Largest number of samples of a series.
+/// Maximum number of samples in a series.
 const SAMPLES: usize = 512;
-/// Time that PID 1 waits for an answer, in milliseconds of virtual time.
+/// Maximum time that PID 1 waits for the observer, in milliseconds of virtual time.
 const PATIENCE_MS: u32 = 60_000;
 
 // States of the observer; 0 during setup.
@@ -49,15 +49,15 @@ struct Board {
     why: [AtomicU8; 1000],
 }
 
-/// Handle of the observer in PID 1.
+/// Handle of the observer process, in PID 1.
 #[derive(Debug)]
 pub struct Observer {
-    /// A [`Board`].
+    /// Memory that contains the shared [`Board`].
     memory: Mapping,
 }
 
 impl Observer {
-    /// Starts the process and waits until everything in `scope` is open and allocated.
+    /// Starts the observer process and waits until everything in `scope` is open and its memory is allocated.
     pub fn start(
         boot: &BootSpec,
         region: &Region,
@@ -84,19 +84,19 @@ impl Observer {
         }
     }
 
-    /// Starts recording.
+    /// Starts recording. Fails if the observer does not answer.
     pub fn begin(&self) -> Result<(), GuestError> {
         self.set(GO);
         self.reached(RECORDING)
     }
 
-    /// Stops recording.
+    /// Stops recording. Fails if the observer does not answer.
     pub fn stop(&self) -> Result<(), GuestError> {
         self.set(STOP);
         self.reached(STOPPED)
     }
 
-    /// Waits until all recorded data is written. This uses memory, so the kernel may reclaim and migrate pages: read
+    /// Waits until all recorded data is written. Writing uses memory, so the kernel may reclaim and migrate pages: read
     /// the counters of the trial before.
     pub fn end(self) -> Result<(), GuestError> {
         self.set(WRITE);
@@ -113,7 +113,7 @@ impl Observer {
         self.board().state.store(state, Ordering::Release);
     }
 
-    /// Waits for a state. Fails if the observer fails or does not answer.
+    /// Waits until the observer has set the state `wanted`. Fails if the observer fails or does not answer in time.
     fn reached(&self, wanted: u32) -> Result<(), GuestError> {
         let fault = |why: String| Err(io("observing", "the trial")(io::Error::other(why)));
         for _ in 0..PATIENCE_MS {
@@ -136,14 +136,14 @@ impl Observer {
         fault("the observer does not answer".to_owned())
     }
 
-    /// Called by the observer: waits for a state set by PID 1.
+    /// In the observer: waits until PID 1 has set the state `wanted`.
     fn wait_for(&self, wanted: u32) {
         while self.board().state.load(Ordering::Acquire) != wanted {
             sleep(Nanos(1_000_000));
         }
     }
 
-    /// Called by the observer: reports why it cannot continue.
+    /// In the observer: stores the reason why it cannot continue, for PID 1.
     fn fail(&self, why: &str) {
         let room = &self.board().why;
         for (place, byte) in room.iter().zip(why.bytes()) {
@@ -217,14 +217,14 @@ impl Observer {
     }
 }
 
-/// Stores a piece of the trace; after an error, drops all pieces and keeps the first error.
+/// Appends a piece of the trace to the area. The first error is stored in `broken`; after that, pieces are dropped.
 fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, bytes: &[u8]) {
     if broken.is_ok() {
         *broken = area.append(cpu, bytes);
     }
 }
 
-/// Writes the observed data other than the trace.
+/// Writes series and trace contents to the output region. The trace itself is already in the trace area.
 fn store(
     region: &Region,
     contents: &Contents,

@@ -1,16 +1,16 @@
-//! Port input and output: the emulator's synchronous devices.
+//! Port input and output: devices of the emulator that complete each access at once.
 //!
 //! Each access completes within the instruction that makes it, so the timing of the host cannot affect the guest.
 //! Sources: QEMU `docs/specs/fw_cfg.rst`, `docs/specs/pvpanic.rst`, `hw/misc/debugexit.c`.
 
 use std::arch::asm;
 
-/// Port of the debug console, for messages and for the kernel's last output before a panic. Not the usual 0x402, which
-/// the firmware uses.
+/// Port of the debug console, for messages and for the kernel's last output before a panic. Not the usual port 0x402,
+/// because the firmware uses that port.
 pub const CONSOLE: u16 = 0x4e0;
-/// Port of the panic device: writing 1 pauses the emulator at this exact instruction.
+/// Port of the panic device. Writing 1 pauses the emulator at exactly this instruction.
 pub const READY: u16 = 0x505;
-/// Port of the exit device: writing `v` ends the emulator with status `2 v + 1`.
+/// Port of the exit device. Writing `v` ends the emulator with exit status `2 v + 1`.
 pub const EXIT: u16 = 0x501;
 const EXIT_DONE: u8 = 0x20;
 const EXIT_UNPREPARED: u8 = 0x21;
@@ -18,7 +18,7 @@ const FW_CFG_SELECT: u16 = 0x510;
 const FW_CFG_DATA: u16 = 0x511;
 const FW_CFG_DIRECTORY: u16 = 0x19;
 
-/// Allows this process to use ports.
+/// Gives this process the right to use ports (iopl(2)).
 pub fn allow() -> std::io::Result<()> {
     // SAFETY: changes only this process' right to use ports.
     if unsafe { libc::iopl(3) } == 0 {
@@ -77,7 +77,7 @@ pub fn exit(prepared: bool) -> ! {
     }
 }
 
-/// Selector of the configuration item with this name; `None` if there is none.
+/// Selector of the emulator's configuration item with this name; `None` if there is no such item.
 pub fn find(name: &str) -> Option<u16> {
     let long = || u32::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
     out_word(FW_CFG_SELECT, FW_CFG_DIRECTORY);
@@ -98,8 +98,8 @@ pub fn find(name: &str) -> Option<u16> {
     None
 }
 
-/// Reads the text of a configuration item. Its length may differ from that in the emulator that made the snapshot,
-/// where the item was found. Past the end the emulator returns zeros.
+/// Reads the text of the configuration item with this selector, up to the first zero byte. The selector stays valid in
+/// a restored snapshot, where the text may be longer or shorter.
 pub fn text(select: u16) -> Vec<u8> {
     out_word(FW_CFG_SELECT, select);
     std::iter::repeat_with(|| input(FW_CFG_DATA))

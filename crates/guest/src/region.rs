@@ -9,7 +9,7 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
-/// Maps the output region, at this physical address and of this size in bytes.
+/// Maps the output region. `at` is its physical address, `size` its size in bytes.
 pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
     let on = || format!("{size} bytes of physical memory at {at:#x}");
     let file = File::options()
@@ -29,9 +29,10 @@ pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
     Ok(unsafe { Region::new(base, length) })
 }
 
-/// Bytes of a mapped region.
+/// Returns a range of bytes of a mapped region.
 ///
 /// # Safety
+///
 /// The range must be within the region, and no process may write to it from now on.
 pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &'static [u8] {
     let head: *const pagetide_record::wire::Head = region.head();
@@ -40,7 +41,7 @@ pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 
-/// Excludes the mapping, except its head, from processes that are forked later.
+/// Excludes the region, except its head, from the address space of processes that are forked later.
 pub fn keep_from_children(region: &Region, size: u64) {
     let head: *const pagetide_record::wire::Head = region.head();
     let length = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD);

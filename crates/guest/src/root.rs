@@ -14,14 +14,14 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::MOUNT_POINT;
 
-/// Path of the table of pieces in the initial file system: offset on the disk u64, length u64; little endian, repeated.
-/// All are multiples of the page size. The pieces themselves are stored one after the other in the trace area, which is
-/// otherwise unused during boot, so they use no memory of the guest.
+/// Path, in the initial file system, of the table of the image's pieces. For each: offset on the disk u64, length u64;
+/// little endian, multiples of the page size. The content of the pieces is stored one after the other in the trace
+/// area, which is otherwise unused during boot, so they use no memory of the guest.
 pub const PIECES: &str = "/program.pieces";
 
-/// Largest mapping at once.
+/// Maximum size of a mapping of the trace area in bytes.
 const WINDOW_BYTES: u64 = 4 << 20;
-/// Size of a table entry in bytes.
+/// Size of an entry of the table of pieces in bytes.
 const ENTRY_BYTES: usize = 16;
 
 /// Device nodes for programs: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
@@ -34,7 +34,7 @@ const DEVICES: [(&str, u32, u32); 6] = [
     ("tty", 5, 0),
 ];
 
-/// Symbolic links for programs.
+/// Symbolic links in `/dev` for programs: name and target.
 const LINKS: [(&str, &str); 4] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -42,8 +42,8 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Writes the image to the disk, which must be zero, and mounts it. `area` is address and size of the trace area in
-/// memory.
+/// Writes the image to the disk and mounts it. The disk must contain only zeros. `area` is the address and size of the
+/// trace area in memory.
 pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestError> {
     write(device, size, area)?;
     mount(device, MOUNT_POINT, "ext4", "")
@@ -84,7 +84,8 @@ fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), Gues
     Ok(())
 }
 
-/// Passes the memory at an address to `take`, one window at a time. Address and length are multiples of the page size.
+/// Maps `length` bytes of physical memory from an address on, and passes them to `take` one window at a time. Address
+/// and length must be multiples of the page size.
 pub(crate) fn copy(
     memory: &File,
     (mut at, mut left): (u64, u64),
@@ -103,7 +104,7 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Creates the device nodes. They are on the file system itself and use no memory.
+/// Creates the device nodes of a program in `folder`. They are on the program's file system and use no memory.
 fn devices(folder: &str) -> Result<(), GuestError> {
     for (name, major, minor) in DEVICES {
         let path = format!("{folder}/{name}");
@@ -139,7 +140,7 @@ fn devices(folder: &str) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Brings up the loopback interface.
+/// Brings up the loopback network interface.
 fn loopback() -> io::Result<()> {
     let check = |status: libc::c_int| {
         if status < 0 {

@@ -15,7 +15,7 @@ pub const MOUNT_POINT: &str = "/mnt/pagetide";
 
 /// Folder in the initial file system with the program that creates the file system.
 pub const MAKER_FOLDER: &str = "/maker";
-/// Name of its dynamic loader in that folder.
+/// Name of the dynamic loader in [`MAKER_FOLDER`].
 pub const MAKER_LOADER: &str = "loader";
 
 /// A kernel module to load.
@@ -23,9 +23,9 @@ pub const MAKER_LOADER: &str = "loader";
 pub struct ModuleSpec {
     /// Name of the module.
     pub name: String,
-    /// Path in the initial file system.
+    /// Path of the module's file in the initial file system.
     pub file: String,
-    /// Parameters.
+    /// Parameters of the module.
     pub params: String,
 }
 
@@ -33,13 +33,13 @@ pub struct ModuleSpec {
 /// the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdSpec {
-    /// Number of disks with this latency.
+    /// Number of disks with the latency `latency`.
     pub devices: u32,
-    /// Minimum size of each.
+    /// Minimum size of each disk.
     pub size: Bytes,
     /// Time from a request to its completion.
     pub latency: Nanos,
-    /// Latency of one additional disk, after the others.
+    /// Latency of one additional disk, which follows the others; `None` for no additional disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Nanos>,
 }
@@ -48,63 +48,63 @@ pub struct SsdSpec {
 /// file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MakerSpec {
-    /// The package that contains it, with version.
+    /// Name and version of the package that contains the program.
     pub package: String,
-    /// Digest of the packages that contain it and its libraries.
+    /// Digest of the packages that contain the program and its libraries.
     pub digest: String,
-    /// Its name and options; the device is appended.
+    /// Name and options of the program. The device is appended as the last argument.
     pub words: Vec<String>,
 }
 
-/// The specification that a snapshot depends on.
+/// The specification that a snapshot of the booted guest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
     /// Physical address of the output region.
     pub region_at: u64,
-    /// Size of the output region.
+    /// Size of the output region in bytes.
     pub region_size: u64,
     /// Physical address of the trace area for an observed trial.
     pub trace_at: u64,
-    /// Size of the trace area.
+    /// Size of the trace area in bytes.
     pub trace_size: u64,
     /// Memory reserved for the observer of an observed trial.
     pub spare: Bytes,
-    /// Modules in the order they are loaded.
+    /// Kernel modules in the order in which they are loaded.
     pub modules: Vec<ModuleSpec>,
-    /// Simulated solid-state disks; `None` for none.
+    /// Simulated solid-state disks; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
-    /// Kind of swap.
+    /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
     /// Compressor of zram or zswap.
     pub compressor: String,
-    /// Size of the file system on a separate simulated disk, if the scenario needs one.
+    /// Size of the file system on a separate simulated disk; `None` if the scenario needs no file system.
     pub filesystem: Option<Bytes>,
-    /// Type of the file system and of that disk.
+    /// Type of the file system and of the disk that it is on.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Digest of a program's root, if the file system contains one.
+    /// Digest of a program's root; `None` if the file system contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// The program that creates the file system in the guest, if it does not come as an image.
+    /// The program that creates the file system in the guest; `None` if the file system comes as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<MakerSpec>,
-    /// Free memory at the start of the scenario; `None` to leave it unchanged.
+    /// Free memory at the start of the scenario; `None` to leave free memory unchanged.
     pub free: Option<Bytes>,
-    /// Size of the machine whose watermarks are used.
+    /// Size of the machine from which the watermarks are computed.
     pub intended: Bytes,
 }
 
-/// The specification that differs between trials.
+/// The specification that differs between trials from the same snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The subject of the trial, [without names](Subject::unnamed), because a longer name would take longer to read.
     pub subject: Subject,
-    /// Settings to apply: those of the variant, and those that the scenario needs and the variant does not set.
+    /// Settings to apply: those of the variant, and the scenario's own settings that the variant does not set.
     pub settings: BTreeMap<String, String>,
-    /// Bulk input in the output region: offset and length.
+    /// Offset and length of the bulk input in the output region; `None` without bulk input.
     pub data: Option<(u64, u64)>,
     /// Virtual time without progress after which the trial is given up.
     pub hang_after: Nanos,

@@ -23,21 +23,22 @@ use crate::spec::SsdSpec;
 const PARAMETERS: &str = "/sys/module/null_blk/parameters";
 /// Mount point of configfs, where creating a folder creates a kernel object.
 const CONFIGFS: &str = "/sys/kernel/config";
-/// Number of the first disk created through configfs. The driver may have created one itself, which it calls nullb0.
+/// Number of the first disk created through configfs. High, because the driver may have created `nullb0` itself.
 const FIRST: u32 = 64;
-/// Largest time for reading a page in addition to the latency; the kernel itself needs some 20 us.
+/// Maximum time that reading a page may take in addition to the disk's latency. The kernel itself needs some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
-/// The same on a kernel whose timers fire only at ticks; the guest warns about those.
+/// Maximum time that reading a page may take in addition to the disk's latency if timers fire only at ticks. The guest
+/// warns about such kernels.
 const WAY_COARSE: Nanos = Nanos::from_micros(25_000);
-/// Number of timed requests; the fastest counts.
+/// Number of timed requests for verification. The fastest one counts.
 const REQUESTS: usize = 3;
-/// Byte that is written for verification.
+/// Byte that is written to a disk for verification.
 const MARK: u8 = 0xa5;
-/// A page, aligned as required for direct I/O.
+/// A buffer of one page, aligned as required for direct I/O.
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
 
-/// Starts the disks, verifies them and returns their devices.
+/// Starts the simulated disks, verifies them and returns the paths of their devices.
 pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
     let is_told = is_told(Path::new(PARAMETERS), spec.latency);
     if !is_told || spec.other.is_some() {
@@ -74,7 +75,7 @@ pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
     Ok(devices.into_iter().map(|(device, _)| device).collect())
 }
 
-/// True if the driver accepted its parameters from module loading or the command line.
+/// True if the driver's parameters in sysfs have the requested values: data stored in memory, and this latency.
 fn is_told(parameters: &Path, latency: Nanos) -> bool {
     let reads = |name: &str, value: &str| {
         fs::read_to_string(parameters.join(name)).is_ok_and(|text| text.trim() == value)
@@ -82,8 +83,8 @@ fn is_told(parameters: &Path, latency: Nanos) -> bool {
     reads("memory_backed", "Y") && reads("completion_nsec", &latency.0.to_string())
 }
 
-/// Creates a disk through configfs and returns its device.
-/// Source: kernel `drivers/block/null_blk/main.c`, `nullb_device_attrs`.
+/// Creates a disk through configfs and returns the path of its device. Source: kernel `drivers/block/null_blk/main.c`,
+/// `nullb_device_attrs`.
 fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestError> {
     let name = format!("nullb{}", FIRST + number);
     let folder = format!("{CONFIGFS}/nullb/{name}");
@@ -115,7 +116,8 @@ fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, 
     Ok(format!("/dev/nullb{}", index.trim()))
 }
 
-/// Fails unless a disk returns the data written to it, after at least `latency` and at most `latency + way`.
+/// Verifies a disk. Fails unless the disk returns the data written to it, after at least `latency` and at most `latency
+/// + way`.
 fn prove(file: &File, device: &str, latency: Nanos, way: Nanos) -> Result<(), GuestError> {
     let fault = |error: io::Error| io("proving", device)(error);
     let is_false = |what: String| GuestError::FalseDisk {

@@ -12,10 +12,10 @@ use pagetide_reference::Rng;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Largest number of additional free pages of a seed.
+/// Maximum number of additional free pages that a seed gives.
 pub const MOST_PAGES: u64 = 64;
-/// The phase is drawn from this much virtual time: 25 ticks. Longer periods, such as kcompactd's 500 ms, are not
-/// covered, because that would cost every trial at least 10 ms of wall-clock time.
+/// Length of the interval of virtual time from which the phase is drawn: 25 ticks. Longer periods, such as kcompactd's
+/// 500 ms, are not covered, because that would cost every trial at least 10 ms of wall-clock time.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100
@@ -32,7 +32,7 @@ pub fn now() -> Timespec {
     clock_gettime(ClockId::Monotonic)
 }
 
-/// The time at which every trial from a snapshot continues; `ready` is a time read before the ready point.
+/// The time at which every trial from a snapshot continues. `ready` is a time that was read before the ready point.
 pub fn after(ready: Timespec) -> Timespec {
     const SECOND: i64 = 1_000_000_000;
     let nanos = ready.tv_nsec + i64::from(MARGIN.subsec_nanos());
@@ -42,7 +42,7 @@ pub fn after(ready: Timespec) -> Timespec {
     }
 }
 
-/// Sleeps until `moment`; returns immediately if it has passed.
+/// Sleeps until the time `moment`. Returns immediately if this time has passed.
 pub fn wait_until(moment: Timespec) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &moment) == Err(rustix::io::Errno::INTR) {}
 }
@@ -52,12 +52,12 @@ pub fn wait_until(moment: Timespec) {
 pub struct Start {
     /// Number of free pages in addition to the specified amount, from 0 to [`MOST_PAGES`].
     pub pages: u64,
-    /// Wait between the ready point and the start, below 100 ms of virtual time.
+    /// Virtual time to wait between the ready point and the start, below 100 ms.
     pub phase: Duration,
 }
 
 impl Start {
-    /// The start conditions of a seed.
+    /// The start conditions that belong to a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "start");
         let pages = rng.below(MOST_PAGES + 1);

@@ -18,43 +18,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{GuestError, io};
 
-/// Name of the frame in the output region that describes the area: [`Contents`] as JSON.
+/// Name of the frame in the output region that describes the trace area: [`Contents`] as JSON.
 pub const FRAME: &str = "trace-contents";
 /// Size reserved for the list of the kernel's functions ([`KALLSYMS`]) at the end of the area; three times what
 /// Debian's kernels need.
 pub const LIST_BYTES: u64 = 32 << 20;
-/// Size of the mapped window.
+/// Size of the mapped window in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Description of the area's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// Everything about the trace except its events.
+    /// Everything about the trace except the events themselves.
     pub meta: TraceMeta,
-    /// Number of bytes used.
+    /// Number of bytes of the area that contain pieces.
     pub used: u64,
 }
 
-/// Size available for events in an area of `size` bytes.
+/// Number of bytes available for pieces in an area of `size` bytes.
 pub const fn room(size: u64) -> u64 {
     size.saturating_sub(LIST_BYTES)
 }
 
-/// The area from the view of the guest, which writes it.
+/// The trace area as mapped and written by the guest.
 #[derive(Debug)]
 pub struct TraceArea {
     memory: File,
     at: u64,
     size: u64,
     used: u64,
-    /// The mapped window and its offset in the area.
+    /// The mapped window, and the window's offset in the area.
     window: Option<(Mapping, u64)>,
     /// Number of pieces that did not fit.
     refused: u64,
 }
 
 impl TraceArea {
-    /// Opens the area at a physical address.
+    /// Opens the area of `size` bytes at a physical address.
     pub fn open(at: u64, size: u64) -> Result<Self, GuestError> {
         let memory = File::options()
             .read(true)
@@ -71,7 +71,7 @@ impl TraceArea {
         })
     }
 
-    /// Appends a piece. A piece that does not fit, and all later ones, are only counted.
+    /// Appends a piece of a CPU's trace. If a piece does not fit, this piece and all later ones are only counted.
     pub fn append(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), GuestError> {
         let Ok(length) = u32::try_from(bytes.len()) else {
             self.refused += 1;
@@ -90,12 +90,12 @@ impl TraceArea {
         self.put(bytes)
     }
 
-    /// Number of bytes used.
+    /// Number of bytes written to the area so far.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Number of pieces that did not fit.
+    /// Number of pieces that did not fit into the area.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -113,7 +113,7 @@ impl TraceArea {
         Ok(())
     }
 
-    /// The window that contains the next byte, and the window's offset in the area.
+    /// The window that contains the next free byte, and the window's offset in the area.
     fn window(&mut self) -> Result<(&Mapping, u64), GuestError> {
         let size = WINDOW_BYTES as u64;
         let from = self.used / size * size;
@@ -132,8 +132,8 @@ impl TraceArea {
     }
 }
 
-/// Writes the list of the kernel's functions to the end of an area. The list is empty if the kernel does not provide it
-/// (no `CONFIG_KALLSYMS`) or it does not fit; stacks then have no names.
+/// Writes the list of the kernel's functions to the end of an area. Writes an empty list if the kernel does not provide
+/// one (no `CONFIG_KALLSYMS`) or the list does not fit; stacks then have no names.
 pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
     let at = at + room(size);
     match File::open(KALLSYMS) {
@@ -143,7 +143,7 @@ pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
     }
 }
 
-/// Writes a list and then, through another window, its length at the start.
+/// Writes the list's text first, then its length at the start, through another window.
 fn write_list(
     open: impl Fn() -> Result<TraceArea, GuestError>,
     mut list: impl Read,
@@ -169,16 +169,16 @@ fn write_list(
 /// A piece of the trace in the area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The CPU that wrote it.
+    /// Number of the CPU that wrote the piece.
     pub cpu: u32,
-    /// Offset in the area of its packed sub-buffers.
+    /// Offset of the piece's packed sub-buffers in the area.
     pub at: u64,
-    /// Their size in bytes.
+    /// Size of the piece's packed sub-buffers in bytes.
     pub length: u64,
 }
 
-/// The pieces in the first `used` bytes of the area. `read` copies bytes from an offset. Stops at a piece that does not
-/// fit into the used bytes.
+/// Iterator over the pieces in the first `used` bytes of the area. `read` copies bytes from an offset of the area. Ends
+/// at a piece that extends beyond the used bytes.
 pub fn pieces(
     used: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
@@ -207,7 +207,7 @@ pub fn pieces(
 mod tests {
     use super::*;
 
-    /// CPU and content of the pieces in these bytes.
+    /// CPU and content of each piece in an area's bytes.
     fn pieces(area: &[u8]) -> Vec<(u32, &[u8])> {
         let part = |at: u64, length: usize| {
             let at = usize::try_from(at).unwrap();

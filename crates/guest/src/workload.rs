@@ -1,5 +1,5 @@
-//! The process that runs the scenario. It is started before the ready point and waits for its order, so that starting
-//! it costs no time of a trial.
+//! The process that runs the scenario. It starts before the ready point and waits for its order, so that a trial does
+//! not spend time on starting it.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -20,21 +20,23 @@ use crate::idle::Spinner;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
-/// Name of the frame with its outcome.
+/// Name of the frame with the scenario's outcome.
 pub const OUTCOME: &str = "outcome";
 
-/// A workload process that waits for its order.
+/// Handle of a workload process that waits for its order.
 pub struct Workload {
     child: libc::pid_t,
-    /// Other processes also have the pipe open, so there is no end of file: each order starts with its length.
+    /// Pipe to the workload. Other processes also have it open, so the workload cannot wait for the end of the file.
+    /// Each order therefore starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
-    /// The spinner in its address space.
+    /// The spinner in the workload's address space.
     spinner: Spinner,
 }
 
 impl Workload {
-    /// Starts the process. Its pages are locked when first used, so that reclaim does not evict the harness.
+    /// Starts the workload process. Its pages are locked when first used, so that reclaim does not evict the code of
+    /// the harness.
     pub fn stand_by(boot: &BootSpec, region: &Region<'static>) -> Result<Self, GuestError> {
         let pipe = || io::pipe().map_err(io("making", "the workload's pipe"));
         let (theirs, orders) = pipe()?;
@@ -72,7 +74,8 @@ impl Workload {
         }
     }
 
-    /// Fails if the process has ended: a guest without it must not become a snapshot.
+    /// Checks that the workload process still runs. Fails if it has ended: a guest without it must not become a
+    /// snapshot.
     pub fn waits(&self) -> Result<(), GuestError> {
         let mut status = 0;
         // SAFETY: the status lives through the call.
@@ -82,8 +85,8 @@ impl Workload {
         }
     }
 
-    /// Runs the trial specified by `text` and waits for its end. Then `idle` replaces the spinner in the workload's
-    /// address space. Returns the reasons why its result must not be used.
+    /// Runs the trial specified by `text` and waits for the end of the workload. Then the spinner `idle` replaces the
+    /// one in the workload's address space. Returns the reasons why the results must not be used.
     pub fn run(
         mut self,
         text: &[u8],
@@ -109,7 +112,8 @@ impl Workload {
     }
 }
 
-/// Waits for an order, runs it and stores the outcome. Returns true if the outcome was stored.
+/// In the workload: waits for an order, runs it and writes the outcome to the region. Returns true if the outcome was
+/// written.
 fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bool {
     let Ok(order) = receive(&mut orders) else {
         return false;
@@ -120,7 +124,7 @@ fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bo
     region.write(Kind::Blob, OUTCOME, &outcome).is_ok()
 }
 
-/// Sends the ID of the spinner to PID 1.
+/// Sends the process ID of the spinner to PID 1.
 fn tell(mut to: PipeWriter, spinner: &Spinner) -> io::Result<()> {
     to.write_all(&spinner.id().to_ne_bytes())
 }
@@ -133,7 +137,7 @@ fn receive(orders: &mut PipeReader) -> io::Result<Order> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Records when phases begin.
+/// Name and start time of each phase of the scenario.
 struct PhaseLog(Vec<PhaseBegin>);
 
 impl pagetide_scenario::PhaseWatch for PhaseLog {
@@ -145,8 +149,8 @@ impl pagetide_scenario::PhaseWatch for PhaseLog {
     }
 }
 
-/// CPU times of the workload's processes as accounted by the kernel: of the main process between two points in time, of
-/// the others over their whole life. Their start and end are in the trace.
+/// CPU times of the workload's processes, as accounted by the kernel. For the main process they cover the time from
+/// `begin` to `end`, for the others their whole life.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
     begin: Nanos,
@@ -169,7 +173,7 @@ fn accounting(
         .collect()
 }
 
-/// Runs the scenario and returns the encoded outcome.
+/// Runs the scenario and returns its outcome as JSON.
 fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8> {
     // The scenario's processes do not write to the region, and each would need memory for its page tables.
     region::keep_from_children(region, boot.region_size);

@@ -1,4 +1,5 @@
-//! The spinner in the workload's address space: it shares the memory, has the lowest priority, and ends on request.
+//! Tests of the spinner in the workload's address space: it shares the memory, has the lowest priority, and ends on
+//! request.
 
 use std::fmt::Debug;
 use std::fs;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pagetide_guest::idle::Spinner;
 
-/// A file in `/proc` of a process, such as its maps.
+/// Content of a file in `/proc/ID`, such as `maps`.
 fn of(id: libc::pid_t, what: &str) -> String {
     fs::read_to_string(format!("/proc/{id}/{what}")).unwrap_or_default()
 }
@@ -19,7 +20,7 @@ fn state(id: libc::pid_t) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Waits until a value becomes the wanted one.
+/// Waits until `what` returns the wanted value.
 fn becomes<T: PartialEq + Debug>(wanted: &T, what: impl Fn() -> T) {
     let since = Instant::now();
     loop {

@@ -1,19 +1,20 @@
-//! The model of a rotating disk: one request at a time.
+//! The model of a rotating disk, which serves one request at a time.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::DiskSpec;
 
-/// Position of the head, and end time of the last request. It uses no device and no clock.
+/// State of the modelled disk: position of the head, and end time of the last request. A pure computation without
+/// device or clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Arm {
     spec: DiskSpec,
-    /// Offset after the last byte served; `None` before the first request.
+    /// Offset after the last byte served, in bytes; `None` before the first request.
     at: Option<u64>,
     done: Nanos,
 }
 
 impl Arm {
-    /// A disk that has not served a request.
+    /// Creates a disk that has not served a request.
     pub fn new(spec: DiskSpec) -> Self {
         Self {
             spec,
@@ -23,8 +24,8 @@ impl Arm {
     }
 
     /// Serves a read or write of `length` bytes at offset `from`, and returns the time at which it completes. `now` is
-    /// when the request was received. If it `waited` while the previous request was served, it starts at the end of
-    /// that one.
+    /// the time when the request was received. If `waited` is true, the request arrived while the disk was busy, and is
+    /// served from the end of the previous request on.
     pub fn serve(&mut self, now: Nanos, waited: bool, from: u64, length: u64) -> Nanos {
         let begin = if waited { self.done } else { now };
         let cost = self.spec.cost(length, self.at == Some(from));
@@ -40,7 +41,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// 8 ms per seek and 4,096,000 bytes per second: a page takes a millisecond.
+    /// A disk for tests with 8 ms per seek and 4,096,000 bytes per second, so that a page takes a millisecond.
     fn arm() -> Arm {
         Arm::new(DiskSpec {
             seek: Nanos(8 * MS),

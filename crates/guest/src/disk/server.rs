@@ -1,10 +1,10 @@
 //! The process that implements the disk: it receives requests from the kernel's nbd driver, waits until the model
-//! completes each, and replies.
+//! completes each, and sends the reply.
 //!
 //! Reclaim may wait for this process. So it needs no additional memory after its start: all its pages are locked and
-//! present, and its replies go through a small buffer. The memory that the kernel needs for those may come from
-//! reserves, because the process has a real-time class and is marked as an I/O flusher.
-//! Source of the protocol: <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, "Transmission phase".
+//! present, and its replies go through a small buffer. The kernel may take the memory for these replies from reserves,
+//! because the process has a real-time class and is marked as an I/O flusher. Source of the protocol:
+//! <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, "Transmission phase".
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -52,7 +52,7 @@ impl Request {
         })
     }
 
-    /// Offset and length in the disk; `None` if it exceeds the end.
+    /// Offset and length of the request in the disk, in bytes; `None` if the request extends beyond the end.
     fn range(&self, size: usize) -> Option<(usize, usize)> {
         let from = usize::try_from(self.from).ok()?;
         let length = usize::try_from(self.length).ok()?;
@@ -73,7 +73,7 @@ pub(super) fn run(socket: &OwnedFd, size: usize, spec: DiskSpec) -> ! {
     port::exit(false)
 }
 
-/// Allocates the memory and becomes a process that reclaim can wait for.
+/// Allocates the content of the disk, and makes this a process that reclaim can wait for.
 fn begin(size: usize) -> io::Result<Mapping> {
     const IO_FLUSHER: libc::c_int = 57;
     // Lock the memory that the program itself uses.
@@ -143,7 +143,7 @@ fn serve(socket: &OwnedFd, memory: &Mapping, mut arm: Arm) -> io::Result<()> {
     }
 }
 
-/// True if a request is already waiting.
+/// True if a request is already waiting in the socket.
 fn is_readable(socket: RawFd) -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -151,7 +151,7 @@ fn is_readable(socket: RawFd) -> bool {
     unsafe { libc::recv(socket, (&raw mut byte).cast(), 1, flags) == 1 }
 }
 
-/// Receives `length` bytes to `at`. Returns false if the other side has closed the socket.
+/// Receives `length` bytes and stores them at `at`. Returns false if the kernel has closed the socket.
 fn receive(socket: RawFd, at: *mut u8, length: usize) -> io::Result<bool> {
     let mut done = 0;
     while done < length {
@@ -173,7 +173,7 @@ fn receive(socket: RawFd, at: *mut u8, length: usize) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sends the header of a reply, and its data if it has any.
+/// Sends a reply: the header, then the data, if any, as address and length.
 fn answer(socket: RawFd, head: &[u8; 16], data: Option<(*mut u8, usize)>) -> io::Result<()> {
     let (at, length) = data.unwrap_or((std::ptr::null_mut(), 0));
     let all = head.len() + length;
@@ -201,7 +201,7 @@ fn answer(socket: RawFd, head: &[u8; 16], data: Option<(*mut u8, usize)>) -> io:
     Ok(())
 }
 
-/// Succeeds after an interruption by a signal; fails for any other error.
+/// Succeeds if the last system call was interrupted by a signal; fails with its error otherwise.
 fn interrupted() -> io::Result<()> {
     match io::Error::last_os_error() {
         why if why.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -209,7 +209,7 @@ fn interrupted() -> io::Result<()> {
     }
 }
 
-/// Sleeps until a time on the monotonic clock; returns immediately if it has passed.
+/// Sleeps until the time `moment` on the monotonic clock. Returns immediately if this time has passed.
 fn sleep_until(moment: Nanos) {
     let moment = Duration::from_nanos(moment.0);
     let time = libc::timespec {
