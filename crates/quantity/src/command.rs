@@ -6,21 +6,22 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-/// Options that every command line contains; set once.
+/// Options that are added to every command line; set once by [`carry`].
 static CARRIED: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Sets the options that every command line contains from now on, such as `--store DIR`. Must be called before the
+/// Sets the options that are added to every command line from now on, such as `--store DIR`. Must be called before the
 /// first message; later calls have no effect.
 pub fn carry(options: Vec<String>) {
     let _ = CARRIED.set(options);
 }
 
-/// The command line `pagetide WORDS…`, quoted for a shell.
+/// Returns the command line `pagetide WORDS…` with the options set by [`carry`], quoted for a shell.
 pub fn command<T: AsRef<str>>(words: &[T]) -> String {
     built(CARRIED.get().map_or(&[], Vec::as_slice), words)
 }
 
-/// The same for words separated by spaces that need no quotes, between backticks for use in a sentence.
+/// Returns the command line like [`command`], between backticks for use in a sentence. `words` are separated by spaces
+/// and need no quotes.
 pub fn told(words: &str) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     format!("`{}`", command(&words))
@@ -33,8 +34,8 @@ fn built<T: AsRef<str>>(carried: &[String], words: &[T]) -> String {
     shell(&all)
 }
 
-/// Joins words to one line for a shell. Words that the shell would split or interpret are quoted. A word that is not UTF-8 is
-/// written as `$'\xff'`, which bash, ksh and zsh understand.
+/// Joins words to one command line for a shell. Words that the shell would split or interpret are quoted. A word that
+/// is not UTF-8 is written as `$'\xff'`, which bash, ksh and zsh understand.
 pub fn shell<T: AsRef<OsStr>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
         .iter()
@@ -56,7 +57,7 @@ pub fn shell<T: AsRef<OsStr>>(words: &[T]) -> String {
     quoted.join(" ")
 }
 
-/// Quotes a word that is not UTF-8.
+/// Quotes a word that is not UTF-8, in the form `$'\xff'`.
 fn bytes(word: &[u8]) -> String {
     let mut quoted = String::from("$'");
     for byte in word {
@@ -74,11 +75,11 @@ fn bytes(word: &[u8]) -> String {
     quoted
 }
 
-/// Fewest characters of a line that a command is broken into.
+/// Minimum number of characters per line when a command line is broken.
 const NARROW: usize = 8;
 
-/// Breaks a line for a shell into lines of at most `width` characters, at least [`NARROW`]. Each line but the last ends in a
-/// backslash. Lines end between words if possible, otherwise within a word.
+/// Breaks a command line into lines of at most `width` characters; `width` is at least [`NARROW`]. Each line but the
+/// last ends in a backslash. Lines end between words if possible, otherwise within a word.
 pub fn continued(line: &str, width: usize) -> Vec<String> {
     // Without a space, a backslash, and a closing quote before it.
     let room = width.max(NARROW) - 3;
@@ -128,7 +129,7 @@ pub fn continued(line: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What a shell makes of lines: those that end in a backslash go on in the next.
+    /// The words that a shell reads from these lines, where a line that ends in a backslash continues in the next.
     fn words_of(lines: &[String]) -> Vec<String> {
         let script = format!("printf '%s\\n' {}\n", lines.join("\n"));
         let output = std::process::Command::new("sh")

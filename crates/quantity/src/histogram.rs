@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// A log-linear histogram. Bucket `i` below 64 holds the value `i` alone. From 64 on, each power of two is divided into
-/// 32 buckets, so a bucket is at most 3.2 % wide. The bounds of a bucket follow from its index (see
+/// 32 buckets, so a bucket is at most 3.2 % wide. The index of a bucket determines its bounds (see
 /// [`Histogram::bounds`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Index and count of each bucket that is not empty, by ascending index.
     pub buckets: Vec<(u32, u64)>,
-    /// Number of values.
+    /// Number of values in the histogram.
     pub count: u64,
-    /// Sum of the values, in their unit; saturates.
+    /// Sum of the values, in the values' unit; saturates.
     pub sum: u64,
     /// Smallest value; 0 if there are no values.
     pub min: u64,
@@ -27,7 +27,7 @@ pub struct Histogram {
 const SUB: u32 = 32;
 
 impl Histogram {
-    /// Number of buckets needed to cover every `u64`.
+    /// Number of buckets that cover every `u64`.
     pub const BUCKETS: usize = 64 + 58 * SUB as usize;
 
     /// Index of the bucket that holds `value`.
@@ -53,8 +53,8 @@ impl Histogram {
         (low, low + ((1 << (exponent - 5)) - 1))
     }
 
-    /// Builds a histogram from one count per bucket, starting at bucket 0, and from the sum, minimum and maximum of the
-    /// values.
+    /// Builds a histogram from the counts of all buckets, starting at bucket 0, and from the sum, minimum and maximum
+    /// of the values.
     pub fn from_dense(dense: &[u64], sum: u64, min: u64, max: u64) -> Self {
         let buckets: Vec<(u32, u64)> = dense
             .iter()
@@ -89,7 +89,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
-    /// Returns count, total, minimum, mean, percentiles and maximum; all are zero if there are no values.
+    /// Returns count, total, minimum, mean, percentiles and maximum. All are zero if there are no values.
     pub fn summary(&self) -> HistogramSummary {
         HistogramSummary {
             count: self.count,
@@ -103,7 +103,7 @@ impl Histogram {
         }
     }
 
-    /// Exact mean of the values; zero if there are none.
+    /// Exact mean of the values; zero if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             0.0
@@ -167,21 +167,21 @@ impl FromIterator<u64> for Histogram {
 /// Summary of a histogram, in the unit of its values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
-    /// Number of values.
+    /// Number of values in the histogram.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values; saturates.
     pub total: u64,
-    /// Smallest value, exact.
+    /// Smallest value; exact.
     pub min: u64,
-    /// Mean, exact.
+    /// Mean of the values; exact.
     pub mean: f64,
-    /// Median, to within 1/32.
+    /// Median of the values, to within 1/32.
     pub p50: u64,
-    /// The 90th percentile, to within 1/32.
+    /// 90th percentile of the values, to within 1/32.
     pub p90: u64,
-    /// The 99th percentile, to within 1/32.
+    /// 99th percentile of the values, to within 1/32.
     pub p99: u64,
-    /// Largest value, exact.
+    /// Largest value; exact.
     pub max: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Types for measured things: sizes and times, metrics, series and histograms, each with its unit.
 //!
 //! This is the lowest crate; it imports no other crate of pagetide. Begin reading in [`Unit`] and [`Metric`]. A
-//! [`Series`] holds rows over time, a [`Sampler`] collects one in bounded memory while the clock runs, and a
+//! [`Series`] holds rows over time, a [`Sampler`] collects a series in bounded memory while the clock runs, and a
 //! [`Histogram`] holds a distribution.
 
 pub mod command;

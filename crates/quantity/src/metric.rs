@@ -1,4 +1,4 @@
-//! A metric: a number with a unit and the direction that is better.
+//! Metrics: named numbers, each with a unit and the direction that is better.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Nanoseconds; in the exact arena, of virtual time.
+    /// Nanoseconds; in the exact arena, nanoseconds of virtual time.
     Nanos,
     /// Bytes.
     Bytes,
@@ -24,7 +24,7 @@ pub enum Unit {
     Ratio,
 }
 
-/// Which direction is better.
+/// Which values of a metric are better: smaller or larger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -32,27 +32,27 @@ pub enum Direction {
     Lower,
     /// Larger values are better.
     Higher,
-    /// Neither is better: the metric explains a result and never decides one.
+    /// Neither direction is better: the metric explains a result and never decides one.
     Neutral,
 }
 
-/// A metric as a scenario declares it.
+/// Definition of a metric, as declared by a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MetricDef {
-    /// Name in kebab case, unique within the scenario.
+    /// Name of the metric in kebab case, unique within the scenario.
     pub name: &'static str,
-    /// Unit of the value.
+    /// Unit of the metric's values.
     pub unit: Unit,
-    /// Which direction is better.
+    /// Which values are better: smaller or larger ones.
     pub direction: Direction,
-    /// Whether this metric decides the outcome of a campaign. The primary metrics share one error rate.
+    /// True if this metric decides the outcome of a campaign. All primary metrics share one error rate.
     pub primary: bool,
-    /// One sentence for the user: what is measured, from which event to which.
+    /// Help text for the user, one sentence: what is measured, from which event to which.
     pub help: &'static str,
 }
 
 impl MetricDef {
-    /// A time in nanoseconds; lower is better.
+    /// Defines a metric that is a time in nanoseconds; lower values are better.
     pub const fn time(name: &'static str, help: &'static str) -> Self {
         Self {
             name,
@@ -63,7 +63,7 @@ impl MetricDef {
         }
     }
 
-    /// A number of events.
+    /// Defines a metric that is a number of events.
     pub const fn count(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -74,7 +74,7 @@ impl MetricDef {
         }
     }
 
-    /// A fraction from 0 to 1.
+    /// Defines a metric that is a fraction from 0 to 1.
     pub const fn share(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -85,7 +85,7 @@ impl MetricDef {
         }
     }
 
-    /// A metric of any unit.
+    /// Defines a metric of any unit. It is not primary.
     pub const fn of(
         name: &'static str,
         unit: Unit,
@@ -101,7 +101,7 @@ impl MetricDef {
         }
     }
 
-    /// The same metric, marked as one that decides a campaign.
+    /// Returns the same definition, marked as primary: the metric decides the outcome of a campaign.
     #[must_use]
     pub const fn primary(self) -> Self {
         Self {
@@ -111,8 +111,8 @@ impl MetricDef {
     }
 }
 
-/// Metrics that are a multiple of another metric of the same trial, with that metric. The factor is the same in all
-/// trials of a workload, so both metrics have the same effect and a comparison judges it once.
+/// Pairs of metrics of which the first is a fixed multiple of the second. The factor is the same in all trials of a
+/// workload, so both metrics have the same effect and a comparison judges it once.
 const MULTIPLES: [(&str, &str); 2] = [
     ("access-mean", "access-time"),
     ("throughput-mean", "throughput"),
@@ -124,7 +124,7 @@ pub fn multiple_of(name: &str) -> Option<&'static str> {
     found.map(|(_, of)| *of)
 }
 
-/// All metrics that are a fixed multiple of another metric, as (multiple, other metric).
+/// All pairs of metrics of which the first is a fixed multiple of the second.
 pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
     MULTIPLES.into_iter()
 }
@@ -135,7 +135,7 @@ pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub enum Value {
     /// The value; always finite.
     Number(f64),
-    /// Why there is no value, such as "not on this kernel".
+    /// No value, for this reason, such as "not on this kernel".
     Absent(String),
 }
 
@@ -149,24 +149,24 @@ impl Value {
     }
 }
 
-/// A metric as a trial measured it. It carries unit and direction, so that a record stays readable after the scenario's
-/// definition changes.
+/// A metric as measured in a trial. Unit and direction are included, so that a record stays readable after the
+/// scenario's definition changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Name in kebab case.
+    /// Name of the metric in kebab case.
     pub name: String,
     /// Unit of the value.
     pub unit: Unit,
-    /// Which direction is better.
+    /// Which values are better: smaller or larger ones.
     pub direction: Direction,
-    /// Whether this metric decides the outcome of a campaign.
+    /// True if this metric decides the outcome of a campaign.
     pub primary: bool,
-    /// The value, or why it is missing.
+    /// The measured value, or the reason why it is missing.
     pub value: Value,
 }
 
 impl Metric {
-    /// A value of a declared metric. NaN and infinity are stored as missing.
+    /// Creates a metric from its definition and value. NaN and infinity are stored as a missing value.
     pub fn new(def: &MetricDef, value: f64) -> Self {
         let value = if value.is_finite() {
             Value::Number(value)
@@ -182,7 +182,7 @@ impl Metric {
         }
     }
 
-    /// A declared metric that this trial could not measure, with the reason.
+    /// Creates a metric without a value, with the reason why this trial could not measure it.
     pub fn absent(def: &MetricDef, why: impl Into<String>) -> Self {
         Self {
             name: def.name.to_owned(),

@@ -1,12 +1,13 @@
 //! Suggestions for mistyped names.
 
-/// Names with a similarity below this are not suggested.
+/// Minimum similarity of a name that is suggested, 0 to 1.
 const NEAR: f64 = 0.6;
-/// Longest list of names that a hint prints in full.
+/// Maximum number of names that a hint prints in full.
 const FEW: usize = 6;
 /// Number of similar names that a hint prints from a longer list.
 const NEAREST: usize = 3;
-/// Most bytes of a name that is compared: the time grows with the product of both lengths, and a longer one is no slip.
+/// Maximum length of a name that is compared, in bytes. Comparison time grows with the product of both lengths, and
+/// longer names are not typing errors.
 const LONGEST: usize = 200;
 
 /// Similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces and
@@ -19,7 +20,7 @@ fn likeness(a: &str, b: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(&plain(a), &plain(b))
 }
 
-/// The candidate most similar to `text`, or `None` if none is similar enough to be what was meant.
+/// The candidate most similar to `text`; `None` if no candidate is similar.
 pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
@@ -29,14 +30,15 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name.to_owned())
 }
 
-/// The most similar candidate if it differs from `text` by one or two typing errors. `None` if there is none or if it
-/// equals `text`.
+/// The most similar candidate if it differs from `text` by one or two typing errors. `None` if there is no such
+/// candidate or if it equals `text`.
 pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }
 
-/// Hint for an unknown name: the most similar known name if one is close. Otherwise the same as [`choices`].
+/// Hint for an unknown name: the most similar known name if there is a similar one. Otherwise the list returned by
+/// [`choices`].
 pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &str) -> String {
     match nearest(text, names.clone()) {
         Some(name) => format!("did you mean \"{name}\"?"),
@@ -44,8 +46,8 @@ pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &
     }
 }
 
-/// The known names to use instead of `text`: all of them if there are at most six, otherwise the three most similar,
-/// followed by `all`, which says where the whole list is. Empty if there are no names.
+/// List of known names to use instead of `text`: all names if there are at most six. Otherwise the three most similar
+/// names, followed by `all`, which says where the whole list is. Empty if there are no names.
 pub fn choices<'a>(text: &str, names: impl IntoIterator<Item = &'a str>, all: &str) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() {

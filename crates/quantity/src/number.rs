@@ -1,4 +1,4 @@
-//! Conversions from floats to integers.
+//! Conversions from floating-point numbers to integers.
 
 /// The largest whole number not above `value`. Negative numbers and NaN give 0; numbers above the range of `u64` give
 /// `u64::MAX`.

@@ -6,7 +6,7 @@
 
 use crate::{Column, ColumnData, Nanos, Series, Unit};
 
-/// Samples of a fixed set of columns over time.
+/// A series under construction: samples of a fixed set of columns over time.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     columns: Vec<Column>,
@@ -18,7 +18,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler for these columns that stores at most `capacity` samples (at least two).
+    /// Creates a sampler for these columns that stores at most `capacity` samples (at least two).
     pub fn new(columns: Vec<Column>, capacity: usize) -> Self {
         let capacity = capacity.max(2);
         Self {
@@ -31,8 +31,8 @@ impl Sampler {
         }
     }
 
-    /// Offers one sample: a value for each column. Missing values are stored as 0, surplus ones are ignored. Never
-    /// allocates.
+    /// Offers one sample to the sampler: the time, and a value for each column. Missing values are stored as 0, surplus
+    /// values are ignored. Never allocates.
     pub fn push(&mut self, time: Nanos, values: &[u64]) {
         let turn = self.offered.is_multiple_of(self.stride);
         self.offered += 1;

@@ -7,9 +7,9 @@ use crate::Unit;
 /// Name and unit of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    /// Name in kebab case.
+    /// Name of the column in kebab case.
     pub name: String,
-    /// Unit of its values.
+    /// Unit of the column's values.
     pub unit: Unit,
 }
 
@@ -23,7 +23,7 @@ pub enum ColumnData {
 }
 
 impl ColumnData {
-    /// Number of rows.
+    /// Number of values in the column.
     pub fn len(&self) -> usize {
         match self {
             Self::Int(values) => values.len(),
@@ -31,12 +31,12 @@ impl ColumnData {
         }
     }
 
-    /// Whether there are no rows.
+    /// True if the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Value in this row as a float, or `None` if there is no such row.
+    /// Value in the row with this index, as a float; `None` if there is no such row.
     pub fn get(&self, row: usize) -> Option<f64> {
         match self {
             Self::Int(values) => values.get(row).map(|v| *v as f64),
@@ -45,16 +45,16 @@ impl ColumnData {
     }
 }
 
-/// Named columns of equal length.
+/// A table of named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Name in kebab case, unique within the record.
+    /// Name of the series in kebab case, unique within the record.
     pub name: String,
-    /// Head and values of each column, in the order they are shown.
+    /// Head and values of each column, in the order in which columns are shown.
     pub columns: Vec<(Column, ColumnData)>,
 }
 
-/// JSON head of an encoded series.
+/// JSON head of an encoded series: its columns and the number of rows.
 #[derive(Serialize, Deserialize)]
 struct Head {
     columns: Vec<HeadColumn>,
@@ -68,7 +68,7 @@ struct HeadColumn {
     float: bool,
 }
 
-/// The bytes are not an encoded series.
+/// Error: the bytes are not an encoded series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "series {name} cannot be decoded ({why}): the record was written by another version or is damaged"
@@ -76,12 +76,12 @@ struct HeadColumn {
 pub struct SeriesError {
     /// Name of the series.
     pub name: String,
-    /// What is wrong with the bytes.
+    /// The damage, as a phrase.
     pub why: &'static str,
 }
 
 impl Series {
-    /// A series without columns.
+    /// Creates a series without columns.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -89,7 +89,7 @@ impl Series {
         }
     }
 
-    /// Adds a column of integers.
+    /// Returns the series with an additional column of integers.
     #[must_use]
     pub fn int(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = i64>) -> Self {
         let column = Column {
@@ -101,7 +101,7 @@ impl Series {
         self
     }
 
-    /// Adds a column of floating-point numbers.
+    /// Returns the series with an additional column of floating-point numbers.
     #[must_use]
     pub fn float(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let column = Column {
@@ -113,12 +113,12 @@ impl Series {
         self
     }
 
-    /// Number of rows: the length of the first column. All columns are equally long.
+    /// Number of rows. All columns have this length.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, data)| data.len())
     }
 
-    /// Values of the column with this name, or `None` if there is no such column.
+    /// Values of the column with this name; `None` if there is no such column.
     pub fn column(&self, name: &str) -> Option<&ColumnData> {
         self.columns
             .iter()
@@ -165,7 +165,7 @@ impl Series {
         out
     }
 
-    /// Decodes bytes that [`Series::encode`] wrote. Fails if they are truncated or are no such series.
+    /// Decodes bytes that [`Series::encode`] returned. Fails if they are truncated or damaged.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, SeriesError> {
         let fail = |why| SeriesError {
             name: name.to_owned(),

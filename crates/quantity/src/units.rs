@@ -1,4 +1,4 @@
-//! Sizes and times as separate types, so that one cannot be passed for the other.
+//! Sizes and times as separate types, so that a size cannot be passed for a time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,17 +31,17 @@ pub struct Pages(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Saturating addition and subtraction.
+/// Implements saturating addition and subtraction for a type.
 macro_rules! saturating {
     ($($name:ident)*) => {$(
         impl $name {
-            /// The difference, or zero if `other` is larger.
+            /// Difference `self` − `other`; zero if `other` is larger.
             #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum; on overflow the largest value.
+            /// Sum of `self` and `other`; the largest value on overflow.
             #[must_use]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
@@ -52,13 +52,13 @@ macro_rules! saturating {
 
 saturating!(Bytes Pages Nanos);
 
-/// Why a text is not a size or a time.
+/// Reasons why a text is not a size or a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// The number is missing, negative or not a number.
+    /// The number before the unit is missing, negative or not a number.
     #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
     NotANumber {
-        /// The text.
+        /// The whole text.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,
@@ -68,17 +68,17 @@ pub enum UnitError {
     /// The unit is unknown.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// The text.
+        /// The whole text.
         text: String,
-        /// The unit that is not known.
+        /// The unknown unit.
         unit: String,
-        /// The units that are known.
+        /// The known units, as a list in text.
         known: &'static str,
     },
     /// The value exceeds 64 bits.
     #[error("`{text}` is too large: use a smaller {what}")]
     TooLarge {
-        /// The text.
+        /// The whole text.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,
@@ -210,35 +210,36 @@ impl Bytes {
 }
 
 impl Pages {
-    /// The size in bytes.
+    /// Size in bytes of this number of pages.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 * PAGE_SIZE)
     }
 }
 
 impl Nanos {
-    /// A span of `n` microseconds.
+    /// A time of `n` microseconds.
     pub const fn from_micros(n: u64) -> Self {
         Nanos(n * 1_000)
     }
 
-    /// A span of `n` milliseconds.
+    /// A time of `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Nanos(n * 1_000_000)
     }
 
-    /// A span of `n` seconds.
+    /// A time of `n` seconds.
     pub const fn from_secs(n: u64) -> Self {
         Nanos(n * 1_000_000_000)
     }
 
-    /// The wall clock: nanoseconds since 1970, or zero if the clock is set to an earlier date.
+    /// Current date and time of the wall clock in nanoseconds since 1970; zero if the clock is set to an earlier date.
     pub fn wall_clock() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The time rounded up for planning: in seconds below two minutes, then in minutes, hours and minutes, or days.
+    /// Text of the time for planning, rounded up: in seconds below two minutes, otherwise in minutes, hours and
+    /// minutes, or days.
     pub fn about(self) -> String {
         let seconds = self.0.div_ceil(1_000_000_000);
         match seconds {

@@ -1,8 +1,9 @@
-//! Child processes with limits: on their time, on the output that is read, and on their life, which ends with ours.
+//! Child processes with limits on run time and output. They never outlive this process.
 //!
-//! [`run`] is for a program that does one thing and ends. [`start`] is for one that is watched by its caller. Either way the
-//! child leads a process group of its own, so that a signal typed at the terminal does not reach it, and the whole group is
-//! killed when its [`Running`] is dropped. The kernel kills the child when the thread that started it ends, however it ends.
+//! [`run`] waits for a program that does one thing and ends. [`start`] returns at once, and the caller watches the
+//! child. In both cases the child leads a new process group, so that a signal typed at the terminal does not reach it.
+//! The whole group is killed when its [`Running`] is dropped. The kernel kills the child when the thread that started
+//! it ends, however it ends.
 
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Read};
@@ -17,24 +18,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-/// Longest time between two looks at limits and at whether to stop.
+/// Maximum time between two checks of the limits and of the stop request.
 const GLANCE: Duration = Duration::from_millis(50);
-/// First pause between two looks at a child that has closed its output and is about to end.
+/// First pause between two checks of a child that has closed its output and is about to end.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// What a child may take before it is killed.
+/// Limits of a child; if it exceeds one, it is killed.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Longest run time.
+    /// Maximum run time of the child.
     pub time: Duration,
-    /// Most bytes on standard output, and as many on standard error.
+    /// Maximum number of bytes on standard output; the same limit applies to standard error.
     pub output: usize,
-    /// Asked several times a second; the child is killed when the answer is true.
+    /// Stop request, called several times a second. If it returns true, the child is killed.
     pub stop: &'a dyn Fn() -> bool,
 }
 
 impl Limits<'static> {
-    /// For a question that is answered at once with a few lines, such as `--version`: 10 s and 64 KiB.
+    /// Limits for a program that prints a few lines at once, such as with `--version`: 10 s and 64 KiB.
     pub const QUICK: Self = Self {
         time: Duration::from_secs(10),
         output: 64 << 10,
@@ -51,17 +52,17 @@ impl fmt::Debug for Limits<'_> {
     }
 }
 
-/// Why there is no output of a child. [`Display`] makes half a sentence of it that follows the program's name: "NAME
-/// printed more than 64 KiB".
+/// Reasons why a child has no output. The text is the second half of a sentence that begins with the program's name:
+/// "NAME printed more than 64 KiB".
 #[derive(Debug)]
 pub enum Failure {
-    /// It could not be started, or not be waited for.
+    /// The child could not be started, or an operation on it failed.
     Start(io::Error),
-    /// It ran for longer than this and was killed.
+    /// The child ran longer than this time and was killed.
     TooLong(Duration),
-    /// It printed more bytes than this and was killed.
+    /// The child printed more than this number of bytes and was killed.
     TooMuch(usize),
-    /// It was told to stop and was killed.
+    /// The child was killed because of a stop request.
     Stopped,
 }
 
@@ -96,15 +97,15 @@ impl From<Failure> for io::Error {
     }
 }
 
-/// A command that has no standard input: it can neither wait for a terminal nor take what is typed there.
+/// A command without standard input, so that the program neither waits for the terminal nor reads from it.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
 }
 
-/// Runs a program to its end and returns what it printed. If it exceeds a limit, it is killed with its process group. What it
-/// leaves running in its group is killed as well.
+/// Runs a program to its end and returns its output. If the program exceeds a limit, it is killed with its process
+/// group. Processes that it leaves running in the group are killed as well.
 pub fn run(command: &mut Command, limits: &Limits<'_>) -> Result<Output, Failure> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = start(command).map_err(Failure::Start)?;
@@ -141,7 +142,7 @@ pub fn run(command: &mut Command, limits: &Limits<'_>) -> Result<Output, Failure
     })
 }
 
-/// Waits until one of the open streams can be read, [`GLANCE`] at most.
+/// Waits until one of the open streams can be read, for at most [`GLANCE`].
 fn wait_for_output(streams: &[&Stream]) -> io::Result<()> {
     let open = streams.iter().filter_map(|stream| stream.pipe.as_ref());
     let mut polled: Vec<PollFd<'_>> = open
@@ -157,9 +158,9 @@ fn wait_for_output(streams: &[&Stream]) -> io::Result<()> {
     }
 }
 
-/// One of a child's two outputs.
+/// Standard output or standard error of a child, with the bytes read so far.
 struct Stream {
-    /// `None` once it is closed.
+    /// Read end of the pipe; `None` after the child has closed its end.
     pipe: Option<std::fs::File>,
     bytes: Vec<u8>,
 }
@@ -176,7 +177,7 @@ impl Stream {
         self.pipe.is_some()
     }
 
-    /// Reads what is there without waiting; an error where it is more than `limit` bytes in all.
+    /// Reads all available output without waiting. Fails if the stream has more than `limit` bytes in total.
     fn read(&mut self, limit: usize) -> Result<(), Failure> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(());
@@ -200,22 +201,22 @@ impl Stream {
     }
 }
 
-/// Process groups of all running children, for [`kill_all`].
+/// Process groups of all running children, used by [`kill_all`].
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 fn groups() -> MutexGuard<'static, Vec<Pid>> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills all children of this process with their groups, without waiting for them: for a process that is about to exit
-/// without dropping anything.
+/// Kills all children of this process with their process groups, without waiting for them. To be called by a process
+/// that is about to exit without running destructors.
 pub fn kill_all() {
     for group in groups().iter() {
         let _ = rustix::process::kill_process_group(*group, Signal::KILL);
     }
 }
 
-/// Starts a program as the leader of a process group. It is killed when the calling thread ends.
+/// Starts a program as the leader of a new process group. The kernel kills the child when the calling thread ends.
 pub fn start(command: &mut Command) -> io::Result<Running> {
     command.process_group(0);
     let parent = rustix::process::getpid();
@@ -240,7 +241,7 @@ pub fn start(command: &mut Command) -> io::Result<Running> {
     })
 }
 
-/// A running child; killed with its process group, and waited for, when dropped.
+/// A running child. When dropped, the child is killed with its process group and reaped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -249,17 +250,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// The process ID of the child, which is that of its group.
+    /// Process ID of the child, which is also the ID of its process group.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended; `None` while it runs. What it left running in its group is killed.
+    /// Exit status of the child; `None` while it runs. After the child has ended, the rest of its process group is
+    /// killed.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.reap(WaitIdOptions::NOHANG)
     }
 
-    /// Waits for its end, without limit. What it left running in its group is killed.
+    /// Waits for the end of the child, without limit. Then the rest of its process group is killed.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.reap(WaitIdOptions::empty())? {
@@ -268,13 +270,13 @@ impl Running {
         }
     }
 
-    /// Kills it with its group and waits for its end.
+    /// Kills the child with its process group and waits for the child's end.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.wait();
     }
 
-    /// Asks its group to end with SIGTERM; kills what is left of it after `grace`.
+    /// Sends SIGTERM to the child's process group, and after `grace` kills the processes that still run.
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         let began = Instant::now();
@@ -284,7 +286,8 @@ impl Running {
         self.kill();
     }
 
-    /// A child that is not reaped keeps its number, so this reaches no other process.
+    /// Sends a signal to the process group. The child's ID is not reused until the child is reaped, so no other process
+    /// receives the signal.
     fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = rustix::process::kill_process_group(self.group, signal);
@@ -331,7 +334,7 @@ mod tests {
         Pid::from_raw(number).unwrap()
     }
 
-    /// Waits until a process is gone, or a zombie that nobody but the system's init reaps.
+    /// Waits until a process no longer exists or is a zombie.
     fn wait_until_gone(process: Pid) {
         let path = format!("/proc/{}/stat", process.as_raw_nonzero());
         while std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z ")) {

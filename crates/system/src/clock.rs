@@ -5,19 +5,20 @@ use std::time::Duration;
 use pagetide_quantity::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Reads `CLOCK_MONOTONIC`, the clock of the kernel log's timestamps. Only differences are meaningful.
+/// Reads `CLOCK_MONOTONIC`, the clock of the kernel log's time stamps. Only differences between readings are
+/// meaningful.
 pub fn monotonic() -> Nanos {
     of(ClockId::Monotonic)
 }
 
-/// Reads the given clock of the kernel.
+/// Reads the kernel clock `clock`.
 pub fn of(clock: ClockId) -> Nanos {
     let now = clock_gettime(clock);
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
     Nanos(number(now.tv_sec) * 1_000_000_000 + number(now.tv_nsec))
 }
 
-/// Sleeps for `span`, even if signals arrive.
+/// Sleeps for the whole `span`, even if signals arrive.
 pub fn sleep(span: Nanos) {
     // The standard library sleeps on `CLOCK_MONOTONIC` and resumes after a signal.
     std::thread::sleep(Duration::from_nanos(span.0));

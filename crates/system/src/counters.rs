@@ -31,7 +31,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// An empty set.
+    /// Creates an empty set of counters.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,7 +77,8 @@ impl Counters {
         }
     }
 
-    /// Starts to replace all counters. When the result is dropped, keys that were not put again are removed.
+    /// Starts to replace all counters. When the returned value is dropped, keys that were not written again are
+    /// removed.
     fn refill(&mut self) -> Refill<'_> {
         Refill {
             counters: self,
@@ -85,13 +86,13 @@ impl Counters {
         }
     }
 
-    /// The value of a key, or `None` if the kernel printed no such key.
+    /// Value of the counter `key`; `None` if the kernel printed no such key.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.index(key).map(|at| self.values[at])
     }
 
-    /// Same as `get`, but tries index `place` first, because a key is nearly always at the same index in another
-    /// reading.
+    /// Value of the counter `key`, like [`Counters::get`]. Tries the index `place` first, because a key is nearly
+    /// always at the same index in another reading.
     pub fn get_near(&self, place: usize, key: &str) -> Option<u64> {
         match self.keys.get(place) {
             Some(same) if &**same == key => self.values.get(place).copied(),
@@ -99,7 +100,7 @@ impl Counters {
         }
     }
 
-    /// Copies all counters of `other`; allocates only if the names differ.
+    /// Copies all counters of `other` into this set; allocates only if the names differ.
     pub fn copy(&mut self, other: &Self) {
         if self.keys == other.keys {
             self.values.copy_from_slice(&other.values);
@@ -113,14 +114,14 @@ impl Counters {
         self.keys.iter().position(|known| &**known == key)
     }
 
-    /// Sum of those of the keys that exist; `None` if none of them exists.
+    /// Sum of the counters with these keys; keys that do not exist are left out. `None` if none of them exists.
     pub fn sum(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.get(key))
             .reduce(u64::saturating_add)
     }
 
-    /// All keys and values in the kernel's order.
+    /// All counters as (key, value), in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.keys
             .iter()
@@ -128,27 +129,27 @@ impl Counters {
             .zip(self.values.iter().copied())
     }
 
-    /// The values, in the kernel's order.
+    /// Values of all counters, in the kernel's order.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// The names, in the kernel's order.
+    /// Names of all counters, in the kernel's order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &**key)
     }
 
-    /// Number of keys.
+    /// Number of counters.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True if there are no keys.
+    /// True if there are no counters.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Sets one value. A new key is appended at the end.
+    /// Sets the counter `key`. A new key is appended at the end.
     pub fn set(&mut self, key: &str, value: u64) {
         if let Some(at) = self.index(key) {
             self.values[at] = value;
@@ -158,7 +159,7 @@ impl Counters {
         }
     }
 
-    /// The change since `before`: `self` minus `before`, for keys that exist in both.
+    /// Changes since the reading `before`: `self` minus `before`, for keys that exist in both.
     pub fn delta(&self, before: &Self) -> Delta {
         let mut changes = Vec::with_capacity(self.len());
         let mut only_after = Vec::new();
@@ -192,7 +193,7 @@ impl<K: AsRef<str>> FromIterator<(K, u64)> for Counters {
     }
 }
 
-/// `later` minus `earlier`; also correct if the counter wrapped around 64 bits in between.
+/// Difference `later` − `earlier`; also correct if the counter wrapped around 64 bits in between.
 fn difference(later: u64, earlier: u64) -> i64 {
     later.wrapping_sub(earlier).cast_signed()
 }
@@ -204,7 +205,7 @@ struct Refill<'a> {
 }
 
 impl Refill<'_> {
-    /// Writes the next counter; its name is `prefix` followed by `key`.
+    /// Writes the next counter. Its name is `prefix` followed by `key`.
     fn put(&mut self, prefix: &[u8], key: &[u8], value: u64) {
         let known = self.counters.keys.get(self.at).is_some_and(|name| {
             let name = name.as_bytes();
@@ -234,7 +235,7 @@ impl Drop for Refill<'_> {
     }
 }
 
-/// Parses `MemTotal:  123 kB` to bytes, and `HugePages_Total: 3` to the plain number.
+/// Parses `MemTotal:  123 kB` as bytes, and `HugePages_Total: 3` as a plain number.
 fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     let (key, rest) = scan::split_once(line, b':')?;
     let mut words = scan::words(rest);
@@ -253,7 +254,7 @@ fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key, scan::number(total)?.checked_mul(1000)?))
 }
 
-/// A number as decimal text in a buffer on the stack.
+/// Decimal text of a number, in a buffer on the stack.
 struct Digits {
     text: [u8; 20],
     from: usize,
@@ -292,7 +293,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Change of one key (later minus earlier); `None` if it is missing in either reading.
+    /// Change of the counter `key`, later minus earlier; `None` if the key is missing in either reading.
     pub fn get(&self, key: &str) -> Option<i64> {
         self.changes
             .iter()
@@ -300,19 +301,20 @@ impl Delta {
             .map(|&(_, change)| change)
     }
 
-    /// Increase of a counter that never decreases; `None` if it is missing or decreased.
+    /// Increase of a counter that should never decrease; `None` if the key is missing or the counter decreased.
     pub fn growth(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(|change| u64::try_from(change).ok())
     }
 
-    /// Sum of the increases of those of the keys that exist; `None` if none exists.
+    /// Sum of the increases of the counters with these keys; keys that do not exist are left out. `None` if none
+    /// exists.
     pub fn growth_of(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.growth(key))
             .reduce(u64::saturating_add)
     }
 
-    /// All keys with their changes, in the kernel's order.
+    /// All changes as (key, change), in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.changes.iter().map(|(key, change)| (&**key, *change))
     }

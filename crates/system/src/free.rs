@@ -26,12 +26,12 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Reads `/proc/zoneinfo` now.
+    /// Reads and parses the current `/proc/zoneinfo`.
     pub fn now() -> io::Result<Self> {
         Ok(Self::parse(&fs::read_to_string(ZONEINFO)?))
     }
 
-    /// Free pages including the per-CPU lists; `None` if `free` is.
+    /// Free pages, including the per-CPU lists; `None` if the file has no line for free pages.
     pub fn all_free(&self) -> Option<Pages> {
         Some(self.free?.saturating_add(self.in_lists))
     }

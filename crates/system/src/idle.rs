@@ -6,12 +6,12 @@ use std::fs;
 pub struct Timers(String);
 
 impl Timers {
-    /// Reads `/proc/timer_list` now.
+    /// Reads the current `/proc/timer_list`.
     pub fn now() -> Self {
         Self(fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// How often CPUs entered idle, summed over CPUs; `None` if the file has no such line.
+    /// Number of times that CPUs entered idle, summed over CPUs; `None` if the file has no such line.
     pub fn idle_calls(&self) -> Option<u64> {
         self.values(".idle_calls").reduce(u64::wrapping_add)
     }
@@ -21,7 +21,7 @@ impl Timers {
         self.values(".hres_active").any(|value| value == 1)
     }
 
-    /// Values of all lines such as `.idle_calls : 41`.
+    /// Values of all lines with the counter `name`, such as 41 for `.idle_calls : 41`.
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u64> + 'a {
         self.0.lines().filter_map(move |line| {
             let rest = line.trim().strip_prefix(name)?.trim_start();
@@ -30,12 +30,12 @@ impl Timers {
     }
 }
 
-/// Idle plus I/O-wait time of all CPUs, from `/proc/stat`, in clock ticks; 0 if it cannot be read.
+/// Idle time plus I/O-wait time of all CPUs, from `/proc/stat`, in clock ticks; 0 if the file cannot be read.
 pub fn ticks() -> u64 {
     ticks_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Fourth plus fifth field of the `cpu` line: idle and iowait.
+/// Sum of idle and iowait, the fourth and fifth number of the `cpu` line of `/proc/stat`.
 fn ticks_of(stat: &str) -> u64 {
     stat.lines()
         .find(|line| line.starts_with("cpu "))

@@ -13,7 +13,7 @@ pub enum Source<'a> {
     Shared,
     /// A file or device from this offset on, shared and writable.
     File(BorrowedFd<'a>, u64),
-    /// Same as `File`, but read-only.
+    /// A file or device from this offset on, shared and read-only.
     ReadOnly(BorrowedFd<'a>, u64),
 }
 
@@ -36,12 +36,12 @@ pub struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `length` bytes. Fails if mmap(2) fails.
+    /// Maps `length` bytes of the source. Fails if mmap(2) fails.
     pub fn new(source: Source<'_>, length: usize) -> io::Result<Self> {
         Self::with(source, length, 0)
     }
 
-    /// Same as `new`, with additional mmap(2) flags such as `MAP_POPULATE` or `MAP_NORESERVE`.
+    /// Maps `length` bytes of the source with additional mmap(2) flags, such as `MAP_POPULATE` or `MAP_NORESERVE`.
     pub fn with(source: Source<'_>, length: usize, flags: libc::c_int) -> io::Result<Self> {
         let (kind, file, offset) = match source {
             Source::Private => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
@@ -75,8 +75,8 @@ impl Mapping {
             .ok_or_else(|| io::Error::other("the kernel mapped address zero"))
     }
 
-    /// Keeps `length` bytes from offset `from` on and unmaps the rest. Both must be multiples of the page size. Panics
-    /// if the part exceeds the mapping.
+    /// Keeps `length` bytes of the mapping from offset `from` on, and unmaps the rest. Both numbers must be multiples
+    /// of the page size. Panics if the part exceeds the mapping.
     #[must_use]
     pub fn part(self, from: usize, length: usize) -> Self {
         let end = from.checked_add(length).filter(|end| *end <= self.length);
@@ -96,24 +96,24 @@ impl Mapping {
         Self { start, length }
     }
 
-    /// Address of the first byte.
+    /// Address of the first byte of the mapping.
     pub const fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Size in bytes.
+    /// Size of the mapping in bytes.
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// Address of the byte at `offset`. The end of the mapping is allowed; panics beyond it.
+    /// Address of the byte at `offset`. The end of the mapping is a valid offset. Panics if `offset` is beyond it.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.length, "{offset} is outside of the mapping");
         // SAFETY: checked to lie within the mapping or just at its end.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
-    /// Copies `bytes` to `offset`. Panics if they do not fit into the mapping.
+    /// Copies `bytes` into the mapping at `offset`. Panics if they do not fit.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(
             offset
@@ -129,7 +129,8 @@ impl Mapping {
         }
     }
 
-    /// Calls madvise(2) for a range. Returns false if the kernel refuses or the range is outside of the mapping.
+    /// Calls madvise(2) for a range of the mapping. Returns false if the kernel refuses or the range is outside of the
+    /// mapping.
     pub fn advise(&self, from: usize, length: usize, advice: libc::c_int) -> bool {
         if from.checked_add(length).is_none_or(|end| end > self.length) {
             return false;
@@ -139,7 +140,7 @@ impl Mapping {
         unsafe { libc::madvise(self.at(from).cast(), length, advice) == 0 }
     }
 
-    /// Locks the whole mapping in memory; `flags` are those of mlock2(2).
+    /// Locks the whole mapping in memory. `flags` are the flags of mlock2(2).
     pub fn lock(&self, flags: libc::c_uint) -> io::Result<()> {
         // SAFETY: the range is this mapping.
         match unsafe { libc::mlock2(self.start.as_ptr().cast(), self.length, flags) } {

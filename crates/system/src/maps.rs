@@ -8,16 +8,16 @@ use pagetide_quantity::Bytes;
 /// A private writable mapping with data of the program: data segments, heap, stack or anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrivateMapping {
-    /// First address.
+    /// Address of the first byte.
     pub start: u64,
-    /// Address after its last byte.
+    /// Address after the last byte.
     pub end: u64,
     /// True for the heap and the stack, which grow without an mmap(2) call.
     pub grows: bool,
 }
 
 impl PrivateMapping {
-    /// Its size in bytes.
+    /// Size of the mapping in bytes.
     pub const fn size(self) -> Bytes {
         Bytes(self.end - self.start)
     }
@@ -28,7 +28,7 @@ pub fn own() -> io::Result<Vec<PrivateMapping>> {
     Ok(parse(&fs::read_to_string("/proc/self/maps")?))
 }
 
-/// Parses the text of `/proc/PID/maps`; returns the private writable mappings.
+/// Parses the text of `/proc/PID/maps`, and returns the private writable mappings.
 pub fn parse(text: &str) -> Vec<PrivateMapping> {
     text.lines().filter_map(line).collect()
 }

@@ -6,10 +6,10 @@ use pagetide_quantity::Bytes;
 
 use crate::counters::{Counters, Syntax};
 
-/// Path of the file.
+/// Path of the kernel's memory statistics.
 pub const PATH: &str = "/proc/meminfo";
 
-/// The value of one line, such as `MemTotal`; `None` if the kernel does not print it.
+/// Size in the line with this name, such as `MemTotal`; `None` if the kernel does not print this line.
 pub fn amount(name: &str) -> Option<Bytes> {
     let mut counters = Counters::new();
     counters.parse(&fs::read(PATH).ok()?, Syntax::KeyColonKib);

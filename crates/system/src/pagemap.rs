@@ -8,7 +8,7 @@ use std::io;
 use pagetide_quantity::PAGE_SIZE;
 use rustix::io::Errno;
 
-/// Entry of one page.
+/// The 64-bit entry of a page in the page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(pub u64);
 
@@ -33,7 +33,8 @@ impl Entry {
         self.0 >> 62 & 1 != 0
     }
 
-    /// Swap area and offset in pages; both zero without `CAP_SYS_ADMIN`. `None` if the page is not swapped out.
+    /// Swap area and offset of the page, in pages; both are zero without `CAP_SYS_ADMIN`. `None` if the page is not
+    /// swapped out.
     pub const fn place(self) -> Option<(u64, u64)> {
         if self.swapped() {
             Some((self.0 & 31, self.0 >> 5 & ((1 << 50) - 1)))
@@ -48,13 +49,13 @@ impl Entry {
 pub struct PageMap(File);
 
 impl PageMap {
-    /// Opens `/proc/self/pagemap`.
+    /// Opens the page map of this process.
     pub fn open() -> io::Result<Self> {
         File::open("/proc/self/pagemap").map(Self)
     }
 
-    /// Calls `each` with index and entry of `count` pages from `address` on, in ascending order. Reads as many entries
-    /// at once as fit into `buffer`.
+    /// Calls `each` with the index and the entry of every page, for `count` pages from `address` on in ascending order.
+    /// Reads as many entries at once as fit into `buffer`.
     pub fn each(
         &self,
         address: usize,

@@ -1,4 +1,4 @@
-//! Parses numbers and words in bytes without allocating.
+//! Functions that parse numbers and words in bytes without allocating.
 
 /// The non-empty lines of a text.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -12,7 +12,7 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|word| !word.is_empty())
 }
 
-/// Parses an unsigned decimal number that is the whole word. `None` for any other word and for numbers above 64 bits.
+/// Parses a word that consists of an unsigned decimal number. `None` for any other word and for numbers above 64 bits.
 pub fn number(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
@@ -28,7 +28,7 @@ pub fn number(word: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Splits at the first `separator`, which is in neither part. `None` if there is no separator.
+/// Splits bytes at the first `separator` and returns the parts before and after it. `None` if there is no separator.
 pub fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|&byte| byte == separator)?;
     Some((&text[..at], &text[at + 1..]))

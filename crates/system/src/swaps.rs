@@ -4,12 +4,13 @@ use std::fs;
 
 use crate::scan;
 
-/// Paths of the active swap areas, with the kernel's octal escapes (`\040` for a blank) decoded; empty without swap.
+/// Paths of the active swap areas, with the kernel's octal escapes (`\040` for a blank) decoded; empty if there are
+/// none.
 pub fn areas() -> Vec<String> {
     parse(&fs::read("/proc/swaps").unwrap_or_default())
 }
 
-/// Parses the text of `/proc/swaps`. Truncated lines are ignored.
+/// Parses the text of `/proc/swaps` and returns the paths of the swap areas. Truncated lines are ignored.
 pub fn parse(text: &[u8]) -> Vec<String> {
     scan::lines(text)
         .skip(1)

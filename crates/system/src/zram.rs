@@ -7,7 +7,7 @@ use crate::counters::{Counters, Syntax};
 /// Path of `mm_stat` of the first zram device.
 pub const PATH: &str = "/sys/block/zram0/mm_stat";
 
-/// Names of the columns; older kernels print fewer.
+/// Names of the columns of `mm_stat`; older kernels print fewer columns.
 pub const COLUMNS: &[&str] = &[
     "orig_data_size",
     "compr_data_size",
@@ -20,7 +20,7 @@ pub const COLUMNS: &[&str] = &[
     "huge_pages_since",
 ];
 
-/// Reads the counters of zram0 now; empty if there is no such device.
+/// Reads the current memory statistics of zram0; empty if there is no such device.
 pub fn now() -> Counters {
     let mut counters = Counters::new();
     counters.parse(
