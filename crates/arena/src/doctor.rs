@@ -13,21 +13,21 @@ use serde::Serialize;
 
 use crate::host;
 
-/// Memory that a trial of the default size needs.
+/// Memory in bytes that a trial of the default size needs.
 const ENOUGH: Bytes = Bytes(512 << 20);
-/// Disk space for three kernels and some snapshots.
+/// Disk space in bytes for three kernels and some snapshots.
 const ROOM: Bytes = Bytes(2 << 30);
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is present and works.
+    /// The item is present and works.
     Works,
-    /// It is missing or does not work, but the arena runs with some limits.
+    /// The item is missing or does not work; the arena runs with some limits.
     Limits,
-    /// It is missing, and the arena does not work without it.
+    /// The item is missing, and the arena does not work without it.
     Missing,
-    /// It belongs to an arena that this version does not have.
+    /// The item belongs to an arena that this version does not have.
     NotYet,
 }
 
@@ -42,41 +42,41 @@ impl Display for State {
     }
 }
 
-/// The result for one item of an arena.
+/// Result of the check of one item that an arena needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Piece {
-    /// The arena that needs it.
+    /// Arena that needs the item.
     pub arena: ArenaKind,
     /// Name of the item.
     pub name: &'static str,
     /// Result of the check.
     pub state: State,
-    /// What was found.
+    /// What the check found, as text.
     pub found: String,
-    /// The command or step that fixes it; empty if nothing needs fixing.
+    /// Command or step that fixes the item; empty if nothing needs fixing.
     pub remedy: String,
 }
 
-/// The result for one item, not yet assigned to an arena.
+/// Result of the check of one item, not yet assigned to an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Name of the item.
     pub name: &'static str,
     /// Result of the check.
     pub state: State,
-    /// What was found.
+    /// What the check found, as text.
     pub found: String,
-    /// The command or step that fixes it; empty if nothing needs fixing.
+    /// Command or step that fixes the item; empty if nothing needs fixing.
     pub remedy: String,
 }
 
 impl Diagnosis {
-    /// An item that works.
+    /// Creates the result for an item that works.
     pub fn works(name: &'static str, found: impl Into<String>) -> Self {
         Self::new(name, State::Works, found, "")
     }
 
-    /// An item with the given result.
+    /// Creates the result for an item in any state.
     pub fn new(
         name: &'static str,
         state: State,
@@ -91,7 +91,7 @@ impl Diagnosis {
         }
     }
 
-    /// Assigns this item to an arena.
+    /// Assigns this result to an arena that needs the item.
     pub fn of(self, arena: ArenaKind) -> Piece {
         Piece {
             arena,
@@ -103,7 +103,7 @@ impl Diagnosis {
     }
 }
 
-/// Checks the memory and processors that trials may use.
+/// Checks that enough memory is available for a trial of the default size. Reports the number of processors too.
 pub fn memory() -> Diagnosis {
     memory_piece(host::available())
 }
@@ -126,8 +126,8 @@ fn memory_piece(available: Bytes) -> Diagnosis {
     }
 }
 
-/// Checks a folder by creating it, if needed, and writing a file. `option` is the command line option that selects
-/// another folder.
+/// Checks that a folder can be written: creates it, if needed, and writes a file in it. `option` is the command line
+/// option that selects another folder.
 pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     let tried = || -> std::io::Result<()> {
         fs::create_dir_all(path)?;
@@ -153,7 +153,7 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     }
 }
 
-/// Path of a program that is found in `PATH`, or `None`.
+/// Path of a program that is found in `PATH`; `None` if there is no such program.
 fn lies(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -161,7 +161,7 @@ fn lies(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Checks that programs are in `PATH`. `without` says what cannot be done without them.
+/// Checks that programs are in `PATH`. `without` says what cannot be done without these programs.
 pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Diagnosis {
     let missing: Vec<&str> = programs
         .iter()

@@ -1,12 +1,12 @@
-//! Why a trial has no record.
+//! Reasons why a trial has no record.
 
 use pagetide_record::FileError;
 
-/// Why a trial has no record. A trial that ran but must not be used is not an error: it is a
-/// [`Finding`](crate::Finding) whose results say why they are invalid.
+/// Reasons why a trial has no record. A trial that ran but must not be used is not an error: it has a
+/// [`Finding`](crate::Finding) with the reasons in its results.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
-    /// The request is valid, but this trial cannot run here: for example, the kernel lacks something that the variant
+    /// The request is valid, but this trial cannot run here. For example, the kernel lacks a feature that the variant
     /// needs. Returned by [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
@@ -14,7 +14,7 @@ pub enum ArenaError {
     /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]
     Wrong(Box<dyn std::error::Error + Send + Sync>),
-    /// The arena does not work: no emulator, no memory, a full disk. Other trials would fail the same way.
+    /// The arena does not work: no emulator, no memory, a full disk. Other trials would fail in the same way.
     #[error(transparent)]
     Broken(Box<dyn std::error::Error + Send + Sync>),
     /// The record could not be written.
@@ -31,17 +31,17 @@ impl ArenaError {
         matches!(self, Self::Wrong(_))
     }
 
-    /// The request is invalid.
+    /// Creates an [`ArenaError::Wrong`]: the request is invalid for the reason `why`.
     pub fn wrong(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Wrong(why.into())
     }
 
-    /// The request is valid, but the trial cannot run here.
+    /// Creates an [`ArenaError::Refused`]: the request is valid, but the trial cannot run here for the reason `why`.
     pub fn refused(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Refused(why.into())
     }
 
-    /// The arena does not work.
+    /// Creates an [`ArenaError::Broken`]: the arena does not work for the reason `why`.
     pub fn broken(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Broken(why.into())
     }

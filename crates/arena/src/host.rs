@@ -9,7 +9,7 @@ use pagetide_system::{cpuinfo, meminfo};
 /// Host memory that is never given to guests.
 pub const KEPT: Bytes = Bytes(4 << 30);
 
-/// Memory available without swapping: `MemAvailable` of `/proc/meminfo`.
+/// Host memory available without swapping: `MemAvailable` of `/proc/meminfo`.
 pub fn available() -> Bytes {
     meminfo::amount("MemAvailable").unwrap_or_default()
 }

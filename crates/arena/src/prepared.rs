@@ -1,4 +1,4 @@
-//! A trial that is ready to run.
+//! Trials that are prepared and ready to run.
 
 use std::any::Any;
 use std::fmt;
@@ -18,7 +18,8 @@ pub struct PreparedTrial {
 }
 
 impl PreparedTrial {
-    /// Combines a trial with its subject. [`PreparedTrial::own`] returns `own` to the arena.
+    /// Combines a trial with its subject and with private data of the arena. The arena gets these data back from
+    /// [`PreparedTrial::own`].
     pub fn new(trial: Trial, subject: Subject, own: impl Any + Send + Sync) -> Self {
         Self {
             trial,
@@ -27,17 +28,17 @@ impl PreparedTrial {
         }
     }
 
-    /// The request.
+    /// The request for the trial.
     pub fn trial(&self) -> &Trial {
         &self.trial
     }
 
-    /// Everything that determines the result.
+    /// The subject: everything that determines the result of the trial.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The private data of the arena. Fails if another arena prepared the trial.
+    /// The private data that the arena passed to [`PreparedTrial::new`]. Fails if another arena prepared the trial.
     pub fn own<T: Any>(&self) -> Result<&T, ArenaError> {
         self.own.downcast_ref().ok_or_else(|| {
             ArenaError::broken(
@@ -46,7 +47,7 @@ impl PreparedTrial {
         })
     }
 
-    /// The record of this trial. Its bulk sections are already in the file.
+    /// Creates the record of this trial from the arena's finding. The bulk sections are already in the record file.
     pub fn record(&self, maker: Maker, finding: Finding) -> Record {
         Record {
             subject: self.subject.clone(),

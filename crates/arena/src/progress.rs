@@ -6,20 +6,20 @@ use pagetide_record::wire::Phase;
 /// Progress of a running trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Phase of the trial.
+    /// Current phase of the trial.
     pub phase: Phase,
-    /// Completed steps of the scenario.
+    /// Number of completed steps of the scenario.
     pub done: u64,
-    /// Total steps of the scenario; zero if unknown.
+    /// Total number of steps of the scenario; zero if unknown.
     pub total: u64,
-    /// Time on the trial's clock (virtual in the exact arena).
+    /// Time on the trial's clock; virtual time in the exact arena.
     pub clock: Nanos,
 }
 
 /// Receives progress and answers whether to stop. Called from the thread that runs the trial, whenever the arena polls
 /// the trial (a few times per second).
 pub trait Progress: Sync {
-    /// Receives how far the trial is.
+    /// Called with the current progress of the trial.
     fn step(&self, step: Step);
 
     /// True if the trial must end now. The arena then kills its processes and returns [`ArenaError::Stopped`].

@@ -8,32 +8,32 @@ use pagetide_record::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A requested variant. The kernel is a name, not yet resolved.
+/// A requested variant, with the name of a kernel that is not resolved yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantSpec {
-    /// Short name; the column head in tables.
+    /// Short name of the variant; the column head in tables.
     pub name: String,
-    /// The kernel as the user names it: `debian:sid`, `deb:PACKAGE=VERSION`, or a path. Empty for the arena's default
+    /// The kernel, as named by the user: `debian:sid`, `deb:PACKAGE=VERSION`, or a path. Empty for the arena's default
     /// kernel.
     pub kernel: String,
-    /// Boot arguments, appended to those of the arena.
+    /// Boot arguments of the variant, appended to those of the arena.
     pub boot: Vec<String>,
-    /// Settings by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
+    /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
 }
 
-/// The request for one trial, as in a campaign file: nothing is resolved yet.
+/// The request for one trial, as in a campaign file: kernel and defaults are not resolved yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether the scenario runs exactly as its original did, including the original's mistakes.
+    /// True if the scenario runs exactly as its original did, including the original's mistakes.
     pub as_written: bool,
-    /// The given parameters, as text; the others have the scenario's defaults.
+    /// Parameters given by the user, as text. Other parameters have the scenario's defaults.
     pub params: BTreeMap<String, String>,
-    /// Seed of the references, the start phase and the small ballast.
+    /// Seed of the random page references, the start phase and the small ballast.
     pub seed: u64,
-    /// The variant: what is compared.
+    /// The kernel, boot arguments and settings that a comparison varies.
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
@@ -41,12 +41,12 @@ pub struct Trial {
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// Block device for the file system, if the scenario needs one.
+    /// Type of the file system and the device that it is on, if the scenario needs a file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Timed or observed pass.
+    /// Timed pass or observed pass.
     pub pass: Pass,
-    /// Where the kernel buffers trace events in an observed trial; the default value in a timed trial.
+    /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
     /// Index of the sampling unit within the cell, from 0. In an arena with noise, trials of the same variant, cell and
@@ -61,7 +61,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The request that resolves to this subject, with this name for the kernel.
+    /// Creates a request for the trial of this subject again. `kernel` is the name by which the kernel can be found.
     pub fn again(subject: &Subject, kernel: &str) -> Self {
         Self {
             scenario: subject.scenario.clone(),
@@ -86,8 +86,8 @@ impl Trial {
         }
     }
 
-    /// The subject of this trial as far as the request determines it. The arena adds where the trial runs, and may
-    /// resolve parameters. `swap_size` is used if the request has none.
+    /// The subject of this trial as far as the request determines it. The arena adds its own properties and may resolve
+    /// parameters. `kernel` is the resolved kernel. `swap_size` is used if the request has no swap size.
     pub fn subject(&self, kernel: KernelId, swap_size: Bytes) -> Subject {
         Subject {
             scenario: self.scenario.clone(),
