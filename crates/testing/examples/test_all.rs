@@ -14,22 +14,22 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The attribute that marks tests which only this program runs.
+/// Beginning of the attribute that marks tests which only this program runs.
 const MARK: &str = "#[ignore = \"test-all";
-/// The program whose tests boot guests.
+/// Name of the test program whose tests boot guests.
 const GUESTS: &str = "guests";
 
-/// A process to start: a test program with arguments.
+/// A test process to start: a test program with arguments.
 struct Job {
-    /// Name for output: the program, and the test if the job runs only one.
+    /// Name of the job in the output: the program, and the test if the job runs only one test.
     name: String,
     program: PathBuf,
-    /// Folder of the program's crate; cargo runs tests in this folder.
+    /// Folder of the program's crate; cargo runs the tests in this folder.
     folder: PathBuf,
     arguments: Vec<String>,
 }
 
-/// Sums over the output of all test programs.
+/// Sums over the results of all test programs.
 #[derive(Default)]
 struct Sum {
     passed: usize,
@@ -94,7 +94,7 @@ fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
     queue.lock().ok()?.pop_front()
 }
 
-/// Builds all test programs. Returns the path of each, and the folder of its crate.
+/// Builds all test programs. Returns the path of each program and the folder of its crate.
 fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     // By its name, as make starts it: started by the path that CARGO holds, it would build everything again.
     let output = Command::new("cargo")
@@ -131,7 +131,7 @@ fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     Ok(programs)
 }
 
-/// Names of the functions after [`MARK`] in all sources of a folder.
+/// Names of the test functions marked with [`MARK`] in all sources of a folder.
 fn marked(folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -148,7 +148,8 @@ fn marked(folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// The jobs for one test program.
+/// The jobs for one test program. A job runs all its tests, except that each test of the program [`GUESTS`] and each
+/// marked test is a separate job.
 fn jobs(
     program: &Path,
     folder: &Path,
@@ -207,7 +208,7 @@ fn jobs(
     Ok(jobs)
 }
 
-/// Runs a job and prints its time. If it failed, its output is printed too.
+/// Runs a job, prints its time and adds its result to `sum`. The output of a failed job is printed too.
 fn run(job: &Job, skips: &Path, sum: &Mutex<Sum>) {
     let start = Instant::now();
     let output = Command::new(&job.program)

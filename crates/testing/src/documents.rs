@@ -56,7 +56,8 @@ pub fn code_spans(document: &str) -> Vec<(usize, String)> {
     spans.collect()
 }
 
-/// The words of a shell command, without quotes. They end at a pipe, a redirection, the next command or a comment.
+/// The words of a shell command, without quotes. The command ends at a pipe, a redirection, the next command or a
+/// comment.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {

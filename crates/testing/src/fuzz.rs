@@ -10,13 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Number of inputs per target if `PAGETIDE_FUZZ_SECONDS` is not set.
+/// Maximum number of inputs per target if `PAGETIDE_FUZZ_SECONDS` is not set.
 const MOST_INPUTS: u64 = 2500;
-/// Held by the running target, because peak memory is measured for the whole process.
+/// Lock held by the running target: only one runs at a time, because peak memory is measured for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
-/// Longest time that a reader may take for one input.
+/// Maximum time that a reader may take for one input.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Largest growth of the process's peak memory, in KiB.
+/// Maximum growth of the process's peak memory, in KiB.
 const MOST_MEMORY_KIB: u64 = 1 << 20;
 
 /// Random numbers from a fixed seed (SplitMix64).
@@ -48,7 +48,7 @@ fn peak() -> u64 {
 /// Numbers that parsers often handle wrongly.
 const EXTREMES: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
 
-/// Changes an input at one random position.
+/// Changes an input at one random position. Some changes use bytes of the input `other`.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let at = random.below(input.len());
     let length = 1 + random.below(64);

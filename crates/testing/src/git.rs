@@ -1,9 +1,9 @@
-//! Git trees for tests.
+//! Git repositories for tests.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs git with these arguments in a folder and returns its standard output. Commits get a fixed author.
+/// Runs git with the arguments `words` in a folder and returns its standard output. Commits get a fixed author.
 ///
 /// # Panics
 ///

@@ -1,9 +1,9 @@
 //! Helpers for tests: a test that cannot run on this machine reports that it was skipped, and is counted.
 //!
-//! A test that needs something calls [`skip`] if it is missing, and returns. The skip is printed and appended to the
-//! file named by `PAGETIDE_SKIPS`, which `make test` sums up in its last line. With `PAGETIDE_TESTS=all` a skip fails
-//! the test if the CI machine is required to have what is missing ([`Need::is_required`]). This crate imports no other
-//! crate of pagetide.
+//! A test that needs a program or a feature calls [`skip`] if this is missing, and returns. The skip is printed and
+//! appended to the file named by `PAGETIDE_SKIPS`, which `make test` sums up in its last line. With
+//! `PAGETIDE_TESTS=all` a skip fails the test if the CI machine is required to have what is missing
+//! ([`Need::is_required`]). This crate imports no other crate of pagetide.
 
 pub mod documents;
 pub mod fuzz;
@@ -14,30 +14,30 @@ use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::Write;
 
-/// Something that a test needs from the machine.
+/// A program or feature that a test needs from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// QEMU.
+    /// The emulator QEMU.
     Emulator,
-    /// Kernels from Debian's archive, in the cache or fetched.
+    /// Kernels from Debian's archive, in the cache or downloadable.
     Kernels,
     /// Chromium, and Node.js to control it.
     Browser,
-    /// dpkg-deb, which builds packages.
+    /// The program dpkg-deb, which builds packages.
     PackageTools,
     /// Third-party programs that validate our output formats, installed with their package managers.
     Judges,
-    /// Root privileges, or a mount namespace.
+    /// Root privileges, or permission to create a mount namespace.
     Root,
     /// A memory control group that the test may use.
     MemoryGroup,
-    /// A swap file or a zram device.
+    /// Permission to use a swap file or a zram device.
     Swap,
-    /// Transparent huge pages.
+    /// A kernel with transparent huge pages.
     HugePages,
-    /// The running kernel's tracepoints.
+    /// Access to the running kernel's tracepoints.
     Tracing,
-    /// perf.
+    /// The program perf.
     Perf,
     /// Building kernels, which takes minutes; enabled by `PAGETIDE_TEST_BUILDS=FOLDER`.
     Builds,
@@ -46,8 +46,8 @@ pub enum Need {
 }
 
 impl Need {
-    /// True if the CI machine must have it: emulator, kernels, browser and package tools. The others depend on
-    /// privileges, the running kernel or third-party servers.
+    /// True if the CI machine must provide this: emulator, kernels, browser and package tools. The other needs depend
+    /// on privileges, the running kernel or third-party servers.
     pub const fn is_required(self) -> bool {
         matches!(
             self,
@@ -76,10 +76,11 @@ impl Display for Need {
     }
 }
 
-/// Reports that the running test is skipped, and counts it. The caller must return.
+/// Reports that the running test is skipped for lack of `need`, and counts the skip. The caller must return.
 ///
 /// # Panics
-/// With `PAGETIDE_TESTS=all`, if the machine is required to have what is missing.
+///
+/// If `PAGETIDE_TESTS=all` is set and the CI machine must provide `need`.
 pub fn skip(need: Need, why: impl Display) {
     let why = why.to_string();
     let thread = std::thread::current();

@@ -25,9 +25,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Blocks that take more minutes are reproduced on demand only, and may come from older guest sources.
+/// Maximum minutes of a block that is reproduced in every test run. A block that takes longer is reproduced on demand
+/// only, and may come from older guest sources.
 pub const LONG_MINUTES: u32 = 1;
-/// Placeholder for the sources if the output does not depend on a guest.
+/// Written instead of the digest of the guest sources if the output does not depend on a guest.
 pub const NO_GUEST: &str = "none";
 /// The crates that are compiled into the guest program. They determine every exact trial.
 const GUEST: [&str; 8] = [
@@ -40,56 +41,57 @@ const GUEST: [&str; 8] = [
     "scenario",
     "system",
 ];
-/// Number of hexadecimal digits of a digest.
+/// Number of hexadecimal digits of a digest in a comment.
 const DIGITS: usize = 12;
 const BEGIN: &str = "<!-- output of ";
 const BY_HAND: &str = "<!-- by hand: ";
 
-/// Lines of an output that are removed.
+/// A cut: lines of an output that are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Beginning of the first removed line; empty for the first line of all.
+    /// Beginning of the first removed line; empty to remove from the first line of the output.
     pub from: String,
-    /// Beginning of the line after the removed ones; empty for the end.
+    /// Beginning of the first line after the removed ones; empty to remove up to the end of the output.
     pub to: String,
-    /// Text inserted instead; empty for none.
+    /// Text inserted instead of the removed lines; empty to insert nothing.
     pub text: String,
 }
 
 /// A block of output and the content of its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Line number of its comment, from 1.
+    /// Line number of the block's comment, from 1.
     pub line: usize,
-    /// Time that its commands take, in minutes.
+    /// Time that the commands take, in minutes.
     pub minutes: u32,
     /// Digest of the guest sources that the output came from, or [`NO_GUEST`].
     pub sources: String,
-    /// The seal in the comment.
+    /// Seal stated in the comment.
     pub seal: String,
-    /// Number of lines of the file `numbers` that the commands read.
+    /// Number of lines of the file `numbers` that the commands read; `None` if there is no such file.
     pub numbers: Option<u32>,
-    /// Whether the last command is shown above its output.
+    /// True if the last command is shown above its output.
     pub has_prompt: bool,
-    /// The commands; the output is that of the last one.
+    /// Commands in the comment; the block shows the output of the last command.
     pub commands: Vec<String>,
     /// Lines removed from the output.
     pub cuts: Vec<Cut>,
-    /// The lines between the fences.
+    /// Text of the block between the fences.
     pub text: String,
     /// The word after the opening fence.
     language: String,
-    /// Byte range of comment and block in the document.
+    /// Byte range of the comment and the block in the document.
     place: Range<usize>,
 }
 
 impl Block {
-    /// The seal that matches commands, cuts, sources and output.
+    /// The seal that belongs to the block's commands, cuts, sources and output. It differs from the seal in the comment
+    /// if one of these was edited by hand.
     pub fn right_seal(&self) -> String {
         digest(&[&self.commands_and_cuts(), &self.sources, &self.text])
     }
 
-    /// True if the output came from other guest sources than these.
+    /// True if the output came from guest sources with another digest than `sources`.
     pub fn is_stale(&self, sources: &str) -> bool {
         self.sources != NO_GUEST && self.sources != sources
     }
@@ -142,7 +144,7 @@ impl Block {
         out
     }
 
-    /// Commands and cuts as written in the comment.
+    /// Text of the commands and cuts, as written in the comment.
     fn commands_and_cuts(&self) -> String {
         let mut out = String::new();
         if let Some(numbers) = self.numbers {
@@ -192,8 +194,8 @@ pub fn digest(parts: &[&str]) -> String {
     out
 }
 
-/// Digest of the guest program's sources without comments and empty lines. It is the same on every machine, unlike the
-/// digest of the program, which also depends on the C library.
+/// Digest of the guest program's sources without comments and empty lines. It is the same on every machine, unlike a
+/// digest of the compiled program, which also depends on the C library.
 pub fn sources(repository: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     for name in GUEST {
@@ -227,7 +229,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Content of the file `numbers` of the documents: this many lines of numbers that look random.
+/// Content of the file `numbers` that commands in documents read: this many lines of numbers that look random.
 pub fn numbers(lines: u32) -> String {
     let mut text = String::new();
     for n in 0..lines {
@@ -300,7 +302,7 @@ pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     }
 }
 
-/// Parses a comment, given its lines except the last.
+/// Parses the comment of a block. `lines` are the lines of the comment without the last one.
 fn marker(lines: &[&str]) -> Result<Block, String> {
     let wrong =
         || "the comment begins `output of N minutes, sources DIGEST, seal DIGEST`".to_owned();

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use pagetide_testing::documents::{all, anchors, code_spans, links, shell_lines, words};
 
-/// Most lines of README.
+/// Maximum number of lines of README.md.
 const README_LINES: usize = 100;
-/// Most lines of a page about a task.
+/// Maximum number of lines of a page about a task.
 const PAGE_LINES: usize = 200;
-/// Generated pages, whose length is not limited.
+/// Paths of generated pages, whose length is not limited.
 const MADE: [&str; 2] = ["docs/campaigns.md", "docs/scenarios.md"];
 
 fn repository() -> PathBuf {

@@ -1,4 +1,5 @@
-//! Skips are printed and counted, and fail where everything must run. Each case is a process with its own environment.
+//! Tests that skips are printed and counted, and that with `PAGETIDE_TESTS=all` a skip fails if the CI machine must
+//! provide what is missing. Each case is a process with a separate environment.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
