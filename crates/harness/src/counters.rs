@@ -1,4 +1,5 @@
-//! The kernel's counters before and after a scenario; those of the workload's control group if it has one.
+//! The kernel's counters before and after a scenario: those of the machine, or of the workload's control group if it
+//! has one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 /// Files of `/proc` whose whole text is recorded, for the whole machine.
 const TEXTS: [&str; 3] = ["zoneinfo", "buddyinfo", "swaps"];
 
-/// The counters to read just before and just after a scenario.
+/// The opened sources of counters that are read just before and just after a scenario.
 pub struct CounterSet {
     probes: Probes,
-    /// True if the whole machine belongs to the workload.
+    /// True if the whole machine belongs to the workload; false if only a control group does.
     machine: bool,
 }
 
 impl CounterSet {
-    /// Opens all counters in scope.
+    /// Opens all sources of counters in `scope`.
     pub fn open(scope: &Scope) -> Self {
         Self {
             probes: Probes::open(scope, 0),
@@ -27,12 +28,12 @@ impl CounterSet {
         }
     }
 
-    /// The sources that this kernel does not have.
+    /// The sources of counters that this kernel does not have.
     pub fn unsupported(&self) -> &[MissingSource] {
         self.probes.unsupported()
     }
 
-    /// Reads everything before the scenario; counters last.
+    /// Reads texts and counters before the scenario. The counters are read last.
     pub fn before(&mut self) -> Result<Moment, ProbeError> {
         self.refresh();
         let moment = read_texts(self.machine);
@@ -40,8 +41,8 @@ impl CounterSet {
         Ok(moment)
     }
 
-    /// Reads everything after the scenario; counters first. Returns the counters by source, each with its value before
-    /// and after.
+    /// Reads counters and texts after the scenario. The counters are read first. Returns the texts, and the counters by
+    /// source, each with its value before and after the scenario.
     pub fn after(self) -> Result<(Moment, BTreeMap<String, Counters>), ProbeError> {
         self.refresh();
         let machine = self.machine;
@@ -57,7 +58,7 @@ impl CounterSet {
         Ok((moment, counters))
     }
 
-    /// Adds the per-CPU differences to the machine's counters; kernels since 4.8 support it.
+    /// Makes the kernel add the per-CPU differences to the machine's counters. Kernels since 4.8 support this.
     fn refresh(&self) {
         if self.machine {
             let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -65,7 +66,7 @@ impl CounterSet {
     }
 }
 
-/// Reads the texts, if the whole machine belongs to the workload.
+/// Reads the files of [`TEXTS`]. Returns no texts unless the whole machine belongs to the workload.
 fn read_texts(machine: bool) -> Moment {
     let texts = TEXTS.iter().filter(|_| machine).filter_map(|name| {
         let text = fs::read_to_string(format!("/proc/{name}")).ok()?;
@@ -76,22 +77,22 @@ fn read_texts(machine: bool) -> Moment {
     }
 }
 
-/// Texts at one point in time, by name.
+/// Texts of files in `/proc` at one point in time, by name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moment {
     texts: Vec<(String, String)>,
 }
 
-/// Idle counters.
+/// Counters that show whether CPUs were idle, at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
     /// `idle_calls` of `/proc/timer_list`.
     pub calls: Option<u64>,
-    /// Idle and I/O-wait time of `/proc/stat` in clock ticks.
+    /// Idle time plus I/O-wait time from `/proc/stat`, in clock ticks.
     pub ticks: u64,
 }
 
-/// Reads the idle counters.
+/// Reads the current idle counters.
 pub fn idle() -> Idle {
     Idle {
         calls: Timers::now().idle_calls(),
@@ -100,7 +101,7 @@ pub fn idle() -> Idle {
 }
 
 impl Moment {
-    /// Text of one source, such as `zoneinfo`; `None` if it was not read.
+    /// Text of the file `/proc/NAME`, such as `zoneinfo`; `None` if it was not read.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts
             .iter()
@@ -109,7 +110,7 @@ impl Moment {
     }
 }
 
-/// The texts at two points in time, named `zoneinfo-before` and so on.
+/// The texts of two points in time in one map, with keys such as `zoneinfo-before` and `zoneinfo-after`.
 pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for name in TEXTS {
@@ -122,7 +123,7 @@ pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     all
 }
 
-/// Idle counters at two points in time, as evidence that the CPU never halted in between.
+/// Combines the idle counters of two points in time. Equal counters show that the CPU never halted in between.
 pub fn halts(before: Idle, after: Idle) -> Halts {
     Halts {
         idle_calls: before.calls.zip(after.calls).map(|(a, b)| [a, b]),

@@ -1,26 +1,26 @@
-//! Errors in the environment of a scenario.
+//! Errors of preparing or restoring the environment of a scenario.
 
 use std::io;
 
-/// Why the environment of a scenario could not be prepared or restored.
+/// Reasons why the environment of a scenario could not be prepared or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
     /// An operation on a file or device, or a system call, failed.
     #[error("{what} {on}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempted operation, such as "reading".
         what: &'static str,
-        /// The object.
+        /// Path or name of the file, device or other object.
         on: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A device did not appear.
+    /// A required device does not exist.
     #[error(
         "{device} did not appear after its module was loaded: the kernel's driver may be too old or too new"
     )]
     NoDevice {
-        /// The device.
+        /// Path of the device.
         device: String,
     },
     /// zswap does not have the requested configuration.
@@ -29,21 +29,21 @@ pub enum HarnessError {
          another, or a kernel that has it"
     )]
     Zswap {
-        /// The parameter of zswap.
+        /// Name of the parameter of zswap.
         what: &'static str,
-        /// The requested value.
+        /// Requested value of the parameter.
         wanted: String,
-        /// The value that zswap reports.
+        /// Value of the parameter that zswap reports.
         took: String,
     },
-    /// Settings could not be restored.
+    /// Settings could not be restored; the text lists them.
     #[error(
         "restoring settings: {0} still has the value of the trial; write its old value by hand"
     )]
     NotRestored(String),
 }
 
-/// Adds the attempt and the object to an I/O error.
+/// Returns a function that adds the attempted operation and the name of the object to an I/O error.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,

@@ -1,10 +1,10 @@
-//! What happens to a machine after its trial.
+//! What happens to a machine after its trial: it ends or continues.
 
-/// What happens to a machine after its trial.
+/// What happens to a machine after its trial. This decides whether changes must be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineFate {
-    /// It ends. Restoring what was changed would only cost time.
+    /// The machine ends. Restoring changes would only cost time.
     Ends,
-    /// It continues, and must be left as it was before.
+    /// The machine continues, so everything that the trial changed must be restored.
     Continues,
 }

@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 use crate::counters::{self, Idle, Moment};
 use crate::log;
 
-/// Name of the frame with a [`Report`] as JSON.
+/// Name of the frame that contains a [`Report`] as JSON.
 pub const REPORT: &str = "report";
-/// Name of the frame with the whole kernel log.
+/// Name of the frame that contains the whole kernel log.
 pub const LOG: &str = "log";
-/// Number of bytes of the kernel log that a record stores, from its end.
+/// Maximum number of bytes of the kernel log that a record stores, counted from its end.
 const LOG_TAIL_BYTES: usize = 16 << 10;
 
-/// Everything that only the process next to the workload can read.
+/// Data that only the process next to the workload can read, sent to the controller.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Settings, facts, warnings, and the reasons why the scenario did not run or did not end.
     pub results: Results,
-    /// Data read before and after the scenario; `None` if it never ran.
+    /// Data read before and after the scenario; `None` if the scenario never ran.
     pub ran: Option<Readings>,
 }
 
@@ -38,19 +38,20 @@ pub struct Readings {
     pub started: Nanos,
     /// Time when all data after the scenario had been read.
     pub ended: Nanos,
-    /// Texts before.
+    /// Texts of files in `/proc` before the scenario.
     pub before: Moment,
-    /// Texts after.
+    /// Texts of files in `/proc` after the scenario.
     pub after: Moment,
-    /// Idle counters before the scenario, read last.
+    /// Idle counters before the scenario, read after all other data.
     pub idle_before: Idle,
-    /// Idle counters after the scenario, read first.
+    /// Idle counters after the scenario, read before all other data.
     pub idle_after: Idle,
 }
 
 impl Report {
-    /// Computes the results. Takes the scenario's `outcome` (an [`Outcome`] as JSON), and checks with the counters and
-    /// the kernel `log` whether the trial did what it claims.
+    /// Computes the results of the trial. `outcome` is an [`Outcome`] as JSON, `None` if the scenario returned none.
+    /// Uses the counters and the kernel log to check whether the trial did what it claims. If `needs_pressure`, a trial
+    /// without reclaim is invalid.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -79,7 +80,7 @@ impl Report {
     }
 }
 
-/// Adds the outcome of the scenario to the results.
+/// Adds the scenario's outcome to the results. Without a readable outcome the trial is invalid.
 fn take(outcome: Option<&[u8]>, results: &mut Results) {
     match outcome.and_then(|json| serde_json::from_slice::<Outcome>(json).ok()) {
         Some(outcome) => {
@@ -99,7 +100,8 @@ fn take(outcome: Option<&[u8]>, results: &mut Results) {
     }
 }
 
-/// Checks the counters for halts and missing reclaim, and adds the metrics that are kernel counters.
+/// Marks the trial as invalid if the CPU halted, or if the kernel reclaimed nothing although `needs_pressure` is true.
+/// Adds the metrics that are kernel counters.
 fn judge(needs_pressure: bool, results: &mut Results) {
     let halted = results
         .halts

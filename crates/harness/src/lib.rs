@@ -1,5 +1,5 @@
-//! The environment of a scenario in any arena: settings are applied, read back and restored; counters are read before
-//! and after; the workload is supervised; swap is set up; and the trial is checked for whether it did what it claims.
+//! The environment of a scenario in any arena. This crate applies, verifies and restores settings, sets up swap, reads
+//! counters before and after the scenario, supervises the workload, and checks that the trial did what it claims.
 //!
 //! Some machines end with the trial, others continue ([`MachineFate`]). On a machine that continues, nothing global is
 //! written that cannot be restored: guards restore what they changed when dropped, even if a trial ends early.

@@ -1,4 +1,4 @@
-//! The kernel log: its end for the record, and the lines that make a trial invalid.
+//! The kernel log: its last lines for the record, and the lines that make a trial invalid.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
@@ -19,12 +19,12 @@ pub fn read() -> String {
     String::from_utf8_lossy(&buffer).into_owned()
 }
 
-/// The last lines of the kernel log, up to `bytes` bytes.
+/// The last whole lines of the kernel log, at most `bytes` bytes.
 pub fn tail(bytes: usize) -> String {
     last(&read(), bytes).to_owned()
 }
 
-/// The last lines of a text, up to `bytes` bytes.
+/// The last whole lines of `text`, at most `bytes` bytes.
 pub fn last(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {
@@ -36,7 +36,7 @@ pub fn last(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// Time stamp of a line such as `<4>[    1.476988] text`.
+/// Time stamp of a log line such as `<4>[    1.476988] text`; `None` if the line has no time stamp.
 fn stamp(line: &str) -> Option<Nanos> {
     let (inside, _) = line.split_once('[')?.1.split_once(']')?;
     let (seconds, micros) = inside.trim().split_once('.')?;
@@ -45,7 +45,7 @@ fn stamp(line: &str) -> Option<Nanos> {
     ))
 }
 
-/// Finds the lines that make a trial invalid. Lines with a time stamp before `from`, on the clock of the log, are
+/// Finds the log lines that make a trial invalid and returns the reasons. Lines with a time stamp before `from` are
 /// ignored.
 pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Settings by name: their files, how they are applied, whether the kernel accepted them, and how they are restored.
+//! Settings by name: finds the file of a setting, applies a value, checks that the kernel accepted it, and restores the
+//! old value.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,7 @@ use pagetide_record::setting::means;
 use crate::error::HarnessError;
 use crate::fate::MachineFate;
 
-/// Short names for folders of settings.
+/// Short names for folders of settings, each with the folder's path.
 const FOLDERS: [(&str, &str); 6] = [
     ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
     ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
@@ -24,7 +25,7 @@ const FOLDERS: [(&str, &str); 6] = [
 /// First parts of dotted sysctl names that are allowed in a trial.
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
-/// Common settings, for suggestions and lists.
+/// Names of common settings, for suggestions and lists.
 pub const KNOWN: [&str; 27] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -55,7 +56,7 @@ pub const KNOWN: [&str; 27] = [
     "zswap/max_pool_percent",
 ];
 
-/// Path of the file of a setting; `None` if the name has no known form.
+/// Path of the file of a setting; `None` if the name is not in a known form.
 pub fn path(name: &str) -> Option<PathBuf> {
     if name.split('/').any(|part| part == "..") {
         return None;
@@ -79,14 +80,15 @@ pub fn path(name: &str) -> Option<PathBuf> {
     )
 }
 
-/// Default of `min_free_kbytes` on a machine of this size.
-/// Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes`.
+/// The kernel's default of `min_free_kbytes` on a machine with `intended` bytes of memory. Source: kernel
+/// `mm/page_alloc.c`, `calculate_min_free_kbytes`.
 pub fn min_free_kbytes(intended: Bytes) -> u64 {
     ((intended.0 >> 10) * 16).isqrt().clamp(128, 262_144)
 }
 
-/// Settings that the arena always applies unless the variant sets them: the watermarks of a machine of the intended
-/// size (pages of the simulated disk count as managed memory and would raise them), and overcommit of large mappings.
+/// Settings that the arena always applies unless the variant sets them: watermarks and overcommit. The watermarks are
+/// those of a machine of size `intended`, because the pages of a simulated disk count as managed memory and would raise
+/// them. Overcommit allows large mappings.
 pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
     BTreeMap::from([
@@ -99,12 +101,12 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     ])
 }
 
-/// True if a setting is one of the watermarks.
+/// True if the setting affects the watermarks directly, such as `vm.min_free_kbytes`.
 fn is_watermark(name: &str) -> bool {
     name.starts_with("vm.min_free") || name.starts_with("vm.watermark")
 }
 
-/// The settings of a machine.
+/// Access to the settings of a machine.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Folder that contains `/proc` and `/sys`.
@@ -112,25 +114,25 @@ pub struct Settings {
     fate: MachineFate,
 }
 
-/// Applied settings. On a machine that continues, they are restored on drop.
+/// Settings that were applied. On a machine that continues, the old values are restored on drop.
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
 pub struct AppliedSettings {
-    /// Value of each setting after it was applied.
+    /// Value of each setting as read back after it was applied.
     pub read: BTreeMap<String, String>,
-    /// Settings that could not be applied, with reasons.
+    /// Settings that could not be applied, each with the reason.
     pub refused: Vec<Invalid>,
-    /// Files and the values to restore, in order; empty if the machine ends with the trial.
+    /// Paths of files and the values to restore, in order; empty if the machine ends with the trial.
     before: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
-    /// The settings of this machine.
+    /// Access to the settings of the running machine.
     pub fn of_machine(fate: MachineFate) -> Self {
         Self::below("/", fate)
     }
 
-    /// The settings below another folder, as in a container or a test.
+    /// Access to the settings in the `/proc` and `/sys` below the folder `root`, as in a container or a test.
     pub fn below(root: impl Into<PathBuf>, fate: MachineFate) -> Self {
         Self {
             root: root.into(),
@@ -138,20 +140,20 @@ impl Settings {
         }
     }
 
-    /// Path of a setting's file; `None` if the name has no known form.
+    /// Path of the file of a setting below `root`; `None` if the name is not in a known form.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let path = path(name)?;
         Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
     }
 
-    /// Current value of a setting; `None` if it cannot be read.
+    /// Current value of a setting; `None` if its file cannot be read.
     fn read(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.file(name)?).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// Applies settings and reads each back. On a machine that continues, a setting that cannot be read is refused,
-    /// because it could not be restored.
+    /// Applies settings and reads each of them back. On a machine that continues, a setting that cannot be read is
+    /// refused, because its old value could not be restored.
     pub fn apply(&self, settings: &BTreeMap<String, String>) -> AppliedSettings {
         let mut applied = AppliedSettings {
             read: BTreeMap::new(),
@@ -197,7 +199,8 @@ impl Settings {
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Files and values that restore these settings and those that they may change.
+    /// Paths and current values of the files that must be restored after `settings` are applied, including settings
+    /// that change as a side effect.
     fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.fate == MachineFate::Ends {
             return Vec::new();
@@ -217,7 +220,8 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the known settings for which `wanted` returns true, for the record, whether the trial sets them or not.
+    /// Reads the common settings ([`KNOWN`]) for which `wanted` returns true, for the record. It does not matter
+    /// whether the trial sets them.
     pub fn survey(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         KNOWN
             .iter()
@@ -256,7 +260,7 @@ impl Drop for AppliedSettings {
     }
 }
 
-/// The part of a setting's content that can be written to it: for a list of choices, the one in brackets.
+/// The part of a setting's content that can be written back. For a list of choices this is the choice in brackets.
 fn writable(found: &str) -> &str {
     found
         .split_whitespace()
@@ -264,7 +268,7 @@ fn writable(found: &str) -> &str {
         .unwrap_or(found)
 }
 
-/// True if one of these settings may change watermarks as a side effect: huge pages raise `min_free_kbytes` (kernel
+/// True if one of the settings may change watermarks, also as a side effect. Huge pages raise `min_free_kbytes` (kernel
 /// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages reduces managed memory.
 pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
     names.into_iter().any(|name| {
@@ -275,8 +279,9 @@ pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool 
     })
 }
 
-/// True if one of the settings in `set` may change the value of `name` as a side effect: they are in one folder, begin
-/// with the same word (`vm.dirty_bytes` zeroes `vm.dirty_ratio`), or are watermarks.
+/// True if one of the settings in `set` may change the value of the setting `name` as a side effect. This is assumed of
+/// a setting in the same folder, of one whose name begins with the same word (`vm.dirty_bytes` zeroes
+/// `vm.dirty_ratio`), and of one given as a path. A watermark may be changed by any setting.
 pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool {
     fn stem(name: &str) -> &str {
         match name.rfind('/') {
@@ -353,7 +358,7 @@ mod tests {
         );
     }
 
-    /// A directory tree of settings, as the kernel shows them.
+    /// A directory tree of settings for tests, with files as the kernel shows them.
     fn tree() -> (tempfile::TempDir, impl Fn(&str) -> String) {
         let folder = tempfile::tempdir().unwrap();
         for (name, value) in [

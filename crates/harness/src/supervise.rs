@@ -1,4 +1,4 @@
-//! Supervises the workload from another process.
+//! Supervision of the workload by another process.
 
 use std::sync::atomic::Ordering;
 
@@ -7,26 +7,26 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 use pagetide_system::clock::monotonic as now;
 
-/// Locks the pages that the harness currently uses, so that reclaim does not evict them. Later mappings are not locked,
-/// because they may belong to the workload.
+/// Locks the pages that this process currently uses, so that reclaim does not evict the harness. Later mappings are not
+/// locked, because they may belong to the workload.
 pub fn lock_what_is_here() {
     lock(libc::MCL_CURRENT);
 }
 
-/// Locks current and future pages of the harness. For a process that maps nothing for the workload.
+/// Locks current and future pages of this process. Only for a process that maps no memory of the workload.
 pub fn lock_everything() {
     lock(libc::MCL_CURRENT | libc::MCL_FUTURE);
 }
 
-/// Locks pages when they are first used.
+/// Locks pages of this process when they are first used. `what` selects current or future mappings.
 fn lock(what: libc::c_int) {
     // SAFETY: changes only how this process' pages are treated.
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// Waits for the workload and updates the clock in the region every second. Kills the workload if it makes no progress
-/// for `hang_after` on the named clock; before that it calls `on_hang`, which may make the kernel log the waiting
-/// tasks. Returns the reasons why the result must not be used.
+/// Waits for the workload and updates the clock in the region every second. If the workload makes no progress for
+/// `hang_after` on the named clock, calls `on_hang` and kills the workload. `on_hang` may make the kernel log the
+/// waiting tasks. Returns the reasons why the result must not be used.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,
@@ -88,8 +88,8 @@ pub fn wait(
     }
 }
 
-/// Blocks SIGCHLD, so that it can be waited for with a timeout. Must be called before the child is started, or an early
-/// signal would be lost.
+/// Blocks SIGCHLD, so that it can be waited for with a timeout. Returns the signal set. Must be called before the child
+/// is started, or an early signal would be lost.
 pub fn block_child_signal() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
     unsafe {

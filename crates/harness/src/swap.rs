@@ -11,18 +11,18 @@ use pagetide_quantity::{Bytes, PAGE_SIZE};
 use crate::error::{HarnessError, io};
 use crate::fate::MachineFate;
 
-/// A swap area of a trial. On a machine that continues, it is disabled on drop.
+/// An enabled swap area of a trial. On a machine that continues, the swap area is disabled on drop.
 #[derive(Debug)]
 #[must_use = "swap is switched off when this is dropped"]
 pub struct Swap {
     device: String,
-    /// Folder in sysfs of a zram device; `None` for a disk.
+    /// Folder of the zram device in sysfs; `None` if swap is on a disk.
     zram: Option<PathBuf>,
     fate: MachineFate,
 }
 
 impl Swap {
-    /// Sets size and compressor of an unused zram device, and enables swap on it.
+    /// Sets the size and the compressor of an unused zram device, and enables swap on the device.
     pub fn on_zram(
         device: &str,
         size: Bytes,
@@ -61,12 +61,12 @@ impl Swap {
         Ok(swap)
     }
 
-    /// Path of the device.
+    /// Path of the swap device.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// Folder in sysfs of a zram device; `None` for a disk.
+    /// Folder of the zram device in sysfs; `None` if swap is on a disk.
     pub fn zram(&self) -> Option<&Path> {
         self.zram.as_deref()
     }
@@ -98,10 +98,10 @@ impl Drop for Swap {
     }
 }
 
-/// Folder of zswap's parameters.
+/// Folder of the parameters of zswap.
 const ZSWAP: &str = "/sys/module/zswap/parameters";
 
-/// Enables zswap with this compressor and pool. It is not restored, so the machine must end with the trial.
+/// Enables zswap with this compressor and pool. The old state is not restored, so the machine must end with the trial.
 ///
 /// Source: kernel `mm/zswap.c`. Before it is first enabled, zswap accepts any name for compressor and pool. When it is
 /// enabled, it replaces names that it does not have by its defaults, which the parameter files then show. Kernels since
@@ -141,7 +141,7 @@ fn zswap_in(folder: &Path, compressor: &str, pool: &str) -> Result<(), HarnessEr
     Ok(())
 }
 
-/// Fails if a device does not exist.
+/// Checks that a device exists. Fails with [`HarnessError::NoDevice`] otherwise.
 pub fn present(device: &str) -> Result<(), HarnessError> {
     if Path::new(device).exists() {
         Ok(())
@@ -212,7 +212,7 @@ mod tests {
         assert!(why.contains("/dev/no-such-device"), "{why}");
     }
 
-    /// The parameter files of zswap with this content.
+    /// Creates a folder with parameter files of zswap, each with name and content.
     fn parameters(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, holds) in files {
