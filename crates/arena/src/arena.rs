@@ -14,7 +14,7 @@ use crate::prepared::PreparedTrial;
 use crate::progress::Progress;
 use crate::trial::Trial;
 
-/// Results of one trial without its bulk sections, which are already written to the record file.
+/// Results of one trial. Its bulk sections are not included, because they are already written to the record file.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Metrics and counters that the guest (or the host arena) reported; also present for an invalid trial.
@@ -34,7 +34,7 @@ pub struct Finding {
 pub struct Guest {
     /// Identity of the guest: trials with the same key share one boot.
     pub key: String,
-    /// Wall-clock time that booting it will take; zero if it is already booted.
+    /// Wall-clock time that booting the guest will take; zero if the guest is already booted.
     pub boot: Nanos,
 }
 
@@ -58,8 +58,8 @@ pub trait Arena: Sync {
         1
     }
 
-    /// Expected wall-clock time of a trial on this machine, computed from the sizes in its subject; `None` if unknown.
-    /// A caller that has records of similar trials should prefer the times in these records.
+    /// Expected wall-clock time of a trial on this machine, computed from the sizes in the trial's subject; `None` if
+    /// unknown. A caller that has records of similar trials should prefer the times in these records.
     fn estimate(&self, _subject: &Subject) -> Option<Nanos> {
         None
     }
@@ -78,7 +78,7 @@ pub trait Arena: Sync {
 
     /// Runs a trial that was prepared with [`Arena::prepare`] of the same arena. Bulk sections are written to `sink` as
     /// they arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an
-    /// error: it is returned as a [`Finding`] with the reason in `results.invalid`.
+    /// error: the trial then has a [`Finding`] with the reason in `results.invalid`.
     fn run(
         &self,
         prepared: &PreparedTrial,

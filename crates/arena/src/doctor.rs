@@ -17,7 +17,7 @@ use crate::host;
 const ENOUGH: Bytes = Bytes(512 << 20);
 /// Disk space in bytes for three kernels and some snapshots.
 const ROOM: Bytes = Bytes(2 << 30);
-/// Result of a check.
+/// Result of a check: whether the item works, and whether the arena works without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -47,7 +47,7 @@ impl Display for State {
 pub struct Piece {
     /// Arena that needs the item.
     pub arena: ArenaKind,
-    /// Name of the item.
+    /// Name of the checked item.
     pub name: &'static str,
     /// Result of the check.
     pub state: State,
@@ -60,7 +60,7 @@ pub struct Piece {
 /// Result of the check of one item, not yet assigned to an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Name of the item.
+    /// Name of the checked item.
     pub name: &'static str,
     /// Result of the check.
     pub state: State,

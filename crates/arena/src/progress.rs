@@ -16,8 +16,7 @@ pub struct Step {
     pub clock: Nanos,
 }
 
-/// Receives progress and answers whether to stop. Called from the thread that runs the trial, whenever the arena polls
-/// the trial (a few times per second).
+/// Receives progress and answers whether to stop. Called from the thread that runs the trial, a few times per second.
 pub trait Progress: Sync {
     /// Called with the current progress of the trial.
     fn step(&self, step: Step);

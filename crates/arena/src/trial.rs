@@ -37,7 +37,7 @@ pub struct Trial {
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Kind of swap.
+    /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,

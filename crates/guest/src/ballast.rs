@@ -54,7 +54,8 @@ impl Reserve {
         Ok(reserve)
     }
 
-    /// Allocates `pages` pages; must be called only once. Pages beyond the reserved space are ignored.
+    /// Allocates and locks `pages` of the reserved pages; must be called only once. Pages beyond the reserved space are
+    /// ignored.
     pub fn take(&self, pages: u64) {
         for page in 1..=pages {
             self.touch(page);

@@ -27,7 +27,7 @@ use crate::error::{GuestError, io};
 
 /// Prefix of the device names.
 pub const DEVICES: &str = "/dev/nbd";
-/// I/O scheduler of the disks, set if the kernel has it.
+/// I/O scheduler of the disks; set only if the kernel has it.
 const SCHEDULER: &str = "mq-deadline";
 /// Block size of the disks in bytes.
 const BLOCK_BYTES: u64 = 4096;
@@ -49,7 +49,8 @@ const NBD_SET_FLAGS: libc::Ioctl = 0xab0a;
 /// through sysfs.
 const FLAGS: libc::c_ulong = 1 | 1 << 4;
 
-/// Starts the simulated disk with this number and returns the path of its device. The disk is declared as rotational.
+/// Starts the simulated disk with this number. Returns the path of the disk's device. The disk is declared as
+/// rotational.
 pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, GuestError> {
     let device = format!("{DEVICES}{number}");
     present(&device)?;
@@ -90,7 +91,7 @@ pub fn facts(device: &str) -> [(String, String); 2] {
     })
 }
 
-/// Connects the device, and returns only when it is disconnected. Returns the error number as exit status.
+/// Connects a device to a socket, and returns when the device is disconnected. Returns the error number as exit status.
 fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     let number = || io::Error::last_os_error().raw_os_error().unwrap_or(1);
     let path = CString::new(device).unwrap_or_default();

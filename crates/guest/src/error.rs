@@ -24,13 +24,13 @@ pub enum GuestError {
     Spec {
         /// Name of the specification.
         what: &'static str,
-        /// The error of the parser.
+        /// Error of the parser.
         why: String,
     },
     /// The kernel refused a module.
     #[error("loading module {name} ({params}): {source}; {log}")]
     Module {
-        /// Name of the module.
+        /// Name of the kernel module.
         name: String,
         /// Parameters of the module.
         params: String,
@@ -70,9 +70,9 @@ pub enum GuestError {
     /// A file of the kernel lacks an expected number.
     #[error("{file} has no {what}: this kernel is not supported")]
     Unexpected {
-        /// Path of the file.
+        /// Path of the kernel's file.
         file: &'static str,
-        /// Name of the number.
+        /// Name of the missing number.
         what: &'static str,
     },
 }

@@ -36,7 +36,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// Type of an entry.
+/// Type of an entry: folder, symbolic link or file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {

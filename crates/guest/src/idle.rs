@@ -8,7 +8,8 @@
 //! Each change of the address space makes the emulator discard all address translations, which it then looks up again
 //! one by one. Switching from a process to a spinner in another address space and back would cost as much as the fault
 //! that the process waits for. The idle task of a real kernel has no address space. So, from the ready point on, the
-//! spinner runs in the address space of the workload's main process, which is the one that waits in most trials.
+//! spinner runs in the address space of the workload's main process, because this process is the one that waits in most
+//! trials.
 
 use std::arch::asm;
 use std::io;

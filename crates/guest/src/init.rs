@@ -175,7 +175,8 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
-/// Creates the file system of the trial, copies the program's root to it if there is one, and mounts it.
+/// Creates the file system of the trial and mounts it. If there is a program's root, copies the root into the file
+/// system.
 fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(), GuestError> {
     let area = (boot.trace_at, boot.trace_size);
     match (boot.files_on.system, device) {

@@ -57,7 +57,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts the observer process and waits until everything in `scope` is open and its memory is allocated.
+    /// Starts the observer process. Waits until it has opened all sources in `scope` and allocated its memory.
     pub fn start(
         boot: &BootSpec,
         region: &Region,
@@ -241,7 +241,7 @@ fn store(
     region.write(Kind::Blob, FRAME, &contents).map_err(full)
 }
 
-/// Gives this process real-time priority, which its children do not inherit.
+/// Gives this process real-time priority, without passing it on to child processes.
 fn in_real_time() {
     let param = libc::sched_param { sched_priority: 1 };
     // SAFETY: changes only this process; `param` lives through the call.

@@ -18,7 +18,7 @@ pub const MAKER_FOLDER: &str = "/maker";
 /// Name of the dynamic loader in [`MAKER_FOLDER`].
 pub const MAKER_LOADER: &str = "loader";
 
-/// A kernel module to load.
+/// A kernel module that the guest loads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSpec {
     /// Name of the module.

@@ -47,7 +47,7 @@ pub fn wait_until(moment: Timespec) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &moment) == Err(rustix::io::Errno::INTR) {}
 }
 
-/// Start conditions of a trial, determined by its seed.
+/// Start conditions of a trial: free pages and phase. Determined by the trial's seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Number of free pages in addition to the specified amount, from 0 to [`MOST_PAGES`].

@@ -1,12 +1,12 @@
 //! The trace area: memory of the host, behind the output region, that receives the trace of an observed trial.
 //!
-//! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables use no memory of
-//! the workload. Layout: pieces one after the other, each with the CPU (32 bits), the length (32 bits) and that many
-//! bytes of packed sub-buffers, little-endian. The frame [`FRAME`] states how much of the area is used.
+//! The area is far larger than the region. Only a window of the area is mapped at a time, so that page tables use no
+//! memory of the workload. Layout: pieces one after the other, each with the CPU (32 bits), the length (32 bits) and
+//! that many bytes of packed sub-buffers, little-endian. The frame [`FRAME`] states how much of the area is used.
 //!
 //! The last [`LIST_BYTES`] are for the list of the kernel's functions, which gives the names in stacks: its length (64
-//! bits) and that many bytes. The kernel needs a second to generate it, and it is the same after each trial of a guest.
-//! So it is written last, and a controller that already has it does not wait for it.
+//! bits) and that many bytes. The kernel needs a second to generate the list, which is the same after each trial of a
+//! guest. So the list is written last, and a controller that already has the list does not wait.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

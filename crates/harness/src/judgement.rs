@@ -1,8 +1,8 @@
 //! The data read before and after a scenario, and the checks whether the trial did what it claims.
 //!
-//! Reading and checking are separate. The process next to the workload only reads. Everything that needs no kernel is
-//! computed later; for a guest, by the controller. The reason is speed: code that runs once in a guest must first be
-//! translated by the emulator, which costs more than running it.
+//! Reading and checking are separate. The process next to the workload only reads. All computation that needs no kernel
+//! is done later; for a guest, by the controller. The reason is speed: code that runs once in a guest must first be
+//! translated by the emulator, and the translation costs more than the execution.
 
 use pagetide_quantity::{Direction, MetricDef, Unit};
 use pagetide_quantity::{Metric, Nanos};

@@ -118,7 +118,7 @@ pub struct Settings {
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
 pub struct AppliedSettings {
-    /// Value of each setting as read back after it was applied.
+    /// Value of each setting as read back after it was applied, by name.
     pub read: BTreeMap<String, String>,
     /// Settings that could not be applied, each with the reason.
     pub refused: Vec<Invalid>,

@@ -88,8 +88,8 @@ pub fn wait(
     }
 }
 
-/// Blocks SIGCHLD, so that it can be waited for with a timeout. Returns the signal set. Must be called before the child
-/// is started, or an early signal would be lost.
+/// Blocks SIGCHLD, so that the caller can wait for this signal with a timeout. Returns the signal set. Must be called
+/// before the child is started, or an early signal would be lost.
 pub fn block_child_signal() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
     unsafe {

@@ -1,5 +1,5 @@
-//! Command lines that messages tell the user to run. They are quoted for a shell and repeat the options that the user
-//! gave for the store, the cache and the output.
+//! Command lines that messages tell the user to run. The command lines are quoted for a shell and repeat the options
+//! that the user gave for the store, the cache and the output.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -129,7 +129,7 @@ pub fn continued(line: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The words that a shell reads from these lines, where a line that ends in a backslash continues in the next.
+    /// The words that a shell reads from these lines. A line that ends in a backslash continues in the next line.
     fn words_of(lines: &[String]) -> Vec<String> {
         let script = format!("printf '%s\\n' {}\n", lines.join("\n"));
         let output = std::process::Command::new("sh")

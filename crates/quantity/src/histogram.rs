@@ -72,7 +72,7 @@ impl Histogram {
         }
     }
 
-    /// Adds one value.
+    /// Adds one value to the histogram.
     pub fn record(&mut self, value: u64) {
         let index = Self::index(value);
         match self.buckets.binary_search_by_key(&index, |(at, _)| *at) {
@@ -164,7 +164,7 @@ impl FromIterator<u64> for Histogram {
     }
 }
 
-/// Summary of a histogram, in the unit of its values.
+/// Summary of a histogram, in the unit of the histogram's values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
     /// Number of values in the histogram.

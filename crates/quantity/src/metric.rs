@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 pub enum Unit {
     /// Nanoseconds; in the exact arena, nanoseconds of virtual time.
     Nanos,
-    /// Bytes.
+    /// A size in bytes.
     Bytes,
-    /// Base pages of 4 KiB.
+    /// A number of base pages of 4 KiB.
     Pages,
     /// Number of events.
     Count,
     /// Fraction of a whole, from 0 to 1.
     Share,
-    /// Bytes per second.
+    /// A rate in bytes per second.
     BytesPerSecond,
-    /// Events per second.
+    /// A rate in events per second.
     PerSecond,
     /// Ratio of two quantities of the same kind.
     Ratio,
@@ -133,7 +133,7 @@ pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// The value; always finite.
+    /// The measured value, in the metric's unit; always finite.
     Number(f64),
     /// No value, for this reason, such as "not on this kernel".
     Absent(String),

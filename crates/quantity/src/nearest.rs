@@ -31,7 +31,7 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The most similar candidate if it differs from `text` by one or two typing errors. `None` if there is no such
-/// candidate or if it equals `text`.
+/// candidate, or if `text` itself is a candidate.
 pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)

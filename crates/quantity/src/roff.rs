@@ -1,4 +1,4 @@
-//! Text for manual pages.
+//! Escapes text for manual pages in roff.
 
 /// Escapes `text` for roff: backslashes and hyphens are escaped, and no line is read as a roff request.
 pub fn roff(text: &str) -> String {

@@ -13,12 +13,12 @@ pub struct Column {
     pub unit: Unit,
 }
 
-/// Values of a column.
+/// Values of a column: integers or floating-point numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
-    /// Integers.
+    /// A column of integers.
     Int(Vec<i64>),
-    /// Floating-point numbers.
+    /// A column of floating-point numbers.
     Float(Vec<f64>),
 }
 

@@ -58,17 +58,17 @@ pub enum UnitError {
     /// The number before the unit is missing, negative or not a number.
     #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
     NotANumber {
-        /// The whole text.
+        /// The text that was to be parsed.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,
-        /// A valid example.
+        /// A valid example of a size or time.
         example: &'static str,
     },
-    /// The unit is unknown.
+    /// The unit after the number is unknown.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// The whole text.
+        /// The text that was to be parsed.
         text: String,
         /// The unknown unit.
         unit: String,
@@ -78,7 +78,7 @@ pub enum UnitError {
     /// The value exceeds 64 bits.
     #[error("`{text}` is too large: use a smaller {what}")]
     TooLarge {
-        /// The whole text.
+        /// The text that was to be parsed.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,

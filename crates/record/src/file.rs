@@ -4,7 +4,7 @@
 //! bytes, little endian (magic `SECT`, CRC-32 of the stored bytes, stored length u64, original length u64, kind u16,
 //! name length u16, CRC-32 of this head's first 28 bytes), the name, and the stored bytes, compressed with zstd. The
 //! file is written once, from front to back: first the bulk sections, streamed in bounded memory, then the record
-//! itself as JSON. It gets its final name only when it is complete and on disk, so that a reader never sees an
+//! itself as JSON. The file gets its final name only when it is complete and on disk, so that a reader never sees an
 //! incomplete record.
 
 use std::fs::File;
@@ -24,7 +24,8 @@ use pagetide_quantity::{Series, SeriesError};
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
 const SECTION_MAGIC: u32 = u32::from_le_bytes(*b"SECT");
 const HEAD_BYTES: usize = 32;
-/// Level 1, because a record is written between two trials and its bulk is already delta-coded.
+/// Compression level of zstd. Level 1 is fast, which matters because a record is written between two trials; the bulk
+/// data is already delta-coded.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Maximum number of sections in a record file.
@@ -44,7 +45,7 @@ const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, 
 /// Errors of reading or writing a record file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// A file operation failed.
+    /// An operation on a record file failed.
     #[error("{what} {path}: {source}; {}", remedy(.source, None))]
     Io {
         /// The attempted operation, such as "reading record".
@@ -292,7 +293,7 @@ impl Drop for RecordWriter {
     }
 }
 
-/// A reader that computes the SHA-256 of the bytes read through it.
+/// A reader that passes bytes through and computes their SHA-256.
 struct Hashing<R> {
     inner: R,
     hash: Sha256,
@@ -318,7 +319,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// A writer that computes the CRC-32 of the bytes written through it.
+/// A writer that passes bytes through and computes their CRC-32.
 struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
@@ -360,7 +361,8 @@ enum Unfit {
 
 const TOO_MANY: &str = "it has too many sections";
 
-/// Parses the JSON of a record and checks it. The writer uses it too, so a record that cannot be read is never written.
+/// Parses and checks the JSON of a record. The writer uses this function too, so a record that cannot be read is never
+/// written.
 fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     if json.len() as u64 > MOST_RECORD_BYTES {
         return Err(Unfit::Wrong("its record is larger than 256 MiB"));
@@ -395,7 +397,7 @@ struct Section {
     crc: u32,
 }
 
-/// An open record file. The record is read at once, bulk sections on demand.
+/// An open record file. The record itself is read when the file is opened, bulk sections on demand.
 pub struct RecordReader {
     path: PathBuf,
     places: Vec<Section>,
@@ -403,7 +405,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Opens a record file and reads the record itself. Fails if it is damaged or was written by a newer version.
+    /// Opens a record file and reads the record itself. Fails if the file is damaged or was written by a newer version.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let mut file = open(path, Place::Own).map_err(io_at("reading record", path))?;
         let damaged = |why| FileError::Damaged {
@@ -471,7 +473,7 @@ impl RecordReader {
             .map(|p| p.name.as_str())
     }
 
-    /// Opens a blob to read it from front to back in bounded memory. The checksum is not verified here; see
+    /// Opens a blob for reading from front to back in bounded memory. Reading does not verify the checksum; see
     /// [`RecordReader::verify`].
     pub fn blob(&self, name: &str) -> Result<Box<dyn Read>, FileError> {
         let place = self.place("blob", name)?;

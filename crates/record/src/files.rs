@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{DiskError, DiskSpec};
 use crate::subject::serde_as_text;
 
-/// Type of the file system.
+/// Type of a file system that a trial can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FileSystem {
     /// ext4 without a journal.
     #[default]
     Ext4,
-    /// XFS.
+    /// XFS with a log of 16 MiB.
     Xfs,
     /// btrfs, with a single copy of data and metadata.
     Btrfs,
@@ -68,7 +68,7 @@ pub enum FilesOn {
     Ssd,
     /// A simulated disk that takes no time.
     Null,
-    /// A separate rotating disk.
+    /// A separate simulated rotating disk.
     Disk(DiskSpec),
 }
 

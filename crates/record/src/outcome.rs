@@ -19,7 +19,7 @@ pub enum Invalid {
         /// Time from the start of the scenario.
         after: Nanos,
     },
-    /// The kernel killed a process of the workload at the limit of its control group.
+    /// The kernel killed a process of the workload because the workload's memory control group reached its limit.
     #[error(
         "the kernel killed {process} after {after} at the limit of its memory group, not of the machine: raise --limit or --swap-max"
     )]
@@ -32,7 +32,7 @@ pub enum Invalid {
     /// The guest's kernel panicked.
     #[error("the guest kernel panicked ({reason}): read the kernel log in the record")]
     Panic {
-        /// First line of the panic.
+        /// First line of the kernel's panic message.
         reason: String,
     },
     /// The guest's kernel reported an oops, a warning with a stack, or a hung task.
@@ -46,7 +46,7 @@ pub enum Invalid {
         "the scenario made no progress for {span} of {clock} time: raise --timeout if it is only slow"
     )]
     Hang {
-        /// Time without progress.
+        /// Time during which no step was completed.
         span: Nanos,
         /// Clock of `span`: `virtual` or `wall`.
         clock: String,
@@ -54,7 +54,7 @@ pub enum Invalid {
     /// The emulator ended without a result.
     #[error("the emulator ended before the guest reported a result ({how}): run `pagetide doctor`")]
     EmulatorDied {
-        /// Exit status and the last line of its error output.
+        /// Exit status of the emulator and the last line of its error output.
         how: String,
     },
     /// The scenario stopped with an error.
@@ -74,7 +74,7 @@ pub enum Invalid {
     ProcessDied {
         /// Name of the process.
         process: String,
-        /// Exit status or signal.
+        /// Exit status of the process, or the signal that killed it.
         how: String,
     },
     /// A setting does not have the requested value when read back.
@@ -102,7 +102,7 @@ pub enum Invalid {
         "the scenario needs memory pressure but the kernel reclaimed nothing: lower --memory or enlarge the workload"
     )]
     NoReclaim,
-    /// Trace events were lost.
+    /// Some trace events were lost.
     #[error(
         "at least {events} trace events were lost: shorten the trial (or raise --trace-ring or --trace-limit, where it was lowered), or it explains nothing"
     )]
@@ -135,13 +135,13 @@ pub enum Invalid {
         what: String,
         /// The count according to the definition.
         expected: u64,
-        /// The actual count.
+        /// Number of items that the scenario counted.
         found: u64,
     },
 }
 
 impl Invalid {
-    /// True if the cause may lie in the host, so that the same trial may succeed when it is repeated.
+    /// True if the cause may lie in the host, so that a repetition of the trial may succeed.
     pub fn is_accident(&self) -> bool {
         match self {
             Self::EmulatorDied { .. } => true,
@@ -164,7 +164,7 @@ pub enum Warning {
         /// Name of the missing feature.
         feature: String,
     },
-    /// The access log is incomplete because it exceeded its space in the region.
+    /// The access log is incomplete, because there was too little space for it in the output region.
     #[error(
         "the access log holds the first {kept} of {total} accesses; histogram and metrics cover all"
     )]

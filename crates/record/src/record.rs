@@ -16,7 +16,7 @@ pub const SCHEMA: u32 = 4;
 /// The version of pagetide that made a record, and the command that repeats the trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maker {
-    /// Version of pagetide.
+    /// Version of the pagetide program.
     pub version: String,
     /// Command line that repeats this trial.
     pub command: String,
@@ -25,11 +25,11 @@ pub struct Maker {
 /// The machine that a trial ran on. Not covered by the digest, because an exact trial does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processor model.
+    /// Model name of the processor.
     pub cpu: String,
-    /// Number of processors.
+    /// Number of processors of the machine.
     pub cpus: u32,
-    /// Total memory.
+    /// Total memory of the machine.
     pub memory: Bytes,
     /// Kernel release of the host.
     pub kernel: String,
@@ -45,13 +45,13 @@ pub struct Wall {
     pub started: Nanos,
     /// Time from starting the emulator to the scenario's first instruction.
     pub to_first_instruction: Nanos,
-    /// Time from the scenario's first instruction to its end.
+    /// Time from the scenario's first instruction to the scenario's end.
     pub scenario: Nanos,
     /// Time from the end of the scenario to the stored record.
     pub to_stored: Nanos,
     /// Wall-clock time of the whole trial.
     pub total: Nanos,
-    /// Number of concurrent trials when this one started, including itself.
+    /// Number of trials that were running when this trial started, including this trial.
     pub side_by_side: u32,
     /// Name of the campaign that this trial belongs to.
     pub campaign: String,
@@ -68,7 +68,7 @@ pub struct Wall {
 /// Counters of one source, such as `/proc/vmstat`, before and after the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// For each counter, by its kernel name: value before and value after the scenario.
+    /// Values of each counter before and after the scenario, by the kernel's name of the counter.
     pub values: BTreeMap<String, [u64; 2]>,
 }
 
@@ -115,11 +115,12 @@ pub struct Results {
     pub invalid: Vec<Invalid>,
     /// Warnings to show with the results.
     pub warnings: Vec<Warning>,
-    /// Settings as read back after they were applied, including those that the arena always sets.
+    /// Value of each setting as read back after it was applied, by name. Includes the settings that the arena always
+    /// applies.
     pub settings: BTreeMap<String, String>,
     /// Facts about the guest: release, memory totals, timer resolution, memory used by the kernel.
     pub facts: BTreeMap<String, String>,
-    /// Metrics of the scenario.
+    /// Metrics of the scenario with their values.
     pub metrics: Vec<Metric>,
     /// Counters by source (`vmstat`, `zram`, …), each with values before and after the scenario.
     pub counters: BTreeMap<String, Counters>,
@@ -129,7 +130,7 @@ pub struct Results {
     pub histograms: BTreeMap<String, Histogram>,
     /// Time from the scenario's start to its end, on the trial's clock.
     pub elapsed: Nanos,
-    /// Counts that show whether the CPU went idle; `None` if the trial need not be exact.
+    /// Counts that show whether the guest's CPU went idle; `None` if the trial need not be exact.
     pub halts: Option<Halts>,
     /// The last lines of the kernel log.
     pub kernel_log: String,

@@ -30,9 +30,8 @@ fn same(wanted: &str, found: &str) -> bool {
     wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
 }
 
-/// True if the content `found` of a setting's file has the same meaning as the value `wanted` that was or would be
-/// written to it. Files show choices in brackets, masks in hexadecimal, booleans as letters or words, and sizes without
-/// units.
+/// True if the content `found` of a setting's file means the same value as `wanted`. Files show choices in brackets,
+/// masks in hexadecimal, booleans as letters or words, and sizes without units.
 pub fn means(found: &str, wanted: &str) -> bool {
     let (wanted, found) = (wanted.trim(), found.trim());
     if wanted == found {

@@ -13,12 +13,12 @@ use crate::files::{FileSystem, FilesSpec};
 use crate::swap::SwapSpec;
 use crate::trace_ring::TraceRing;
 
-/// Identity of a kernel.
+/// Identity of a kernel: origin, release, version and digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelId {
     /// Origin of the kernel, as the user named it (`debian:sid`, a path).
     pub source: String,
-    /// Release (`uname -r`).
+    /// Release of the kernel (`uname -r`).
     pub release: String,
     /// Version string of the image (`uname -v` and compiler); empty if the image contains none.
     pub version: String,
@@ -41,7 +41,7 @@ pub struct Variant {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Kind of arena.
+/// Kind of arena that a trial runs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArenaKind {
@@ -151,7 +151,7 @@ impl FromStr for MemorySpec {
     }
 }
 
-/// Implements serde for a type through its text form.
+/// Implements serde serialisation and deserialisation for a type through its text form (`Display` and `FromStr`).
 macro_rules! serde_as_text {
     ($type:ty) => {
         impl Serialize for $type {
@@ -173,7 +173,7 @@ pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
 
-/// Timed or observed: every trial can run once as each.
+/// Kind of run of a trial: timed, or observed with tracing. A subject can have a trial of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
@@ -200,7 +200,7 @@ pub struct Subject {
     pub scenario: String,
     /// True if the scenario runs exactly as its original did, including the original's mistakes.
     pub as_written: bool,
-    /// All parameters by name, each as the canonical text of its value.
+    /// Values of all parameters in canonical text, by the parameter's name.
     pub params: BTreeMap<String, String>,
     /// Seed of the random page references, the start phase and the small ballast.
     pub seed: u64,
@@ -210,11 +210,11 @@ pub struct Subject {
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Kind of swap.
+    /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
-    /// Type of the trial's file system and the device that it is on; the default if the trial has no file system.
+    /// Type of the file system and the device that it is on; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// Timed pass or observed pass.
@@ -225,7 +225,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The same subject without the user's names for variant and kernel, which do not affect the result.
+    /// Returns this subject without the user's names for variant and kernel, which do not affect the result.
     #[must_use]
     pub fn unnamed(&self) -> Self {
         let mut subject = self.clone();

@@ -19,11 +19,11 @@ pub enum Compressor {
     Lz4hc,
     /// Zstandard.
     Zstd,
-    /// LZO.
+    /// LZO (kernel name `lzo`).
     Lzo,
-    /// LZO with runs of zeros.
+    /// LZO with run-length encoding of zeros (kernel name `lzo-rle`).
     LzoRle,
-    /// DEFLATE.
+    /// DEFLATE (kernel name `deflate`).
     Deflate,
     /// 842, designed for hardware.
     Eight42,
@@ -80,7 +80,7 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// All allocators.
+    /// All allocators of zswap.
     pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
 
     /// Name of the allocator in the kernel, and of its module.
@@ -114,7 +114,7 @@ fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
 pub enum SwapDisk {
     /// A solid-state disk with this latency per request.
     Ssd(Nanos),
-    /// A rotating disk.
+    /// A simulated rotating disk.
     Disk(DiskSpec),
 }
 
@@ -193,7 +193,7 @@ impl fmt::Display for Zswap {
 /// Kind of swap of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwapSpec {
-    /// No swap.
+    /// No swap at all.
     None,
     /// zram with this compressor; `None` for the default.
     Zram(Option<Compressor>),
@@ -285,7 +285,7 @@ pub enum SwapError {
     /// There is no compressor with this name.
     #[error("`{name}` is not a compressor of swap: use one of {known}{suggestion}")]
     Compressor {
-        /// The unknown name.
+        /// The unknown compressor name.
         name: String,
         /// Names of all compressors, as a list in text.
         known: String,
@@ -295,7 +295,7 @@ pub enum SwapError {
     /// There is no pool with this name.
     #[error("`{name}` is not a pool of zswap: use one of {known}{suggestion}")]
     Pool {
-        /// The unknown name.
+        /// The unknown pool name.
         name: String,
         /// Names of all pools, as a list in text.
         known: String,

@@ -59,7 +59,7 @@ pub enum Phase {
     Ready = 1,
     /// Settings are applied and the ballast is filled.
     Preparing = 2,
-    /// The scenario runs.
+    /// The scenario is running.
     Running = 3,
     /// The scenario has ended; counters are read.
     Ended = 4,
@@ -165,7 +165,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// The head of the region.
+    /// The head of the region in shared memory.
     pub fn head(&self) -> &'m Head {
         // SAFETY: `new` was promised a page-aligned mapping of at least two pages during `'m`, and `Head` consists of
         // atomics only, for which every bit pattern is valid and which others may write meanwhile.
@@ -294,7 +294,7 @@ pub struct FrameView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Position of a complete frame in its region.
+/// Position, kind and name of a complete frame in its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Kind of the frame's content.

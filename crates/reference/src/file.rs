@@ -1,4 +1,4 @@
-//! Files that contain references, in three forms, which are distinguished by their content.
+//! Files of references in three forms. The form of a file is recognised from its content.
 //!
 //! - *text*: one page index per line, in order of reference;
 //! - *counts*: `page count` per line, in ascending order of pages; when read back, the references are in page order;
@@ -30,7 +30,7 @@ pub use text::{write_counts, write_text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// One page index per line.
+    /// One page index per line, in the order of the references.
     Text,
     /// `page count` per line, in ascending order of pages.
     Counts,
@@ -67,7 +67,7 @@ pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, Fil
         .map_err(|reason| FileError::new(path, reason))
 }
 
-/// Reads a whole file and returns its summary, or the first error in it. To be used before an arena starts.
+/// Reads a whole file and returns a summary, or the first error in the file. To be used before an arena starts.
 ///
 /// Page indices must be below `pages`; pass [`MAX_PAGES`](crate::MAX_PAGES) for no further limit.
 pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {

@@ -1,4 +1,4 @@
-//! The patterns and their parameters, in the form used by users, records and help.
+//! The reference patterns and their parameters, in the form that users write, records store and help shows.
 
 mod catalogue;
 mod parse;
@@ -26,7 +26,7 @@ pub const MAX_PAGES: u32 = 1 << 28;
 /// Maximum number of references in a string, so that every count fits into 32 bits.
 pub const MAX_REFS: u64 = u32::MAX as u64;
 
-/// A reference pattern with its parameters. It determines the order in which pages are touched.
+/// A reference pattern with its parameters, which determine the order in which pages are touched.
 ///
 /// Written as a name with parameters in parentheses, by position or by name; omitted parameters have their defaults.
 /// [`catalogue`] describes every name and parameter. `Display` writes a form that parses to an equal pattern and
@@ -115,7 +115,7 @@ pub enum StringError {
         "cannot make the references of {path}: they are read, not made; read the file or its compact form"
     )]
     InFile {
-        /// Path of the file.
+        /// Path of the file of references.
         path: PathBuf,
     },
 }

@@ -15,7 +15,8 @@ use crate::generate::zipf::ZipfPages;
 use crate::generate::zipf05::Zipf05;
 use crate::pattern::Pattern;
 
-/// Page indices in the order in which they are touched, available one by one or in batches.
+/// A string of references: page indices in the order in which a scenario touches the pages. Available one by one or in
+/// batches.
 ///
 /// Computed on demand and never stored, so that a string of any length needs no guest memory. Single references and
 /// batches can be mixed and give the same string. A caller that times each touch takes a batch before the timed part.

@@ -1,4 +1,4 @@
-//! A checked reference string from a pattern or a file, and its output in any form.
+//! A reference string from a pattern or a file, which has been checked and can be written in any form.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -77,7 +77,7 @@ pub enum SourceError {
     /// A file has a different number of references than requested.
     #[error("{} holds {found} references, not {asked}: leave --refs out", .path.display())]
     OtherLength {
-        /// Path of the file.
+        /// Path of the file of references.
         path: PathBuf,
         /// Number of references in the file.
         found: u64,
@@ -90,7 +90,7 @@ pub enum SourceError {
     /// The pattern cannot generate the string.
     #[error(transparent)]
     Pattern(#[from] StringError),
-    /// The file cannot be read, or changed since it was checked.
+    /// The file cannot be read, or it changed after it was checked.
     #[error(transparent)]
     File(#[from] FileError),
     /// The output cannot be written.
@@ -153,8 +153,8 @@ impl Source {
         })
     }
 
-    /// The string in a file, which is read once to check it. Page indices must be below `pages`; `None` for the
-    /// smallest range that contains them.
+    /// The string in a file. Reads the file once to check it. Page indices must be below `pages`; `None` for the
+    /// smallest range that contains all of them.
     pub fn file(path: &Path, pages: Option<u32>) -> Result<Self, FileError> {
         let FileSummary {
             form,

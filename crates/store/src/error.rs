@@ -53,7 +53,7 @@ pub enum StoreError {
     Busy {
         /// Path of the index.
         path: PathBuf,
-        /// Time waited, in seconds.
+        /// Time that this process waited, in seconds.
         seconds: u64,
     },
     /// The index is damaged or not a database of this program.
@@ -83,7 +83,7 @@ pub enum StoreError {
         /// The path at which the file was expected.
         path: PathBuf,
     },
-    /// The store is read-only.
+    /// The store cannot be written, so the operation was refused.
     #[error("the store {path} can be read but not written ({why}): {}", remedy(&(*.why).into(), Some("PAGETIDE_STORE")))]
     ReadOnly {
         /// Path of the store's folder.
@@ -96,7 +96,7 @@ pub enum StoreError {
         "{path} is not written, for it could not be read again ({why}): give names and values that a store can keep"
     )]
     Unreadable {
-        /// Path of the file.
+        /// Path of the file that was not written.
         path: PathBuf,
         /// The rule of the reader that the content breaks.
         why: String,

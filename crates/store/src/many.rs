@@ -1,5 +1,5 @@
 //! Adding many records together. Threads on all processors write the files, compute the rows and move the files. The
-//! index, which takes one writer, gets the rows once all files are on disk.
+//! rows are inserted into the index by one thread, after all files are on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,8 @@ pub(crate) fn write(
     ended.map(|()| written)
 }
 
-/// Reads the records with these identities, with several threads, and returns them in the same order. `read` reads one
-/// record.
+/// Reads the records with these identities, with several threads. Returns the records in the order of `ids`. `read`
+/// reads one record.
 pub(crate) fn records(
     ids: &[String],
     read: impl Fn(&str) -> Result<Record, StoreError> + Sync,
@@ -94,7 +94,7 @@ fn share_of(all: usize) -> usize {
     all.div_ceil(cpus).max(WORTH_A_THREAD)
 }
 
-/// Waits for a thread and returns its result; a panic of the thread is propagated.
+/// Waits for a thread and returns the thread's result. If the thread panicked, panics too.
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

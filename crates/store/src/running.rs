@@ -1,8 +1,8 @@
 //! Progress of a campaign's run, for other processes.
 //!
 //! The process that runs a campaign writes `runs/NAME.json` at most a few times a second. The file contains the
-//! progress and the command line. It does not tell whether the process is alive: for that, the process holds the
-//! campaign's lock, which the kernel releases when it dies.
+//! progress and the command line. The file does not show whether the process is alive. The campaign's lock does: the
+//! process holds it, and the kernel releases it when the process dies.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub struct RunState {
     pub total: usize,
     /// Number of trials that have a record.
     pub done: usize,
-    /// Number of invalid trials among those stored by this run.
+    /// Number of trials of this run that are stored with an invalid result.
     pub invalid: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,

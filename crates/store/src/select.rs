@@ -23,7 +23,7 @@ pub struct Filter {
     pub cell: Option<String>,
     /// Name of the variant.
     pub variant: Option<String>,
-    /// Kernel release.
+    /// Release of the kernel.
     pub release: Option<String>,
     /// Identity of the campaign that the trial ran for.
     pub campaign: Option<String>,
@@ -42,14 +42,14 @@ pub struct Filter {
 pub struct Point {
     /// The index row of the record that the value comes from.
     pub record: Row,
-    /// The metric with its value.
+    /// The metric with the value that the record has.
     pub metric: Metric,
 }
 
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
                        wall, elapsed, invalid, accident, warnings, record.proof";
 
-/// Shared values (cells, variants, texts) of the rows read by one query, each read from the index once.
+/// Cells, variants and texts that rows share. During a query, each of them is read from the index once.
 struct Lookups<'a> {
     index: &'a Connection,
     /// Cells by row id, each with the checksum of the cell's texts.
@@ -420,7 +420,7 @@ impl Definition {
     }
 }
 
-/// The error for a row whose metrics do not match their checksums.
+/// Creates the error for a row whose metrics do not match their checksums.
 fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     let id = index
         .prepare_cached("SELECT id FROM record WHERE row = ?1")

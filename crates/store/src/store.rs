@@ -36,7 +36,7 @@ const READ_AT_ONCE: usize = 1024;
 /// Number of matching records that a message lists if a prefix is ambiguous.
 const SOME: u32 = 4;
 
-/// An open store.
+/// An open store, for reading and writing records.
 pub struct Store {
     root: PathBuf,
     database: PathBuf,
@@ -215,7 +215,8 @@ impl Store {
         self.admit(&path, record)
     }
 
-    /// Adds many records without bulk sections, [`AT_ONCE`] per transaction, and flushes them to disk together.
+    /// Adds many records without bulk sections. [`AT_ONCE`] records at a time are added in one transaction and flushed
+    /// to disk together.
     pub fn add_all(&mut self, records: &mut [Record]) -> Result<(), StoreError> {
         let incoming = self.root.join("incoming");
         for some in records.chunks_mut(AT_ONCE) {
@@ -259,7 +260,7 @@ impl Store {
         })
     }
 
-    /// Reads all sections of all records and compares them with the index.
+    /// Reads all sections of all records, and compares the records with the index.
     pub fn verify(&self) -> Result<StoreReport, StoreError> {
         self.catch_up()?;
         let mut found = StoreReport {
@@ -402,8 +403,8 @@ impl Store {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// The record whose identity begins with `prefix`; fails if none or several do. If the index has none, the folders
-    /// are checked once more, because the record may have been copied in by hand.
+    /// The record whose identity begins with `prefix`. Fails if no record or several records have this prefix. If the
+    /// index has no such record, the folders are checked once more, because the record may have been copied in by hand.
     pub fn find(&self, prefix: &str) -> Result<Row, StoreError> {
         match self.find_known(prefix) {
             Err(StoreError::Unknown { .. }) => {
@@ -575,7 +576,8 @@ impl Store {
         })
     }
 
-    /// Adds the complete records in `incoming` and moves them. Removes incomplete files whose writers no longer run.
+    /// Moves the complete records in `incoming` to their folders and adds them to the index. Removes incomplete files
+    /// whose writers no longer run.
     fn take_in(&mut self) -> Result<(), StoreError> {
         for path in entries(&self.root.join("incoming"))? {
             match path.extension().and_then(|e| e.to_str()) {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 #[error("writing {}", .path.display())]
 pub struct WriteError {
-    /// Path of the file.
+    /// Path of the file that was to be written.
     pub path: PathBuf,
     /// Error of the operating system.
     pub source: io::Error,

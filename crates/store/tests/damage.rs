@@ -341,7 +341,7 @@ fn opening_a_large_store_again_looks_only_at_what_changed() {
     assert!(began.elapsed() < std::time::Duration::from_millis(300));
 }
 
-/// Makes a named pipe.
+/// Creates a named pipe at a path.
 fn pipe(at: &Path) {
     let made = std::process::Command::new("mkfifo").arg(at).status();
     assert!(made.unwrap().success());

@@ -134,7 +134,8 @@ fn a_history_is_in_order_of_time_and_leaves_out_what_its_filter_leaves_out() {
     );
 }
 
-/// A complete record in `incoming`, as left by a writer that is killed before it adds it to the index.
+/// Writes a complete record to `incoming`, as a writer does that is killed before it adds the record to the index.
+/// Returns the path.
 fn finished_only(store: &Store, mut record: Record) -> PathBuf {
     store.writer().unwrap().finish(&mut record).unwrap()
 }

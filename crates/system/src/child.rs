@@ -1,9 +1,9 @@
-//! Child processes with limits on run time and output. They never outlive this process.
+//! Child processes with limits on run time and output. A child never outlives this process.
 //!
 //! [`run`] waits for a program that does one thing and ends. [`start`] returns at once, and the caller watches the
 //! child. In both cases the child leads a new process group, so that a signal typed at the terminal does not reach it.
 //! The whole group is killed when its [`Running`] is dropped. The kernel kills the child when the thread that started
-//! it ends, however it ends.
+//! the child ends for any reason.
 
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Read};
@@ -104,8 +104,8 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Runs a program to its end and returns its output. If the program exceeds a limit, it is killed with its process
-/// group. Processes that it leaves running in the group are killed as well.
+/// Runs a program to its end and returns its output. If the program exceeds a limit, the program and its process group
+/// are killed. Processes that the program leaves running in the group are killed as well.
 pub fn run(command: &mut Command, limits: &Limits<'_>) -> Result<Output, Failure> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = start(command).map_err(Failure::Start)?;

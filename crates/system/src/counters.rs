@@ -23,7 +23,7 @@ pub enum Syntax {
     Pressure,
 }
 
-/// Counters by name, in the order the kernel printed them. Serialised as a map that keeps this order.
+/// Counters by name, in the order in which the kernel printed them. Serialised as a map in the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     keys: Vec<Box<str>>,
@@ -36,7 +36,7 @@ impl Counters {
         Self::default()
     }
 
-    /// Replaces all counters by those in `text`. Lines that do not match the format are ignored.
+    /// Replaces all counters by the counters in `text`. Lines that do not match the format are ignored.
     pub fn parse(&mut self, text: &[u8], syntax: Syntax) {
         let mut filler = self.refill();
         match syntax {
@@ -114,7 +114,7 @@ impl Counters {
         self.keys.iter().position(|known| &**known == key)
     }
 
-    /// Sum of the counters with these keys; keys that do not exist are left out. `None` if none of them exists.
+    /// Sum of the counters with these keys, without keys that do not exist. `None` if no key exists.
     pub fn sum(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.get(key))
@@ -198,7 +198,8 @@ fn difference(later: u64, earlier: u64) -> i64 {
     later.wrapping_sub(earlier).cast_signed()
 }
 
-/// Writes values in order into [`Counters`] and reuses the stored names while they match.
+/// Writes the values of a new reading into [`Counters`]. Stored names are reused as long as the kernel prints the same
+/// names.
 struct Refill<'a> {
     counters: &'a mut Counters,
     at: usize,
@@ -306,8 +307,7 @@ impl Delta {
         self.get(key).and_then(|change| u64::try_from(change).ok())
     }
 
-    /// Sum of the increases of the counters with these keys; keys that do not exist are left out. `None` if none
-    /// exists.
+    /// Sum of the increases of the counters with these keys, without keys that do not exist. `None` if no key exists.
     pub fn growth_of(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.growth(key))

@@ -1,4 +1,4 @@
-//! Free memory as the page allocator counts it: `/proc/zoneinfo` and `/proc/buddyinfo`.
+//! Free memory as the page allocator counts it, from `/proc/zoneinfo` and `/proc/buddyinfo`.
 
 use std::fs;
 use std::io;

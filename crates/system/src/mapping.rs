@@ -18,7 +18,7 @@ pub enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A file from its start, shared and writable.
+    /// The whole file from offset 0, mapped shared and writable.
     pub fn file(file: &'a impl AsFd) -> Self {
         Self::File(file.as_fd(), 0)
     }

@@ -24,7 +24,7 @@ pub fn all(repository: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The lines of a document's `sh` blocks, each with its line number, counted from one. A line that ends with a
-/// backslash is joined with the next.
+/// backslash is joined with the next line.
 pub fn shell_lines(document: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut is_shell, mut continues) = (false, false);

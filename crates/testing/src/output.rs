@@ -57,7 +57,7 @@ pub struct Cut {
     pub text: String,
 }
 
-/// A block of output and the content of its comment.
+/// A block of command output in a document, with the content of its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Line number of the block's comment, from 1.
@@ -180,7 +180,7 @@ impl Block {
     }
 }
 
-/// The first 12 hexadecimal digits of a SHA-256 over the parts and their lengths.
+/// The first 12 hexadecimal digits of a SHA-256 over all parts and the length of each part.
 pub fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

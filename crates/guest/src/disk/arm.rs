@@ -23,9 +23,9 @@ impl Arm {
         }
     }
 
-    /// Serves a read or write of `length` bytes at offset `from`, and returns the time at which it completes. `now` is
-    /// the time when the request was received. If `waited` is true, the request arrived while the disk was busy, and is
-    /// served from the end of the previous request on.
+    /// Serves a read or write of `length` bytes at offset `from`, and returns the time at which the request completes.
+    /// `now` is the time when the request was received. If `waited` is true, the request arrived while the disk was
+    /// busy, and is served from the end of the previous request on.
     pub fn serve(&mut self, now: Nanos, waited: bool, from: u64, length: u64) -> Nanos {
         let begin = if waited { self.done } else { now };
         let cost = self.spec.cost(length, self.at == Some(from));

@@ -151,7 +151,7 @@ fn is_readable(socket: RawFd) -> bool {
     unsafe { libc::recv(socket, (&raw mut byte).cast(), 1, flags) == 1 }
 }
 
-/// Receives `length` bytes and stores them at `at`. Returns false if the kernel has closed the socket.
+/// Receives `length` bytes from the socket into memory at `at`. Returns false if the kernel has closed the socket.
 fn receive(socket: RawFd, at: *mut u8, length: usize) -> io::Result<bool> {
     let mut done = 0;
     while done < length {

@@ -36,7 +36,7 @@ const BUFFER_BYTES: usize = 8192;
 /// | … | steps |
 /// | 4 | CRC-32 (IEEE 802.3) of everything before |
 ///
-/// The first page is reached from page 0, every other from the one before. A step is a number in LEB128 (7 bits per
+/// Each step leads from one page to the next; the first step starts at page 0. A step is a number in LEB128 (7 bits per
 /// byte, least significant first, the top bit set in all but the last byte; at most 5 bytes and 32 bits). Its lowest
 /// bit says whether a second number *n* follows. The other bits are the distance in zigzag form (0, −1, 1, −2, … as 0,
 /// 1, 2, 3, …). The step is repeated once, or *n* + 2 times. So a scan or repeated references to one page take a few

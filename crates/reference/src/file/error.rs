@@ -12,7 +12,7 @@ use crate::pattern::MAX_REFS;
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
 pub struct FileError {
-    /// Path of the file.
+    /// Path of the file of references.
     pub path: PathBuf,
     /// What is wrong with the file, and at which position.
     pub reason: ReadError,
@@ -64,7 +64,7 @@ pub enum ReadError {
         /// Line number, from 1.
         line: u64,
     },
-    /// A number is negative.
+    /// A page index or count is negative.
     #[error("line {line}: {text} is negative; pages and counts start at 0")]
     Negative {
         /// Line number, from 1.
@@ -103,7 +103,7 @@ pub enum ReadError {
     Unordered {
         /// Line number, from 1.
         line: u64,
-        /// The page in this line.
+        /// The page index in this line.
         page: u32,
         /// The page in the previous line.
         before: u32,

@@ -1,4 +1,4 @@
-//! The pattern `hot-cold`.
+//! The pattern `hot-cold`: a moving hot set of pages.
 
 use super::Generator;
 use crate::number::{part_of, whole_u32, whole_u64};

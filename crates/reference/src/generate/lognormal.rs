@@ -1,4 +1,4 @@
-//! The pattern `lognormal`.
+//! The pattern `lognormal`: VM Regress's log-normal pattern.
 
 use super::Generator;
 use crate::number::whole_u32;

@@ -1,4 +1,4 @@
-//! The pattern `random`.
+//! The pattern `random`: uniformly random pages after one linear pass.
 
 use super::Generator;
 use crate::rng::Rng;

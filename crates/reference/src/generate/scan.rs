@@ -1,4 +1,4 @@
-//! The pattern `scan-with-hot-core`.
+//! The pattern `scan-with-hot-core`: a linear scan interleaved with a hot core.
 
 use super::Generator;
 use super::cycle::Cycle;

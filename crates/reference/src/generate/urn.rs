@@ -10,11 +10,11 @@ use crate::rng::Rng;
 /// being measured. Drawing each reference uniformly from the remaining ones gives the same distribution, with every
 /// order of the multiset equally likely, and needs only the remaining counts.
 ///
-/// They are stored as partial sums as in a Fenwick tree ("A new data structure for cumulative frequency tables", 1994).
-/// So finding the page of the r-th remaining reference and removing it is one descent of log2(pages) steps. Unlike in
-/// Fenwick's numbering, the nodes are stored as in a heap. A step is then seven instructions instead of fifteen, which
-/// matters in an emulator. The cost is 4 bytes per page, with the pages rounded up to a power of two (256 KiB for
-/// 50,000 pages).
+/// The remaining counts are stored as partial sums, as in a Fenwick tree ("A new data structure for cumulative
+/// frequency tables", 1994). So finding the page of the r-th remaining reference and removing it is one descent of
+/// log2(pages) steps. Unlike in Fenwick's numbering, the nodes are stored as in a heap. A step is then seven
+/// instructions instead of fifteen, which matters in an emulator. The cost is 4 bytes per page, with the pages rounded
+/// up to a power of two (256 KiB for 50,000 pages).
 #[derive(Debug, Clone)]
 pub(crate) struct Urn {
     /// Partial sums, by node. Node k holds the number of remaining references below its left child 2k. The right child

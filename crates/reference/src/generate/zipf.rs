@@ -1,4 +1,4 @@
-//! The pattern `zipf`.
+//! The pattern `zipf`: Zipf's law with any exponent.
 
 use super::Generator;
 use crate::number::whole_u32;

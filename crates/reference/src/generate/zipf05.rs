@@ -1,4 +1,4 @@
-//! The pattern `zipf05`.
+//! The pattern `zipf05`: VM Regress's approximation of Zipf's law with exponent one half.
 
 use super::Generator;
 use crate::number::whole_u32;

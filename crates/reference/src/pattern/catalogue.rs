@@ -41,11 +41,11 @@ pub struct Parameter {
 /// Type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// A decimal number.
+    /// A decimal number, possibly with a fraction.
     Real,
-    /// An integer.
+    /// A whole number.
     Whole,
-    /// True if only the name is given, false if it is omitted; also `name=true` and `name=false`.
+    /// A flag: true if only the name is given, false if the name is omitted; also `name=true` and `name=false`.
     Flag,
 }
 

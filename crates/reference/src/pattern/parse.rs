@@ -18,7 +18,7 @@ pub enum PatternError {
     /// No pattern has this name.
     #[error("cannot use pattern \"{given}\": {hint}")]
     Unknown {
-        /// The unknown name.
+        /// The unknown pattern name.
         given: String,
         /// A similar name, or all names.
         hint: String,
@@ -38,7 +38,7 @@ pub enum PatternError {
     TooManyValues {
         /// Name of the pattern.
         pattern: &'static str,
-        /// The first value too many.
+        /// The first value for which there is no parameter.
         given: String,
         /// The pattern's parameters, as text.
         hint: String,
@@ -58,24 +58,24 @@ pub enum PatternError {
         pattern: &'static str,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The given value.
+        /// The value, as given.
         given: String,
         /// The allowed values, in words.
         bounds: String,
     },
-    /// A value is out of bounds.
+    /// The value of a parameter is out of bounds.
     #[error("cannot set {parameter} of pattern {pattern} to {value}: give {bounds}")]
     OutOfBounds {
         /// Name of the pattern.
         pattern: &'static str,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The given value.
+        /// The value, as given.
         value: f64,
         /// The allowed values, in words.
         bounds: String,
     },
-    /// Parentheses do not match.
+    /// The parentheses of a pattern do not match.
     #[error("cannot read pattern \"{given}\": write it as name or name(value, parameter=value)")]
     Parentheses {
         /// The text of the pattern, as given.
