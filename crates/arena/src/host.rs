@@ -14,7 +14,7 @@ pub fn available() -> Bytes {
     meminfo::amount("MemAvailable").unwrap_or_default()
 }
 
-/// Description of this machine, for the record.
+/// Processor, memory, kernel and distribution of this machine, for the record.
 pub fn machine() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = read("/etc/os-release");

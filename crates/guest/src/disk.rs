@@ -81,7 +81,7 @@ pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, Guest
     Ok(device)
 }
 
-/// Queue attributes of a disk, for the record.
+/// Queue attributes `rotational` and `scheduler` of a disk, as (name, value), for the record.
 pub fn facts(device: &str) -> [(String, String); 2] {
     let name = device.rsplit('/').next().unwrap_or(device);
     ["rotational", "scheduler"].map(|file| {

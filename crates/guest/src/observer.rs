@@ -143,7 +143,7 @@ impl Observer {
         }
     }
 
-    /// In the observer: stores the reason why it cannot continue, for PID 1.
+    /// In the observer: stores the reason `why` the observer cannot continue. PID 1 reads it.
     fn fail(&self, why: &str) {
         let room = &self.board().why;
         for (place, byte) in room.iter().zip(why.bytes()) {

@@ -27,7 +27,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// the kernel's clock.
 const MARGIN: Duration = Duration::from_millis(12);
 
-/// Current time of the guest's clock, which counts instructions.
+/// Current time of the guest's monotonic clock.
 pub fn now() -> Timespec {
     clock_gettime(ClockId::Monotonic)
 }

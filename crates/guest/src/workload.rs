@@ -149,8 +149,8 @@ impl pagetide_scenario::PhaseWatch for PhaseLog {
     }
 }
 
-/// CPU times of the workload's processes, as accounted by the kernel. For the main process they cover the time from
-/// `begin` to `end`, for the others their whole life.
+/// CPU times of the workload's processes, as accounted by the kernel. For the main process these are times between
+/// `begin` and `end`, for other processes the times of their whole life.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
     begin: Nanos,

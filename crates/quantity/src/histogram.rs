@@ -27,7 +27,7 @@ pub struct Histogram {
 const SUB: u32 = 32;
 
 impl Histogram {
-    /// Number of buckets that cover every `u64`.
+    /// Number of buckets that are needed for all values of `u64`.
     pub const BUCKETS: usize = 64 + 58 * SUB as usize;
 
     /// Index of the bucket that holds `value`.

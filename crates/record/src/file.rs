@@ -76,7 +76,7 @@ pub enum FileError {
         /// The broken rule, as a clause.
         why: &'static str,
     },
-    /// The record was written by a newer version.
+    /// The record was written by a newer version of pagetide.
     #[error(
         "{path} was written by a newer pagetide (schema {found}, this one reads up to {SCHEMA}): upgrade pagetide"
     )]
@@ -459,7 +459,7 @@ impl RecordReader {
         &self.path
     }
 
-    /// Reads and decodes the series with this name. Fails if there is none or it is damaged.
+    /// Reads and decodes the series with this name. Fails if there is no such series or it is damaged.
     pub fn series(&self, name: &str) -> Result<Series, FileError> {
         let bytes = self.bytes("series", name, MOST_SERIES_BYTES)?;
         Ok(Series::decode(name, &bytes)?)

@@ -92,7 +92,8 @@ impl Counters {
 /// Counts that show whether the guest's CPU went idle during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halts {
-    /// `idle_calls` of `/proc/timer_list` before and after the measurement; `None` if the kernel does not show it.
+    /// `idle_calls` of `/proc/timer_list` before and after the measurement; `None` if the kernel does not print this
+    /// line.
     pub idle_calls: Option<[u64; 2]>,
     /// Idle time in `/proc/stat` before and after the measurement, in clock ticks.
     pub idle_ticks: [u64; 2],
@@ -195,7 +196,7 @@ impl Record {
         (!self.is_valid()).then(|| reasons.join("; "))
     }
 
-    /// The metric with this name; `None` if the record has none.
+    /// The metric with this name; `None` if the record has no such metric.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.results
             .metrics

@@ -25,7 +25,7 @@ pub enum Compressor {
     LzoRle,
     /// DEFLATE (kernel name `deflate`).
     Deflate,
-    /// 842, designed for hardware.
+    /// The 842 algorithm, designed for compression in hardware.
     Eight42,
 }
 

@@ -10,8 +10,8 @@ use crate::subject::{exact_size, serde_as_text};
 
 /// Size of the ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
 ///
-/// It determines which events are lost, so it is part of the subject of an observed trial. A timed trial has no ring
-/// buffer.
+/// The size determines which events are lost, so it is part of the subject of an observed trial. A timed trial has no
+/// ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceRing(Bytes);
 

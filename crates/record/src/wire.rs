@@ -334,8 +334,8 @@ pub fn places(
     Ok(found)
 }
 
-/// Parses the head of a frame: returns the position of the next frame, and the frame if it is complete and of a known
-/// kind. `None` if the head is inconsistent.
+/// Parses the head of a frame: returns the position of the next frame, and the frame if the frame is complete and of a
+/// known kind. `None` if the head is inconsistent.
 fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
     let word = |o: usize| head.get(o..o + 4)?.try_into().ok().map(u32::from_le_bytes);
     let long = |o: usize| head.get(o..o + 8)?.try_into().ok().map(u64::from_le_bytes);

@@ -99,7 +99,7 @@ impl Rng {
 
     /// A uniform number in `0..bound` without bias, from the upper half of one draw; 0 if `bound` is 0 or 1.
     ///
-    /// The same method as [`below`](Self::below) on 32 bits; its numbers differ from those of `below`.
+    /// Uses the method of [`below`](Self::below) on 32 bits, but the numbers differ from those of `below`.
     #[inline]
     pub fn below_u32(&mut self, bound: u32) -> u32 {
         loop {

@@ -93,7 +93,7 @@ pub enum SourceError {
     /// The file cannot be read, or it changed after it was checked.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The output cannot be written.
+    /// The output of the references cannot be written.
     #[error("writing the references")]
     Write(#[from] io::Error),
 }

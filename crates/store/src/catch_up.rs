@@ -1,6 +1,6 @@
 //! Updates the index after records were deleted from, added to or copied into the store's folders by hand.
 //!
-//! A folder is skipped if its modification time is the one noted at the last check. So opening a large store again
+//! A folder is skipped if its modification time has not changed since the last check. So opening a large store again
 //! costs one `stat` for each of its 256 folders.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use crate::{Filter, Store, StoreError};
 
 /// Maximum number of records, newest first, whose names are offered for completion.
 const NEWEST: u32 = 500;
-/// Number of leading digits of a record's identity that are enough to identify it.
+/// Number of digits to which a record's identity is shortened for completion.
 const DIGITS: usize = 12;
 
 /// Names in a store that a shell can complete.

@@ -1,7 +1,7 @@
 //! The file that describes a campaign: its trials, each with variant and cell.
 //!
 //! A record may belong to several campaigns, because a trial that has a record is not run again. So `campaigns/ID.json`
-//! lists the trials of the campaign. It is written before the trials run, and again when sampling adds trials.
+//! lists the trials of the campaign. The file is written before the trials run, and again when sampling adds trials.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -87,7 +87,7 @@ pub struct CellNote {
     pub margins: BTreeMap<String, f64>,
 }
 
-/// One trial of a campaign.
+/// One trial of a campaign, with its cell, variant, unit and repetition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Identity of the trial ([`pagetide_record::Subject::key`]).

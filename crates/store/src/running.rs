@@ -36,7 +36,7 @@ pub struct RunState {
     pub end: RunEnd,
     /// Number of trials planned so far.
     pub total: usize,
-    /// Number of trials that have a record.
+    /// Number of planned trials that already have a record.
     pub done: usize,
     /// Number of trials of this run that are stored with an invalid result.
     pub invalid: usize,
@@ -66,7 +66,7 @@ pub enum RunEnd {
 /// A trial that is running now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTrial {
-    /// Number of the trial in this run.
+    /// Sequence number of the trial in this run.
     pub number: usize,
     /// Name of the scenario.
     pub scenario: String,

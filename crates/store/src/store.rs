@@ -62,7 +62,7 @@ fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(&path.display())
 }
 
-/// The result of rebuilding or verifying a store.
+/// The result of rebuilding or verifying a store: number of undamaged records, and damaged files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StoreReport {
     /// Number of undamaged records.
@@ -236,7 +236,7 @@ impl Store {
     }
 
     /// Adds a record whose complete file at `path` was written by [`RecordWriter::finish`] in this store's `incoming`.
-    /// Returns its final path.
+    /// Returns the final path of the file.
     pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
         self.transaction(|index| Ok(row::insert(index, record)?))?;
         settle(&self.root, path, &record.id())

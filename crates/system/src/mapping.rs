@@ -24,7 +24,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A mapped range of the address space. Its bytes are accessed through raw pointers only, because other processes, the
+/// A mapped range of the address space. The bytes are accessed through raw pointers only, because other processes, the
 /// kernel or a timed loop may change them at any time.
 #[derive(Debug)]
 pub struct Mapping {

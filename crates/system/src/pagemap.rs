@@ -1,4 +1,4 @@
-//! `/proc/self/pagemap`: which pages are in memory, and the swap slot of those that are not.
+//! `/proc/self/pagemap`: which pages are in memory, and the swap slots of swapped-out pages.
 //!
 //! Format: Linux Documentation/admin-guide/mm/pagemap.rst.
 

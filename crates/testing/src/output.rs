@@ -101,7 +101,8 @@ impl Block {
         self.minutes > LONG_MINUTES
     }
 
-    /// Converts the output of the last command into the text for the document. Fails if a cut matches no line.
+    /// Applies the cuts to the output of the last command, and puts the prompt before it if the block has one. Returns
+    /// the text for the document. Fails if a cut matches no line.
     pub fn shown(&self, output: &str) -> Result<String, String> {
         let mut lines: Vec<&str> = output.trim_end().lines().map(str::trim_end).collect();
         for cut in &self.cuts {

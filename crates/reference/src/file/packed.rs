@@ -83,7 +83,7 @@ impl<'a> PackedFile<'a> {
         self.highest + 1
     }
 
-    /// The first `refs` references of the file. If the file has fewer, they are repeated from the start.
+    /// Iterator over `refs` references: those of the file, repeated from the start if the file has fewer.
     pub fn references(&self, refs: u64) -> References<'a> {
         References::packed(PackedReferences::new(*self), refs)
     }

@@ -38,7 +38,7 @@ pub(super) struct Lines<R> {
     /// Numbers per line, 1 or 2, according to the first line.
     fields: usize,
     pages: u32,
-    /// Page of the last line read; `repeat` references to it are still to be returned.
+    /// Page of the last line read. `repeat` references to this page are still to be returned.
     page: Option<u32>,
     repeat: u64,
     /// Number of references in all lines read so far.

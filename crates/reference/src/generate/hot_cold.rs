@@ -11,7 +11,7 @@ pub struct HotCold {
     pub hot: f64,
     /// Fraction of the references that go to the hot set, 0 to 1.
     pub share: f64,
-    /// Number of references between two moves; 0 for no moves.
+    /// Number of references between two moves of the hot set; 0 for no moves.
     pub move_every: u64,
     /// Distance of a move as a fraction of the size of the hot set, 0 to 1. A move is at least one page.
     pub by: f64,

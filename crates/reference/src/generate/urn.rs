@@ -20,7 +20,7 @@ pub(crate) struct Urn {
     /// Partial sums, by node. Node k holds the number of remaining references below its left child 2k. The right child
     /// is 2k + 1, the root is node 1, and nodes beyond the end are pages.
     left_sums: Vec<u32>,
-    /// Number of the node that stands for page 0.
+    /// Number of the tree node that stands for page 0.
     first_leaf: u32,
     remaining: u32,
     rng: Rng,
