@@ -199,8 +199,8 @@ impl Settings {
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Paths and current values of the files that must be restored after `settings` are applied, including settings
-    /// that change as a side effect.
+    /// Paths and current values of the files to restore after `settings` are applied, including settings that change as
+    /// a side effect. Empty if the machine ends with the trial.
     fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.fate == MachineFate::Ends {
             return Vec::new();

@@ -98,7 +98,7 @@ pub enum StoreError {
     Unreadable {
         /// Path of the file that was not written.
         path: PathBuf,
-        /// The rule of the reader that the content breaks.
+        /// The reason why the content cannot be read again, as text.
         why: String,
     },
     /// The file `format`, which states the version of the store, is empty or not text.
