@@ -36,7 +36,7 @@ const SOON: Duration = Duration::from_secs(3);
 /// Number of newest campaigns whose results are shown in the list; results of older ones are on their own pages.
 const ANSWERED: usize = 40;
 
-/// Results of campaigns by identity: the number of trials used, and the result as HTML.
+/// Results of campaigns by identity. A value is the number of trials in the result, and the result as HTML.
 pub(crate) type Answers = HashMap<String, (usize, String)>;
 
 struct TrialRow {
@@ -49,19 +49,19 @@ struct TrialRow {
 struct CampaignRow {
     id: String,
     name: String,
-    /// The question that the campaign answers: the variants and the workloads.
+    /// The question that the campaign answers: which variants are compared, on which workloads.
     question: String,
     cells: String,
     date: String,
-    /// The result as HTML, from the trials so far.
+    /// Result as HTML, computed from the trials that have run; empty if there is no result.
     answer: String,
     done: usize,
     all: usize,
-    /// One word: running, done, stopped …
+    /// State of the campaign in one word, such as `running`, `done` or `stopped`.
     state: String,
     left: String,
     running: bool,
-    /// The command that resumes it; empty if unknown or if nothing is left to run.
+    /// Command that resumes the campaign; empty if the command is unknown or if no trials are left.
     resume: String,
     trials: Vec<TrialRow>,
     said: Vec<String>,
@@ -105,7 +105,7 @@ pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     .await
 }
 
-/// The result of a campaign; it is computed again if more trials have run.
+/// Returns the result of a campaign as HTML. A stored result is used if no trials have run since it was computed.
 fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     let known = || {
         shared
@@ -121,13 +121,13 @@ fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     {
         return answer.clone();
     }
-    // If the comparison is not possible, the campaign's own page has the reason.
+    // If the comparison is not possible, only the campaign's own page states the reason.
     let answer = show_campaign(store, Some(&row.id)).map_or_else(|_| String::new(), |c| card(&c));
     known().insert(row.id.clone(), (row.done, answer.clone()));
     answer
 }
 
-/// The question of a campaign: each variant compared with the first.
+/// The question of a campaign as text: each variant compared with the first variant.
 fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants
@@ -211,7 +211,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     Ok(row)
 }
 
-/// Adds the state that the run itself has saved.
+/// Adds the state that the campaign's process has saved, such as progress and messages.
 fn follow(row: &mut CampaignRow, state: &RunState) {
     row.said = once(&state.said)
         .iter()
@@ -253,7 +253,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
         RunEnd::Unable(why) => {
             "could not go on".clone_into(&mut row.state);
             let why = clean(why, LINE_CHARS, false);
-            // The output of a run often already contains the reason of its end.
+            // The output of a run often already contains the reason why the run ended.
             if !row.said.iter().any(|line| line.contains(&why)) {
                 row.said.push(why);
             }
@@ -270,7 +270,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
 
 /// Merges lines that differ only in their seed into one line with the number of seeds.
 fn once(lines: &[String]) -> Vec<String> {
-    /// The text before and after a seed.
+    /// Splits a line into the texts before and after a seed; `None` if the line contains no seed.
     fn parts(line: &str) -> Option<(&str, &str)> {
         let (before, rest) = line.split_once(", seed ")?;
         let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -387,7 +387,8 @@ fn start(
     }))
 }
 
-/// Returns the name if a campaign in the store has it: only known names may become part of a path.
+/// Returns the name if the store has a campaign of this name; otherwise an error message. Only known names may become
+/// part of a path.
 fn known(store: &Store, name: &str) -> Result<String, String> {
     let ids = store.campaigns().map_err(|error| error.to_string())?;
     ids.iter()
@@ -404,7 +405,7 @@ fn wait(holds: impl Fn() -> bool) {
     }
 }
 
-/// Performs the action of a form on a campaign if the form comes from this server, then shows the list of campaigns.
+/// Stops or resumes a campaign if the form was sent from a page of this server, then shows the list of campaigns.
 async fn act(
     shared: Arc<Site>,
     headers: HeaderMap,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::Site;
 use crate::guard::same;
 
-/// Fields in every form of this server.
+/// Fields that every form of this server contains.
 #[derive(Deserialize)]
 pub(crate) struct Form {
     #[serde(default)]

@@ -12,11 +12,12 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Site;
 
-/// Only scripts and styles of this server, no other hosts, no embedding in frames.
+/// Content security policy of every page: only scripts and styles of this server, no other hosts, no embedding in
+/// frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Passes a request on, or responds with the reason why not.
+/// Passes an authorized request on; other requests get a response with the reason of the refusal.
 pub(crate) async fn guard(
     State(shared): State<Arc<Site>>,
     request: Request<Body>,
@@ -54,7 +55,7 @@ pub(crate) async fn guard(
 
 enum Admission {
     Yes,
-    /// The token was in the address; `clean` is the address without it.
+    /// The address of the request contains the token; `clean` is the address without the token.
     WithToken {
         clean: String,
     },
@@ -123,12 +124,13 @@ fn welcome(shared: &Site, clean: &str) -> Response {
         .into_response()
 }
 
-/// The cookie's name contains the port, because servers on other ports have their own cookies.
+/// Name of the cookie with the token. The name contains the port, because servers on other ports have separate cookies.
 fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }
 
-/// Compares in constant time, so that the time does not depend on the number of equal bytes.
+/// True if both texts are equal. The time does not depend on the number of equal bytes, so the token cannot be guessed
+/// byte by byte.
 pub(crate) fn same(given: &str, token: &str) -> bool {
     given.len() == token.len()
         && given

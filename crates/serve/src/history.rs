@@ -1,4 +1,4 @@
-//! A metric over time, with the places where it changed.
+//! The page of a metric over time, with the changes found in the metric.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use serde::Deserialize;
 use crate::Site;
 use crate::pages::{answer, given, rendered};
 
-/// Left and right end of the picture in pixels; values are printed to the left of it.
+/// Left and right end of the picture in pixels; values are printed to the left of the picture.
 const ACROSS: (f64, f64) = (96.0, 786.0);
-/// Upper and lower end of the picture in pixels; kernels or dates are printed below it.
+/// Upper and lower end of the picture in pixels; kernels or dates are printed below the picture.
 const DOWN: (f64, f64) = (24.0, 170.0);
 /// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
@@ -30,7 +30,7 @@ const COLOURS: usize = 4;
 /// Number of newest records whose metrics are offered for selection.
 const OFFERED: u32 = 40;
 
-/// Query of the page.
+/// Query parameters of the history page.
 #[derive(Deserialize)]
 pub(crate) struct HistoryQuery {
     #[serde(default)]
@@ -50,7 +50,7 @@ struct ValueRow {
     value: String,
 }
 
-/// A value in the picture.
+/// A value of a record in the picture.
 struct Point {
     across: String,
     down: String,
@@ -62,38 +62,42 @@ struct Point {
 
 /// Consecutive values of one kernel and variant.
 struct Group {
-    /// Positions of its first and last value.
+    /// Horizontal position of the first value.
     from: String,
+    /// Horizontal position of the last value.
     to: String,
-    /// Positions of its estimate and of the ends of its interval; empty if there are too few values.
+    /// Horizontal position of the middle of the group.
     middle: String,
+    /// Vertical position of the estimate.
     estimate: String,
+    /// Vertical position of the lower end of the interval; empty if there are too few values.
     low: String,
+    /// Vertical position of the upper end of the interval; empty if there are too few values.
     high: String,
     colour: usize,
     title: String,
 }
 
-/// A change, labelled with the kernel at which it begins.
+/// A change in the metric, labelled with the first kernel after the change.
 struct ChangeLine {
     across: String,
     name: String,
-    /// True if the label is to the left of its position.
+    /// True if the label is to the left of the line.
     is_right: bool,
 }
 
 struct CellPage {
     label: String,
-    /// Value and position of each horizontal line.
+    /// Value and vertical position of each horizontal line.
     ticks: Vec<(String, String)>,
     points: Vec<Point>,
     groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    /// Position and name of kernels, or of the first and the last date.
+    /// Position and name of each kernel; or of the first and the last date.
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,
-    /// Message if there is no change.
+    /// Message that there is no change; empty if there are changes.
     nothing: String,
     rows: Vec<ValueRow>,
 }
@@ -150,7 +154,7 @@ pub(crate) async fn page(
     .await
 }
 
-/// Collects metrics and scenarios of the newest records for selection.
+/// Adds the metrics and scenarios of the newest records to the page's selection lists.
 fn offer(store: &Store, page: &mut Page) {
     let filter = Filter {
         limit: Some(OFFERED),
@@ -281,7 +285,7 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Names of kernels below their first values, as far as they fit.
+    /// Position and name of kernels below their first values. A name without space is left out.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut free = f64::NEG_INFINITY;

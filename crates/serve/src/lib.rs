@@ -40,7 +40,7 @@ pub enum ServeError {
     /// The address cannot be used.
     #[error("listening on {address} was refused ({source}): choose another with --listen")]
     Listen {
-        /// The address.
+        /// The address on which the server should listen.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
@@ -56,24 +56,24 @@ pub enum ServeError {
     Store(#[from] StoreError),
 }
 
-/// What is served, and the program that resumes campaigns.
+/// Folders and program of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Absolute path of the store's folder.
     pub folder: PathBuf,
     /// Absolute path of the folder of kernels and snapshots.
     pub cache: PathBuf,
-    /// The program that runs campaigns.
+    /// Path of the program that runs and resumes campaigns.
     pub program: PathBuf,
 }
 
 /// State shared by all requests.
 pub(crate) struct Site {
-    /// Folder of the store.
+    /// Absolute path of the folder of the store.
     pub folder: PathBuf,
-    /// Folder of kernels and snapshots.
+    /// Absolute path of the folder of kernels and snapshots.
     pub cache: PathBuf,
-    /// The program that runs campaigns.
+    /// Path of the program that runs and resumes campaigns.
     pub program: PathBuf,
     /// Secret in the forms of this server process.
     pub key: String,
@@ -81,7 +81,7 @@ pub(crate) struct Site {
     pub token: String,
     /// The address on which the server listens.
     pub address: SocketAddr,
-    /// Results of campaigns by identity.
+    /// Results of campaigns by identity, kept so that a page does not compute them again.
     pub answers: Mutex<campaigns::Answers>,
 }
 
@@ -95,7 +95,7 @@ pub struct Server {
 impl Server {
     /// Listens for requests about a store; port 0 selects a free one.
     pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
-        // Errors of the store are reported now, not on the first page.
+        // Errors of the store must be reported at the start, not on the first page.
         drop(Store::open(&options.folder)?);
         let listen = |source| ServeError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
@@ -116,7 +116,7 @@ impl Server {
         })
     }
 
-    /// Closes connections without traffic after this time; the default is one minute.
+    /// Sets the time after which a connection without traffic is closed; the default is one minute.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;

@@ -1,4 +1,4 @@
-//! Closes idle connections: incomplete requests, closed browsers, tunnels that hang.
+//! Closes idle connections, such as those of incomplete requests, closed browsers and tunnels that hang.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -11,7 +11,8 @@ use tokio_io_timeout::TimeoutStream;
 /// Time after which an idle connection is closed. A page is made within seconds; browsers open a new connection when
 /// needed.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-/// Pause after a failure to accept a connection, typically for lack of descriptors; meanwhile others may be closed.
+/// Pause after a failure to accept a connection. The usual cause is a lack of file descriptors; during the pause, other
+/// connections may be closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A listener whose connections are closed after being idle for `patience`.

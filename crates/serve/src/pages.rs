@@ -1,4 +1,4 @@
-//! Responses: lists, and reports made on request.
+//! Responses of the server: lists, and reports that are made on request.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use serde::Deserialize;
 
 use crate::Site;
 
-/// Maximum length of a name.
+/// Maximum length of a name in characters.
 pub(crate) const NAME_CHARS: usize = 80;
 
-/// A page, or a sentence with the reason why there is none.
+/// HTML of a page, or a sentence with the reason why there is no page.
 pub(crate) type Answer = Result<Html<String>, String>;
 
 #[derive(Template)]
@@ -57,7 +57,7 @@ pub(crate) fn message(status: StatusCode, title: &str, text: &str) -> Response {
     (status, Html(page)).into_response()
 }
 
-/// Renders a template.
+/// Renders a template as HTML.
 pub(crate) fn rendered(page: &impl Template) -> Answer {
     page.render()
         .map(Html)
@@ -114,7 +114,7 @@ pub(crate) async fn record(State(shared): State<Arc<Site>>, Path(id): Path<Strin
     .await
 }
 
-/// The two sides of a comparison.
+/// Query parameters for the two sides of a comparison.
 #[derive(Deserialize)]
 pub(crate) struct PairNames {
     #[serde(default)]
@@ -166,7 +166,7 @@ pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<Str
     .await
 }
 
-/// Links at the top of every page.
+/// Address and name of each link at the top of every page.
 const LINKS: &[(&str, &str)] = &[
     ("/", "Campaigns"),
     ("/records", "Records"),

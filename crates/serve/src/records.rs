@@ -1,4 +1,4 @@
-//! The records of the store: filtered, in pages, with a form to compare any two.
+//! The page of records: filtered, divided into pages, with a form to compare any two records.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -141,7 +141,7 @@ fn shown(row: Row) -> RecordRow {
     }
 }
 
-/// The address of the list with this filter and page number.
+/// Address of the list of records with this filter and page number.
 fn address(wanted: &RecordQuery) -> String {
     let pairs = [
         ("scenario", &wanted.scenario),
@@ -211,7 +211,7 @@ fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     ]
 }
 
-/// The sides offered for a comparison: variants of campaigns, and kernels of the records shown.
+/// Names that the form suggests as sides of a comparison: variants of campaigns, and kernels of the records shown.
 fn sides(store: &Store, rows: &[Row]) -> BTreeSet<String> {
     let mut sides: BTreeSet<String> = rows
         .iter()

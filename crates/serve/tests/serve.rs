@@ -182,7 +182,7 @@ fn names_are_shown_as_text_and_pages_contain_no_script() {
     }
 }
 
-/// The secret in the forms of this server process, from a page.
+/// Extracts the secret of forms from the HTML of a page.
 fn key(page: &str) -> &str {
     let (_, rest) = page.split_once("name=\"key\" value=\"").unwrap();
     rest.split_once('"').unwrap().0
@@ -213,7 +213,7 @@ fn nothing_is_stopped_or_resumed_but_from_a_page_of_this_server() {
     store.note_run(&state).unwrap();
     let page = asked.get("/campaigns");
     assert!(page.contains("0 of 1 trials"), "{page}");
-    // Quoted for a shell, and escaped.
+    // The campaign's name is quoted for a shell, and escaped for HTML.
     assert!(page.contains("run &#39;&#60;i&#62;.toml&#39;"), "{page}");
     let right = format!("key={}", key(&page));
     let resume = "/campaigns/quick/resume";
