@@ -18,7 +18,8 @@ use pagetide_report::html::{Assets, Input, Sources, single, write};
 const TIME: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const PAGES: u64 = 50_000;
 
-/// Access times like those of a real machine: hits with different times; one in twenty accesses waits for a device.
+/// Access times like those on a real machine: most are hits with different times; one access in twenty waits for a
+/// device.
 struct Accesses {
     page: Rng,
     time: Rng,

@@ -16,14 +16,15 @@ pub struct About {
     pub command: String,
     /// Machine on which the trials ran.
     pub machine: Machine,
-    /// Access latencies by indices of cell and column, all trials of the column merged.
+    /// Access latencies in nanoseconds, merged over all trials of a column. The keys are the indices of cell and
+    /// column.
     pub access: BTreeMap<(usize, usize), Histogram>,
 }
 
-/// Index of the column with which the others are compared.
+/// Index of the baseline: the column with which all other columns are compared.
 pub(crate) const BASELINE: usize = 0;
 
-/// Indices of the columns that are judged.
+/// Indices of the columns that are compared with the baseline.
 pub(crate) fn others(comparison: &Comparison) -> std::ops::Range<usize> {
     BASELINE + 1..comparison.columns.len()
 }
@@ -134,11 +135,11 @@ pub(crate) fn is_exact(comparison: &Comparison) -> bool {
 pub(crate) struct Centre {
     /// Number of values.
     pub n: usize,
-    /// Their median.
+    /// Median of the values.
     pub median: f64,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their standard deviation; `None` for one value.
+    /// Standard deviation of the values; `None` if there is only one value.
     pub deviation: Option<f64>,
 }
 
@@ -161,17 +162,17 @@ pub(crate) fn medians(row: &MetricRow) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// An invalid trial with its cell and column.
+/// An invalid trial, with the names of its cell and column.
 pub(crate) struct Invalid<'a> {
-    /// Label of its cell.
+    /// Label of the cell to which the trial belongs.
     pub label: &'a str,
-    /// Name of its column.
+    /// Name of the column to which the trial belongs.
     pub column: &'a str,
-    /// The trial.
+    /// Seed of the trial and the reason why it is invalid.
     pub trial: &'a InvalidTrial,
 }
 
-/// All invalid trials.
+/// All invalid trials of a comparison.
 pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
     let mut all = Vec::new();
     for cell in &comparison.cells {

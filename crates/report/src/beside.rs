@@ -11,17 +11,17 @@ use crate::terminal::effect;
 /// Maximum length of a name, and of a value.
 const NAME_CHARS: usize = 40;
 const VALUE_CHARS: usize = 60;
-/// Maximum number of differences named if they cannot affect the result.
+/// Maximum number of differences that are named if the differences cannot affect the result.
 const NAMED: usize = 6;
-/// The same for build options of the kernels.
+/// Maximum number of build options of the kernels that are named if the options cannot affect the result.
 const NAMED_OPTIONS: usize = 12;
 
 /// A sentence with its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// The ink.
+    /// Style in which the sentence is printed.
     pub ink: Ink,
-    /// The words.
+    /// Text of the sentence.
     pub text: String,
 }
 
@@ -47,7 +47,8 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
     all
 }
 
-/// A sentence if every trial of a column equals the one of an earlier column; otherwise `None`.
+/// Returns a sentence if every trial of a column has the same metrics as the trial of the same seed in an earlier
+/// column; otherwise `None`.
 fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
     let cell = comparison.cells.get(cell)?;
     let same = cell.same_as(column)?;
@@ -55,7 +56,7 @@ fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Opt
         let judgement = about::judgement(row, column);
         judgement.is_none_or(|judgement| judgement.verdict == Verdict::Identical)
     };
-    // In that case every row already has the verdict "identical".
+    // If the earlier column is the baseline, every row already has the verdict "identical".
     if same == BASELINE && cell.metrics.iter().all(is_identical) {
         return None;
     }

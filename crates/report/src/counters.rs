@@ -9,7 +9,7 @@ use crate::draw::quantity;
 /// A counter that changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change<'a> {
-    /// The kernel's name.
+    /// Name of the counter in the kernel.
     pub name: &'a str,
     unit: Unit,
     kind: Kind,
@@ -18,7 +18,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// The growth; for a gauge, the value after and before.
+    /// Growth of a counter, such as `+12`; for a gauge, the values after and before the trial.
     pub fn text(&self, ascii: bool) -> String {
         let show = |value: f64| quantity::show(self.unit, value, ascii);
         match self.kind {

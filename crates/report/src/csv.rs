@@ -23,7 +23,7 @@ use crate::draw::escaped;
 pub struct CsvError(#[from] io::Error);
 
 impl From<csv::Error> for CsvError {
-    /// Keeps the writer's own error as the cause, so that a closed pipe can be recognized, which is not a failure.
+    /// Keeps the writer's error as the cause, so that a closed pipe can be recognized. A closed pipe is not a failure.
     fn from(error: csv::Error) -> Self {
         let text = error.to_string();
         Self(match error.into_kind() {
@@ -90,7 +90,7 @@ pub const SAMPLES: [&str; 19] = [
     "invalid",
 ];
 
-/// Text made safe for a cell.
+/// Makes text safe for a cell: control characters are escaped, and an apostrophe precedes a formula.
 pub(crate) fn cell(text: &str) -> String {
     let text = escaped(text);
     if text.starts_with(['=', '+', '-', '@']) {
@@ -121,7 +121,8 @@ fn number(value: Option<f64>) -> String {
         .map_or_else(String::new, |value| value.to_string())
 }
 
-/// Why a column has no value of a metric, or no verdict; empty if it has one.
+/// Reasons why a column has no value of a metric, and why the column has no verdict. A reason is empty if there is a
+/// value or a verdict.
 struct Gaps {
     missing: String,
     no_verdict: String,
@@ -156,7 +157,7 @@ impl Gaps {
     }
 }
 
-/// Why one side of a cell has no value of a metric; empty if it has one.
+/// Reason why one side of a cell has no value of a metric; empty if the side has a value.
 fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
     if values.is_some_and(|values| !values.values.is_empty()) {
         return String::new();
@@ -199,7 +200,7 @@ pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), Csv
     Ok(())
 }
 
-/// One row of the judgements' table.
+/// Returns one row of the table of judgements, with the columns [`JUDGEMENTS`].
 fn judged(
     comparison: &Comparison,
     group: &Cell,
@@ -261,7 +262,7 @@ fn judged(
     ]
 }
 
-/// Why a metric has no number; empty if it has one.
+/// Reason why a metric has no number; empty if the metric has a number.
 pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     match metric.map(|metric| &metric.value) {
         Some(Value::Number(value)) if value.is_finite() => "",
@@ -271,15 +272,15 @@ pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     }
 }
 
-/// The metrics of a record. For a record without metrics the result is a single `None`, so that it still gets a row
-/// with the reason.
+/// The metrics of a record. A record without metrics gives a single `None`, so that the record still gets a row with
+/// the reason.
 pub(crate) fn metrics(record: &Record) -> impl Iterator<Item = Option<&Metric>> {
     let all = &record.results.metrics;
     let without = std::iter::once(None).take(usize::from(all.is_empty()));
     all.iter().map(Some).chain(without)
 }
 
-/// One cell of the samples' table.
+/// A value in one cell of the table of samples.
 pub(crate) enum Datum {
     Text(String),
     Flag(bool),
@@ -312,7 +313,7 @@ pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPL
             Datum::text(&subject.pass),
             Datum::text(&subject.variant.name),
             Datum::text(&subject.variant.kernel.release),
-            // As text: a seed uses all 64 bits, which do not fit the signed integers of data frames.
+            // The seed is text: it uses all 64 bits, which do not fit the signed integers of data frames.
             Datum::text(&subject.seed),
             Datum::Text(of_metric(|metric| metric.name.clone())),
             Datum::Text(of_metric(|metric| name_of(metric.unit))),

@@ -1,4 +1,4 @@
-//! The output formats of a comparison, and the data that each reads from the store.
+//! The output formats of a comparison, and the data that each format reads from the store.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,26 +27,26 @@ pub enum Format {
     Table,
     /// Plain text with 75 columns.
     Mail,
-    /// The tables of the original papers.
+    /// Tables in the layout of the original papers.
     Paper,
-    /// All data as JSON.
+    /// JSON with all data.
     Json,
     /// CSV with one row for each judgement.
     Csv,
     /// CSV with one row for each record and metric.
     Samples,
-    /// Markdown.
+    /// Markdown tables for issues and merge requests.
     Markdown,
-    /// KTAP.
+    /// KTAP, the output format of the kernel's tests.
     Ktap,
-    /// KCIDB.
+    /// A report for KCIDB, the kernel's common results database.
     Kcidb,
-    /// The web page.
+    /// A web page in one HTML file.
     Html,
 }
 
 impl Format {
-    /// Every format with its word on the command line and its description for help.
+    /// Every format with its name on the command line and its description for help.
     pub const WORDS: [(Self, &str, &str); 10] = [
         (Self::Table, "table", "Table for the terminal"),
         (
@@ -76,13 +76,13 @@ impl Format {
         ),
     ];
 
-    /// The format for a word; `None` if the word is unknown.
+    /// The format with this name on the command line; `None` if the name is unknown.
     pub fn of(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, name, _)| *name == word);
         found.map(|(format, ..)| *format)
     }
 
-    /// True if the output explains why sides differ, which requires reading every record.
+    /// True if the output contains reasons for differences. Computing the reasons requires reading every record.
     const fn explains(self) -> bool {
         matches!(
             self,
@@ -91,20 +91,20 @@ impl Format {
     }
 }
 
-/// Options of a writer.
+/// How a comparison is written: layout, additional content, and origin.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Colours, width and characters.
     pub look: Look,
-    /// What the table shows beyond the primary metrics.
+    /// Content of the terminal table in addition to the primary metrics.
     pub options: Options,
-    /// Whether the table also judges the quantiles of all accesses.
+    /// True if the terminal table also judges the quantiles of all accesses.
     pub tails: bool,
-    /// Submitting system of a KCIDB report.
+    /// Name of the submitting system in a KCIDB report.
     pub origin: String,
 }
 
-/// A comparison could not be written.
+/// Reasons why a comparison cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// A store operation failed.
@@ -113,7 +113,7 @@ pub enum FormatError {
     /// A record cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The comparison cannot be explained.
+    /// The reasons for differences cannot be computed.
     #[error(transparent)]
     Compare(#[from] CompareError),
     /// The last calibration cannot be read.
@@ -125,7 +125,7 @@ pub enum FormatError {
     /// Writing the web page failed.
     #[error(transparent)]
     Html(#[from] HtmlError),
-    /// A scenario comes from none of the original papers.
+    /// A scenario comes from none of the original papers, so it has no table in their layout.
     #[error(transparent)]
     NoPaper(#[from] NoPaper),
     /// Reading the additional data for the papers' tables failed.
@@ -136,7 +136,7 @@ pub enum FormatError {
     Write(#[from] io::Error),
 }
 
-/// Writes a comparison of records in `store`. Returns what had to be left out, one line each.
+/// Writes a comparison of records in `store`. Returns one line for each piece of data that is missing from the output.
 pub fn write(
     format: Format,
     style: &Style,
@@ -176,8 +176,8 @@ pub fn write(
     Ok(Vec::new())
 }
 
-/// Writes the result of a search for the first bad version. If the format supports both, the comparison of the last
-/// good with the first bad version follows.
+/// Writes the result of a search for the first bad version. Formats that support both also contain the comparison of
+/// the last good version with the first bad version.
 pub fn write_bisect(
     format: Format,
     style: &Style,
@@ -201,7 +201,7 @@ pub fn write_bisect(
     write(format, style, store, &found.comparison, about, out)
 }
 
-/// The table for the terminal, with pictures and tails if requested.
+/// Draws the table for the terminal, with pictures and tails if requested.
 fn table(
     style: &Style,
     store: &Store,
@@ -230,7 +230,7 @@ fn table(
     Ok(text)
 }
 
-/// Identities of the valid records with the indices of their cell and column.
+/// Identities of the valid records, each with the indices of its cell and column.
 fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
     comparison
         .cells
@@ -245,8 +245,8 @@ fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), 
         })
 }
 
-/// The machine of the first record; `None` if its file cannot be read. That is not an error, because no number depends
-/// on it.
+/// Machine of the first record; `None` if the file of the record cannot be read. This is not an error, because no
+/// number depends on the machine.
 pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
     let (_, id) = identities(comparison).next()?;
     Some(store.load(id).ok()?.into_record().wall.machine)
@@ -258,7 +258,7 @@ fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>, StoreE
         .collect()
 }
 
-/// Access latencies by cell and column, all trials merged.
+/// Access latencies in nanoseconds by indices of cell and column, merged over all trials of the column.
 fn access(
     store: &Store,
     comparison: &Comparison,
@@ -273,7 +273,7 @@ fn access(
     Ok(all)
 }
 
-/// The last presence map of the first trial, by cell and column.
+/// Presence map at the end of the first trial, by indices of cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

@@ -72,30 +72,31 @@ pub enum HtmlError {
     Data(#[from] serde_json::Error),
 }
 
-/// Opens the record with this identity; returns an error message on failure.
+/// Function that opens the record with this identity; returns an error message on failure.
 pub type OpenRecord<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
 /// Input of a page.
 pub struct Input<'a> {
-    /// The comparison.
+    /// The comparison that the page shows.
     pub comparison: &'a Comparison,
     /// Title, command and machine.
     pub about: &'a About,
-    /// Reclaim tables of observed trials, and searches.
+    /// Data that the comparison does not contain: reclaim tables of observed trials, and searches for the smallest
+    /// memory.
     pub sources: &'a Sources,
-    /// Opens records.
+    /// Opens a record to read the data of its figures.
     pub open: &'a OpenRecord<'a>,
-    /// How script and stylesheet are included.
+    /// How the page includes its script and its stylesheet.
     pub assets: Assets<'a>,
 }
 
 /// How a page includes its script and stylesheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assets<'a> {
-    /// They are inlined, so that the file can be mailed.
+    /// Script and stylesheet are inside the file, so that it can be mailed.
     #[default]
     Inside,
-    /// They are served; the page has their addresses.
+    /// Script and stylesheet are requested from a server; the page contains only their addresses.
     Served {
         /// Address of [`SCRIPT`].
         script: &'a str,
@@ -109,11 +110,11 @@ pub enum Assets<'a> {
 /// A page written to a file.
 #[derive(Debug, Serialize)]
 pub struct PageFile<'a> {
-    /// The file.
+    /// Path of the file.
     pub file: &'a Path,
     /// The page's title.
     pub title: &'a str,
-    /// Summary of the content.
+    /// Summary of what the page contains.
     #[serde(flatten)]
     pub page: PageSummary,
 }
@@ -136,11 +137,11 @@ pub struct PageSummary {
     pub accesses: u64,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// Data that could not be shown, one line each; the page lists the same.
+    /// One line for each piece of data that could not be shown; the page contains the same lines.
     pub omitted: Vec<String>,
 }
 
-/// Writes the page.
+/// Writes the page as HTML to `out` and returns a summary of its content.
 pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<PageSummary, HtmlError> {
     let mut out = CountingWriter { out, bytes: 0 };
     out.write_all(page::before(input).as_bytes())?;
@@ -181,7 +182,7 @@ pub(crate) fn or_omit<T>(
     }
 }
 
-/// Counts the bytes written.
+/// A writer that counts the bytes written.
 struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     bytes: u64,

@@ -37,51 +37,51 @@ use serde::Serialize;
 
 use crate::draw::clean;
 
-/// Largest file that is read, decompressed.
+/// Maximum size of a file in bytes, after decompression.
 const MOST_BYTES: u64 = 64 << 20;
-/// Most files or folders of one argument.
+/// Maximum number of files or folders in one argument.
 const MOST_FILES: usize = 10_000;
-/// Most runs of one import.
+/// Maximum number of runs in one import.
 const MOST_RUNS: usize = 100_000;
-/// Most metrics of one run.
+/// Maximum number of metrics in one run.
 const MOST_METRICS: usize = 4096;
 
-/// What a user names to be imported.
+/// A file or folder to import, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The variant that it holds, if the user said so.
+    /// Name of the variant for all results in the path; `None` if the user gave no name.
     pub variant: Option<String>,
-    /// The file or folder.
+    /// The file or folder to read.
     pub path: PathBuf,
 }
 
-/// Why something cannot be imported.
+/// Reasons why results cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file cannot be read.
     #[error("reading {path} was refused ({source}): {}", remedy(.source, None))]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file or folder contains nothing of this kind.
+    /// The file or folder contains no results of the expected kind.
     #[error("{path} holds no {what}: {remedy}")]
     Nothing {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What was expected.
+        /// Description of the expected results.
         what: &'static str,
-        /// What to give instead.
+        /// What the user should name instead.
         remedy: &'static str,
     },
     /// A file is too large to be a result.
     #[error("{path} is larger than {} MiB: it is no result of this kind", limit >> 20)]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
     /// There are more items than can be compared.
@@ -89,9 +89,9 @@ pub enum ImportError {
         "there are more than {most} {what}: import them in parts, each with a --name of its own"
     )]
     Beyond {
-        /// Of what.
+        /// Kind of the items, such as "trials".
         what: &'static str,
-        /// The limit.
+        /// Maximum number of items.
         most: usize,
     },
     /// A required column is missing.
@@ -99,9 +99,9 @@ pub enum ImportError {
         "{path} has no column `{column}`: the first line must name scenario, variant, metric, value and what --pair names"
     )]
     NoColumn {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The column.
+        /// Name of the missing column.
         column: String,
     },
     /// A line has no value in the column that pairs trials.
@@ -109,125 +109,125 @@ pub enum ImportError {
         "{path} line {line}: the column `{column}`, which pairs trials, is empty: fill it in every line"
     )]
     NoBlock {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, counted from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// The column.
+        /// Name of the empty column.
         column: String,
     },
-    /// There is no variant of this name.
+    /// The variant that the user named as the baseline does not exist.
     #[error("there is no variant {name} to be the baseline: there are {known}")]
     NoVariant {
-        /// The name given, shortened.
+        /// Name given by the user, shortened.
         name: String,
-        /// The variants that exist.
+        /// Names of the variants that exist.
         known: String,
     },
     /// A cell cannot be parsed.
     #[error("{path} line {line}: `{text}` in column `{column}` is not {wanted}")]
     BadCell {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, counted from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// The column.
+        /// Name of the column that contains the cell.
         column: &'static str,
         /// The cell's text, shortened.
         text: String,
         /// The expected format, with an example.
         wanted: &'static str,
     },
-    /// The same metric of the same trial occurs twice.
+    /// A metric occurs twice in the same trial.
     #[error(
         "{path} line {line}: metric {metric} of this scenario, variant and seed is there twice: give each run its own seed"
     )]
     Twice {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, counted from 1.
+        /// Line number of the second occurrence, counted from 1.
         line: u64,
-        /// The metric, shortened.
+        /// Name of the metric, shortened.
         metric: String,
     },
-    /// A file is not what its format demands.
+    /// The content of a file does not follow its format.
     #[error(
         "{path}{} cannot be read as results of {tool} ({why}): make it anew ({made_by})",
         place(*.line)
     )]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, counted from 1; 0 if no line is to blame.
+        /// Line number of the error, counted from 1; 0 if the error concerns no single line.
         line: usize,
-        /// The format.
+        /// Name of the format.
         tool: &'static str,
-        /// What is wrong, cut.
+        /// Description of the error, shortened.
         why: String,
-        /// What makes such files.
+        /// The command that makes a file of this format, or a description of such files.
         made_by: &'static str,
     },
-    /// There is more than anything sensible.
+    /// A file or folder contains more items than can be imported at once.
     #[error("{path} holds more than {limit} {what}: import fewer at a time")]
     TooMany {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What there is too much of.
+        /// Kind of the items, such as "runs".
         what: &'static str,
-        /// The limit.
+        /// Maximum number of items.
         limit: usize,
     },
-    /// The format cannot be told from the content.
+    /// The format of a file or folder cannot be detected from its content.
     #[error(
         "{path} does not tell which tool made it: name the format before the path, such as `fio`; `pagetide import --help` lists all"
     )]
     NoFormat {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
     },
-    /// A format that names its own variants was given several paths, or a name.
+    /// The files of this format name their own variants, but the user gave several paths or a variant name.
     #[error("results of {tool} name their own variants: give one path, without VARIANT=")]
     OneOnly {
-        /// The format.
+        /// Name of the format.
         tool: &'static str,
     },
-    /// One name was given to several variants.
+    /// The user gave one variant name for a file with several variants.
     #[error("{path} holds {variants} variants, which cannot all be {name}: leave out `{name}=`")]
     SeveralVariants {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How many.
+        /// Number of variants in the file.
         variants: usize,
-        /// The name.
+        /// Name given by the user, shortened.
         name: String,
     },
-    /// Two paths have the same name.
+    /// Two paths would give the same variant name.
     #[error("{path} would be the second variant called {name}: name them, as in `OTHER={path}`")]
     OneName {
-        /// The second path.
+        /// The second path with this name.
         path: PathBuf,
-        /// The name.
+        /// The variant name, shortened.
         name: String,
     },
-    /// Turns were claimed where the tool takes none.
+    /// The user stated that variants took turns, but the tool ran each variant several times in a row.
     #[error(
         "{path} holds several runs of each variant in a row, so they took no turns: leave out --interleaved"
     )]
     InARow {
-        /// The file.
+        /// Path of the file with several runs in a row.
         path: PathBuf,
     },
-    /// A metric has two units.
+    /// The values of a metric have different units or directions under two variants.
     #[error(
         "metric {metric} of {scenario} is in different units or directions under two variants: measure both alike"
     )]
     MixedUnits {
-        /// The metric, cut.
+        /// Name of the metric, shortened.
         metric: String,
-        /// The scenario, cut.
+        /// Name of the scenario, shortened.
         scenario: String,
     },
-    /// The store could not do its work.
+    /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file is not valid CSV.
@@ -235,15 +235,15 @@ pub enum ImportError {
         "{path} is not readable as CSV ({why}): separate by commas, quote by double quotes, write UTF-8"
     )]
     NoCsv {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The parser's error.
+        /// Error message of the CSV parser.
         why: String,
     },
 }
 
 impl ImportError {
-    /// True if the user's words are to blame, not a file.
+    /// True if the command line is wrong, as opposed to the content of a file.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -256,7 +256,7 @@ impl ImportError {
     }
 }
 
-/// A line as errors name it.
+/// Text with a line number for an error message, such as ` line 7`; empty for line 0.
 fn place(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -264,39 +264,41 @@ fn place(line: usize) -> String {
     }
 }
 
-/// Records of others, and what pairs them.
+/// Records from another tool, with the keys that pair trials.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The records.
+    /// The imported records.
     pub records: Vec<Record>,
-    /// For each record, the key that records of other variants must share to be paired with it. Unused if `paired_by`
-    /// is `None`.
+    /// For each record, a key; records of different variants with equal keys are a pair. Unused if `paired_by` is
+    /// `None`.
     pub blocks: Vec<String>,
     /// Name of the key, such as `seed`; `None` if trials are not paired.
     pub paired_by: Option<String>,
     /// True if records with the same key are pairs even if they were recorded in different sessions.
     pub lasting: bool,
-    /// Why the first variant is the baseline, if neither start times nor the user decide that.
+    /// Reason why the first variant is the baseline. It is used if neither start times nor the user determine the
+    /// baseline.
     pub first: &'static str,
-    /// A file that holds several runs of a variant in a row, so that variants cannot have taken turns.
+    /// Path of a file with several runs of a variant in a row, which shows that variants did not take turns; `None` if
+    /// there is no such file.
     pub in_a_row: Option<PathBuf>,
 }
 
 /// Result of an import.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
-    /// The campaign created from the results.
+    /// Identity of the campaign that was created from the results.
     pub campaign: String,
-    /// Number of records.
+    /// Number of imported records.
     pub records: usize,
-    /// Its variants, the baseline first.
+    /// Names of the variants, the baseline first.
     pub variants: Vec<String>,
-    /// The baseline with its reason, and what pairs trials.
+    /// Reason for the choice of the baseline, and what pairs trials; `None` if the campaign does not contain this.
     pub pairing: Option<Pairing>,
 }
 
 impl Display for ImportSummary {
-    /// Writes a few lines, the last one without a line break.
+    /// Writes the summary as a few lines, the last one without a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variants = self.variants.join(", ");
         writeln!(f, "{} records of {variants} are in the store", self.records)?;
@@ -318,7 +320,7 @@ impl Display for ImportSummary {
 }
 
 impl Batch {
-    /// Adds the records to a store as a campaign with this name.
+    /// Adds the records to a store as a new run of the campaign with this name.
     pub fn add(
         mut self,
         store: &mut Store,
@@ -358,11 +360,11 @@ pub fn name_of(path: &Path) -> String {
 /// Information from the user about imported records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claims<'a> {
-    /// The baseline, if the user named one.
+    /// Name of the baseline; `None` if the user did not name one.
     pub baseline: Option<&'a str>,
-    /// True if the variants took turns.
+    /// True if the user stated that the variants took turns.
     pub interleaved: bool,
-    /// The command that imports the records.
+    /// Command line that imports the records.
     pub command: &'a str,
 }
 
@@ -408,7 +410,7 @@ pub fn note(
     let mut units: BTreeMap<(usize, String), u32> = BTreeMap::new();
     let mut sizes: BTreeMap<usize, u32> = BTreeMap::new();
     let mut taken: BTreeMap<(usize, usize, u32), u32> = BTreeMap::new();
-    // In the order of time, so that similarity between consecutive trials can be detected.
+    // Records are sorted by time, so that similarity between consecutive trials can be detected.
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&place| records[place].wall.started);
     for place in order {
@@ -447,7 +449,7 @@ pub fn note(
     Ok(note)
 }
 
-/// Fails if a metric has another unit or direction in another record of its cell.
+/// Returns an error if a metric has different units or directions in two records of the same cell.
 fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     let mut known = BTreeMap::new();
     for record in records {
@@ -465,7 +467,7 @@ fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// The names of all variants, the baseline first, and why it is that.
+/// Names of all variants, the baseline first, and the reason for the choice of the baseline.
 fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
     for record in &batch.records {
@@ -510,7 +512,7 @@ fn position(list: &mut Vec<String>, text: &str) -> usize {
         })
 }
 
-/// A record of an imported trial, still without results.
+/// Creates the record of an imported trial, without results yet.
 fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Record {
     // Names are not part of a trial's identity, so the digest must distinguish imported kernels.
     variant.kernel.digest = format!("imported as {}", variant.name);
@@ -524,7 +526,7 @@ fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Reco
                 machine: format!("{IMPORTED}{source}"),
                 ..ArenaSpec::default()
             },
-            // Memory and swap are unknown; zero and none stand for that.
+            // Memory and swap are unknown; the value zero and the kind "none" stand for unknown.
             memory: MemorySpec::Total(pagetide_quantity::Bytes(0)),
             swap: SwapSpec::None,
             ..Subject::default()

@@ -10,7 +10,7 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 use crate::about::About;
 use crate::draw::clean::is_unsafe;
 
-/// Escapes control characters and reordering characters that JSON permits unescaped.
+/// A JSON formatter that also escapes control and reordering characters that JSON permits unescaped.
 struct SafeFormatter<F>(F);
 
 /// Forwards calls that do not concern strings to the inner formatter.

@@ -18,9 +18,9 @@ use crate::draw::clean;
 use crate::json;
 use crate::ktap::token;
 
-/// Maximum length of free text.
+/// Maximum length of free text in characters.
 const TEXT_CHARS: usize = 1000;
-/// Maximum length of a part of a path.
+/// Maximum length of a part of a path in characters.
 const PART_CHARS: usize = 60;
 
 #[derive(Serialize)]
@@ -146,7 +146,7 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     json::pretty(&report)
 }
 
-/// One metric of one column.
+/// Position of one test: a metric in one column of a cell.
 struct Place<'a> {
     comparison: &'a Comparison,
     about: &'a About,
@@ -227,7 +227,7 @@ fn test(place: &Place, decides: bool) -> Test {
     }
 }
 
-/// Factor to KCIDB's unit, name of the unit, and kind of prefix for display.
+/// Factor from our unit to KCIDB's unit, name of KCIDB's unit, and kind of prefix for display.
 const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
     match unit {
         Unit::Nanos => (1e-9, Some("s"), Some("metric")),

@@ -14,7 +14,7 @@ use crate::terminal::effect;
 /// Maximum length of a name.
 const NAME_CHARS: usize = 80;
 
-/// A comparison as KTAP.
+/// Returns a comparison as KTAP text.
 pub fn ktap(comparison: &Comparison, about: &About) -> String {
     let suites: Vec<(&Group, usize)> = comparison
         .cells

@@ -25,7 +25,7 @@ use crate::why;
 
 /// Width of a mail that remains readable when quoted.
 pub const WIDTH: usize = 75;
-/// Mails are ASCII.
+/// Style of text in mails: plain ASCII.
 pub(crate) const LOOK: Look = Look {
     width: WIDTH,
     colour: false,
@@ -44,8 +44,8 @@ const DIGITS: usize = 2;
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
 /// Maximum number of lines of a short mail.
 const LINES: usize = 40;
-/// Items per cell in a short mail in addition to the primary metrics: other metrics, and mechanisms. The first pair
-/// that fits is used.
+/// Number of other metrics and number of mechanisms for each cell of a short mail, in addition to the primary metrics.
+/// The first pair that fits is used.
 const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
 /// A comparison as the text of a mail: the most important parts, or everything if `all`.
@@ -64,7 +64,7 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     text
 }
 
-/// The mail with this number of items per cell; everything if `short` is `None`.
+/// Returns the mail with this number of other metrics and mechanisms for each cell; everything if `short` is `None`.
 fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) -> String {
     let mut out = String::new();
     let all = short.is_none();
@@ -117,7 +117,7 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
     out
 }
 
-/// Meaning of marks and numbers.
+/// Appends the meaning of marks and numbers.
 fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     if all {
         out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
@@ -139,7 +139,7 @@ fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     }
 }
 
-/// True if the legend must explain the mark of confounded verdicts.
+/// True if any verdict is confounded, so that the legend must explain the mark.
 fn confounded(comparison: &Comparison) -> bool {
     let mut all = comparison.beside.iter();
     all.any(|beside| beside.confounding().next().is_some())
@@ -155,7 +155,7 @@ fn paragraph(out: &mut String, text: &str) {
     }
 }
 
-/// A cell with every metric and all notes.
+/// Appends a cell with every metric and all notes.
 fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     paragraph(out, &about::params(group));
@@ -176,8 +176,8 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// A cell with its primary metrics and the `most` other metrics with the largest sure changes. Returns the number of
-/// remaining metrics that surely changed, and of those that did not.
+/// Appends a cell with its primary metrics and the `most` other metrics with the largest sure changes. Returns two
+/// numbers of metrics that are left out: those that surely changed, and those that did not.
 fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usize) -> [usize; 2] {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
@@ -190,7 +190,7 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
         .copied()
         .filter(|row| moved(row).is_some_and(|(_, has_sense)| has_sense))
         .collect();
-    // The largest change first; equal ones stay in the order of the scenario.
+    // The largest change comes first; equal changes stay in the order of the scenario.
     let far = |row: &MetricRow| moved(row).map_or(0.0, |(far, _)| far);
     better.sort_by(|a, b| far(b).total_cmp(&far(a)));
     better.truncate(most);
@@ -210,15 +210,15 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
     let shown = better.len();
     rows.extend(better);
     tables(out, comparison, group, &rows, &seeds(group));
-    // The first note is the one about how to decide them.
+    // The first note says how to decide the inconclusive metrics.
     for note in notes(comparison, group, &undecided, &LOOK).iter().take(1) {
         paragraph(out, note);
     }
     [changed.len() - shown, unsure.len()]
 }
 
-/// Size of a row's change, relative or in its own unit depending on how it is judged, and whether the metric has a
-/// better direction; `None` if no variant surely changed.
+/// Size of a row's change, and true if the metric has a better direction. The size is relative, or in the metric's
+/// unit, depending on how the metric is judged. `None` if no variant surely changed.
 fn moved(row: &MetricRow) -> Option<(f64, bool)> {
     row.judgements
         .iter()
@@ -339,7 +339,7 @@ fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     format!("{name}{unit}")
 }
 
-/// The mark of a verdict.
+/// The mark that stands for a verdict after a change.
 const fn mark(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Improved => "*",
@@ -353,7 +353,7 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// An effect and the ends of its interval as printed: in per cent, percentage points, or the metric's own unit.
+/// An effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own unit.
 fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
     let shown = |value: f64| match effect.kind {
         EffectKind::Ratio => (value - 1.0) * 100.0,
@@ -370,7 +370,7 @@ fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
         .map(|text| text.trim_start_matches('+').to_owned())
 }
 
-/// The change as `(-10.67%)`; percentage points and differences have their unit after the number.
+/// The change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
 fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();
@@ -421,7 +421,7 @@ fn invalid(out: &mut String, comparison: &Comparison) {
     }
 }
 
-/// Machine, kernels and command line.
+/// Appends machine, kernels and command line.
 fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: bool) {
     let machine = &about.machine;
     if !machine.cpu.is_empty() {

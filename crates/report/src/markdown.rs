@@ -1,4 +1,4 @@
-//! Markdown tables for issues and merge requests (GitHub's dialect, which others read too).
+//! Markdown tables for issues and merge requests, in GitHub's dialect, which other sites can read too.
 //!
 //! Names are in code spans, so nothing in them is parsed as markup, a link or a mention.
 
@@ -14,7 +14,7 @@ use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::terminal::{effect, summary};
 use crate::why;
 
-/// Unicode, and no width limit other than that of a cell.
+/// Style of text in Markdown: Unicode, no colours, and at most 160 columns for each cell.
 const LOOK: Look = Look::plain(160);
 /// Maximum length of a name in a cell.
 const NAME_CHARS: usize = 60;

@@ -4,14 +4,14 @@ use pagetide_compare::Comparison;
 
 /// Separator between the parts of a cell's label.
 const JOINT: &str = " · ";
-/// Up to this number of scenarios, parameters are stated next to a picture; with more, they stay in the names of the
-/// cells.
+/// Maximum number of scenarios whose parameters are stated next to a picture; with more scenarios, parameters stay in
+/// the names of the cells.
 const FEW: usize = 3;
 
 /// Names of the cells of a comparison.
 pub(crate) struct Names {
     short: Vec<String>,
-    /// The parts that no short name contains, as sentences; empty if nothing was left out.
+    /// Sentences that state the parts left out of the short names; empty if nothing was left out.
     pub shared: String,
 }
 
@@ -88,12 +88,12 @@ impl Names {
         Self { short, shared }
     }
 
-    /// The short name of a cell; empty if it is the only one.
+    /// Short name of the cell with index `place`; empty if the comparison has only one cell.
     pub(crate) fn cell(&self, place: usize) -> &str {
         self.short.get(place).map_or("", String::as_str)
     }
 
-    /// Suffix for a metric's name that states its cell; empty if there is only one cell.
+    /// Suffix for a metric's name, such as ` of swapbench · zram`; empty if the comparison has only one cell.
     pub(crate) fn behind(&self, place: usize) -> String {
         match self.cell(place) {
             "" => String::new(),
@@ -136,7 +136,7 @@ mod tests {
     fn parameters_that_differ_stay_in_the_names() {
         let names = Names::of_many(&["loop pages=8M · 16M · zram", "loop pages=9M · 16M · zram"]);
         assert_eq!(names.short, ["loop pages=8M", "loop pages=9M"]);
-        // Parts common to all cells are not repeated.
+        // Parts that all cells have in common are not repeated.
         let names = Names::of_many(&["loop pages=8M · zram", "loop pages=8M · ssd:80us"]);
         assert_eq!(names.short, ["zram", "ssd:80us"]);
         assert_eq!(names.shared, "All cells: loop pages=8M. ");

@@ -30,7 +30,8 @@ const HEAD_CHARS: usize = 20;
 /// Headings of the columns with published values.
 const PUBLISHED: [&str; 2] = ["published before", "published after"];
 
-/// Writes every cell in the layout of its scenario's original; an error if a scenario has none.
+/// Writes every cell in the layout of the paper that its scenario comes from; returns an error if a scenario comes from
+/// none.
 pub fn paper(comparison: &Comparison, extras: &Extras) -> Result<String, NoPaper> {
     let recorded = comparison
         .cells
@@ -63,7 +64,7 @@ pub fn paper(comparison: &Comparison, extras: &Extras) -> Result<String, NoPaper
     Ok(parts.join("\n"))
 }
 
-/// Lines of a table. The first column is aligned left, the others right; widths fit the content.
+/// Draws a table. The first column is aligned left, all others right; widths fit the content.
 pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |index: usize| {
@@ -106,13 +107,14 @@ pub(crate) fn seconds(nanos: f64) -> String {
     format!("{:.2}s", nanos / 1e9)
 }
 
-/// Header of a table: empty above the labels, then the columns, then the published values.
+/// Header of a table: an empty cell above the labels, the names of the columns, and the headings of the published
+/// values.
 pub(crate) fn head(view: &View) -> Vec<String> {
     let published = PUBLISHED.map(str::to_owned).to_vec();
     [vec![String::new()], view.heads(), published].concat()
 }
 
-/// A row: its label, a cell for each column, then the published values.
+/// Returns a row: the label, a cell for each column, and the published values.
 pub(crate) fn row(label: &str, cells: Vec<String>, published: [&str; 2]) -> Vec<String> {
     let published = published.map(str::to_owned).to_vec();
     [vec![label.to_owned()], cells, published].concat()

@@ -1,6 +1,7 @@
 //! The timeline of an observed trial: reclaim, compaction, waits and write-back of each task, together with counters.
 //!
-//! It is made from the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's viewer.
+//! The timeline is made from the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's
+//! viewer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,11 +14,11 @@ use pagetide_record::RecordReader;
 
 use crate::trace::{Slice, Timeline, Track, counters};
 
-/// State of a task that waits uninterruptibly for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel
+/// Task state in the trace for an uninterruptible wait for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel
 /// `include/linux/sched.h`).
 const UNINTERRUPTIBLE: u64 = 2;
 
-/// The timeline of an observed record.
+/// Makes the timeline of an observed record.
 pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     let record = reader.record();
     let has = |kind: &str, name: &str| {
@@ -104,16 +105,16 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
 struct Sleep {
     since: u64,
     name: &'static str,
-    /// Place of the sleep, if its stack is known.
+    /// Place in the kernel where the task sleeps; `None` if its stack is unknown.
     site: Option<String>,
 }
 
-/// Open intervals, and closed ones by group and task.
+/// Intervals that have not ended yet, and ended intervals by group and task.
 #[derive(Default)]
 struct Slices {
     open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
-    /// Start of the sleep, and what it was part of, if traced.
+    /// The current sleep of each task, by process id.
     asleep: HashMap<u32, Sleep>,
     requests: HashMap<(u64, u64), (u64, u64, bool)>,
     closed: BTreeMap<(&'static str, u32), Vec<Slice>>,
@@ -121,7 +122,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// Notes the place in the kernel where a task fell asleep.
+    /// Stores the place in the kernel where a task fell asleep.
     fn sleeps(&mut self, traced: &TraceEvent, sites: &SleepSites) {
         if let Event::SleepsIn { site: Some(site) } = traced.event
             && let Some(sleep) = self.asleep.get_mut(&traced.pid)
@@ -199,7 +200,7 @@ impl Slices {
         }
     }
 
-    /// Name for a wait that begins now, depending on whether the task is in reclaim.
+    /// Name for a wait that begins now; it depends on whether the task is in reclaim.
     fn blocked(&self, pid: u32) -> &'static str {
         if self.open.reclaimer(pid).is_some() {
             "blocked within reclaim"

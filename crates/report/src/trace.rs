@@ -32,7 +32,7 @@ pub struct Track {
     pub group: String,
     /// Name within the group, such as a task's name and process id.
     pub name: String,
-    /// The slices, in any order.
+    /// The slices of the track, in any order.
     pub slices: Vec<Slice>,
 }
 
@@ -98,13 +98,13 @@ fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
 }
 
-/// A cleaned name as a JSON string.
+/// Returns a cleaned name as a JSON string.
 fn text(name: &str) -> String {
     json::string(&clean(name, NAME_CHARS, false))
 }
 
-/// Distributes slices over the smallest number of lanes in which they all nest. A slice goes to the first lane in which
-/// it lies inside or after the open slices.
+/// Distributes slices over the smallest number of lanes in which all slices nest. A slice goes to the first lane in
+/// which it lies inside or after the open slices.
 fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     let end = |slice: &Slice| slice.start.0.saturating_add(slice.duration.0);
     let mut order: Vec<&Slice> = slices.iter().collect();
@@ -131,7 +131,7 @@ fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     lanes.into_iter().map(|(slices, _)| slices).collect()
 }
 
-/// Writes events, one per line.
+/// Writer of events, one per line.
 struct Events<W> {
     out: W,
     first: bool,

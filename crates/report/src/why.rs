@@ -19,7 +19,7 @@ use self::piece::pieces_of;
 use self::words::{claim, in_brackets, moved, of_claim};
 use crate::draw::clean::clean;
 
-/// Numbers of findings and of pieces of evidence per finding in the short form under a comparison.
+/// Maximum numbers of findings, and of pieces of evidence for each finding, in the short form under a comparison.
 const SHORT: [usize; 2] = [3, 3];
 
 /// Maximum length of a name in a sentence.
@@ -31,7 +31,7 @@ struct Detail {
     /// Maximum number of mechanisms, and of pieces of evidence for each.
     most: usize,
     pieces: usize,
-    /// True if everything is included.
+    /// True if all findings and all evidence are included.
     is_full: bool,
     /// True if values that the table contains, and intervals, are left out.
     is_plain: bool,
@@ -58,7 +58,7 @@ impl Detail {
         }
     }
 
-    /// Leaves out values that the table contains, and intervals.
+    /// The same amount of detail, without intervals and without values that the table contains.
     const fn plain(self, has_rest: bool) -> Self {
         Self {
             is_plain: true,
@@ -73,7 +73,7 @@ impl Detail {
 pub struct Statement {
     /// The statement.
     pub claim: String,
-    /// The pieces of evidence for it.
+    /// The pieces of evidence for the statement.
     pub evidence: Vec<String>,
 }
 
@@ -94,8 +94,8 @@ impl Statement {
     }
 }
 
-/// The explanation of a column as statements: the explained difference, then mechanisms with their evidence, then the
-/// remaining difference. All of them if `full`, otherwise what fits under a comparison.
+/// The explanation of a column as statements: the explained difference, mechanisms with their evidence, and the
+/// remaining difference. Returns all statements if `full`, otherwise those that fit under a comparison.
 pub fn statements(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -173,7 +173,7 @@ fn detailed(
     all
 }
 
-/// The difference that the shown findings do not cover.
+/// A sentence about the difference that the shown findings do not explain; `None` if there is nothing to state.
 fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     if explanation.answer == Answer::NotSure || explanation.answer == Answer::Identical {
         return None;
@@ -197,7 +197,7 @@ fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Other sure changes, if there is nothing else to say or if everything is included.
+/// A sentence with other sure changes, if there is nothing else to say or if everything is included; otherwise `None`.
 fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     let is_all = explanation.claim.is_none();
     if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {
@@ -225,7 +225,7 @@ fn leads(leads: &[&Lead]) -> String {
     format!("changed as well, without a time: {}", names.join(", "))
 }
 
-/// The explanations of one cell.
+/// The explanations of one cell, one for each column that is explained.
 pub(crate) fn of_cell(
     comparison: &Comparison,
     cell: usize,

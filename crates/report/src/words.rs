@@ -19,8 +19,8 @@ pub fn under_headings(
     out
 }
 
-/// A name and its meaning in two columns. The first has the width `first`; the second is wrapped so that lines have at
-/// most `width` columns.
+/// Draws a name and its meaning in two columns. The name column has the width `first`; the meaning is wrapped so that
+/// lines have at most `width` columns.
 fn columns(name: &str, meaning: &str, first: usize, width: usize) -> String {
     let room = width.saturating_sub(first + 2).max(20);
     let mut out = String::new();

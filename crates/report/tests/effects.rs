@@ -15,8 +15,8 @@ fn size(draw: &mut Draw) -> f64 {
     10.0_f64.powf(decade) * (1.0 + 9.0 * (draw.spread() + 1.0) / 2.0)
 }
 
-/// A comparison of two variants whose judgements have random effects. Effects with a sure verdict lie on the verdict's
-/// side.
+/// A comparison of two variants whose judgements have random effects. If the verdict is sure, the effect has the
+/// verdict's sign.
 fn drawn(draw: &mut Draw) -> Comparison {
     let mut comparison = data::mglru();
     let rows = comparison
@@ -65,8 +65,8 @@ fn drawn(draw: &mut Draw) -> Comparison {
     comparison
 }
 
-/// The printed numbers of an effect, such as `1.5 % [0.2, 6,176]`: the last number before each bracket, and both
-/// numbers in it.
+/// The printed numbers of each effect in a line, such as `1.5 % [0.2, 6,176]`: the last number before each bracket, and
+/// both numbers in the bracket.
 fn printed(line: &str) -> Vec<[f64; 3]> {
     let number = |text: &str| -> Option<f64> {
         let text = text.replace(',', "").replace('\u{2212}', "-");
@@ -104,7 +104,7 @@ fn printed(line: &str) -> Vec<[f64; 3]> {
     all
 }
 
-/// The page of a comparison.
+/// HTML of the page of a comparison.
 fn page(comparison: &Comparison) -> String {
     let (about, sources) = (data::about(), Sources::default());
     let input = Input {
@@ -117,7 +117,7 @@ fn page(comparison: &Comparison) -> String {
     let mut page = Vec::new();
     write(&input, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    // The label of each picture of an interval, followed by the verdict.
+    // Each picture of an interval has a label, which the verdict follows.
     let mut lines = Vec::new();
     for piece in page.split("aria-label=\"").skip(1) {
         let (label, rest) = piece.split_once('"').unwrap();

@@ -1,4 +1,4 @@
-//! Fuzz tests of the importers: CSV tables and folders of mmtests.
+//! Fuzz tests of the importers: CSV tables, folders of mmtests, and files of other tools.
 
 use pagetide_report::import::{csv, mmtests};
 use pagetide_testing::fuzz::fuzz;
@@ -42,7 +42,7 @@ fn mmtests_trees() {
         std::fs::create_dir_all(&path).unwrap();
         path
     };
-    // The other files are valid; the fuzzed file is tried in plain and in compressed form.
+    // All other files are valid; the fuzzed file is tried in plain and in compressed form.
     let (plain, packed) = (iteration("6.1", 0), iteration("6.12", 0));
     std::fs::write(iteration("6.1", 1).join("tests-timestamp"), TEST).unwrap();
     std::fs::write(plain.join("tests-sysstate"), TEST).unwrap();
@@ -66,7 +66,8 @@ fn mmtests_trees() {
     });
 }
 
-/// Gives changed forms of the real files of a format to its reader, and to those who tell formats apart.
+/// Gives randomly changed copies of the real files of a format to the reader of this format and to the detection of
+/// formats.
 fn real_files(format: &str) {
     let dir = tempfile::tempdir().unwrap();
     let name = if format == "lkp" {
@@ -85,7 +86,7 @@ fn real_files(format: &str) {
     }
     fuzz(format, &corpus, |bytes| {
         std::fs::write(&path, bytes).unwrap();
-        // Whatever the content is taken for, telling so must end.
+        // The detection of the format must end, whatever the content is.
         drop(pagetide_report::import::format::Format::of(&path));
         let batch = read(format, &[&path]).map_err(|why| why.to_string())?;
         let mut metrics = batch

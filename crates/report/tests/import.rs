@@ -207,7 +207,7 @@ fn bad_csv_is_refused_with_line_and_column() {
         ),
         (format!("{head}a,b,x,m,1,ns\n"), "column `seed`"),
         (format!("{head}a,b,1,m,inf,ns\n"), "column `value`"),
-        // Finite in seconds, but not in nanoseconds, the unit in which it would be stored.
+        // The values are finite in seconds, but not in nanoseconds, the unit in which they would be stored.
         (
             format!("{head}a,b,1,m,1e308,s\n"),
             "`1e308` in column `value`",
@@ -289,7 +289,7 @@ fn a_table_is_read_in_proportion_to_its_size_and_refused_beyond_its_limits() {
             None,
         )
     };
-    // If each metric were searched in all metrics of its record, this would take 10,000,000,000 steps.
+    // A search in all metrics of the record for each metric would take 10,000,000,000 steps.
     let batch = read(&|n| format!("a,b,m{n},1,1\n"), 100_000).unwrap();
     assert_eq!(batch.records[0].results.metrics.len(), 100_000);
     let mut batch = read(&|n| format!("s{n},b,m,1,1\n"), 20_000).unwrap();

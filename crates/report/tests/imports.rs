@@ -1,5 +1,5 @@
-//! Results of other tools: real files are read to the last number, damaged ones are refused in one sentence, and runs are pairs only
-//! where the variants took turns.
+//! Tests of imports from other tools: all numbers in real files are read, damaged files are refused in one sentence,
+//! and runs are pairs only if the variants took turns.
 
 #![allow(clippy::float_cmp, reason = "values are those that the file has")]
 
@@ -11,7 +11,7 @@ use pagetide_record::Record;
 use pagetide_report::import::format::{FORMATS, Format};
 use pagetide_report::import::{Batch, Claims, ImportError, Source, note};
 
-/// The real files, each with its format.
+/// The real files, each with the name of its format.
 pub const FILES: [(&str, &str); 9] = [
     ("hyperfine", "hyperfine-1.15.0.json"),
     ("fio", "fio-3.33.json"),
@@ -24,14 +24,14 @@ pub const FILES: [(&str, &str); 9] = [
     ("phoronix", "phoronix-10.8.6.xml"),
 ];
 
-/// Where a real file lies.
+/// Path of a real file.
 pub fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/imports")
         .join(file)
 }
 
-/// Reads paths as results of a format; `VARIANT=` stands before those that have a name.
+/// Reads paths as results of a format. A path may begin with `VARIANT=`.
 pub fn read(format: &str, paths: &[&Path]) -> Result<Batch, ImportError> {
     let sources: Vec<Source> = paths
         .iter()
@@ -43,7 +43,7 @@ pub fn read(format: &str, paths: &[&Path]) -> Result<Batch, ImportError> {
     Format::named(format).unwrap().import(&sources, None)
 }
 
-/// Reads a text as a file of this format.
+/// Reads a text as a file of a format.
 fn text(format: &str, text: &str) -> Result<Batch, ImportError> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(if format == "lkp" {
@@ -244,7 +244,7 @@ fn a_matrix_of_lkp_has_a_column_for_each_run_of_a_commit() {
             .is_none()
     );
 
-    // A run's own folder: its statistics count, its series does not.
+    // In the folder of one run, the statistics are read, but the series is not.
     let dir = tempfile::tempdir().unwrap();
     let commit = "c".repeat(40);
     let run = dir
@@ -282,7 +282,7 @@ fn a_file_cut_at_any_line_is_refused_or_was_whole() {
                 Err(error) => one_line(&error),
             }
         }
-        // JSON, XML and YAML have an end; plain lines do not.
+        // JSON, XML and YAML have a mark at the end; plain lines do not.
         let has_end = !["pgbench", "ycsb"].contains(&format) && !file.starts_with("perf");
         assert!(
             !has_end || accepted == 0,
@@ -445,7 +445,7 @@ fn more_runs_or_bytes_than_anything_sensible_are_refused() {
     assert!(error.contains("more than 100000 runs"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large");
-    // A hole: it takes no space on the disk.
+    // The file consists of a hole, which takes no space on the disk.
     fs::File::create(&path)
         .unwrap()
         .set_len((64 << 20) + 1)
@@ -454,7 +454,7 @@ fn more_runs_or_bytes_than_anything_sensible_are_refused() {
     assert!(error.contains("larger than 64 MiB"), "{error}");
 }
 
-/// Files of fio, a run each, that ended at these seconds.
+/// Writes files of fio with one run each; the numbers are the end times in seconds.
 fn sessions(dir: &Path, variants: &[(&str, &[u64])]) -> Vec<PathBuf> {
     let whole = fs::read_to_string(data("fio-3.33.json")).unwrap();
     let of_variant = |(name, ends): &(&str, &[u64])| {
@@ -472,7 +472,7 @@ fn sessions(dir: &Path, variants: &[(&str, &[u64])]) -> Vec<PathBuf> {
 #[test]
 fn runs_are_numbered_by_their_starts_and_pairs_only_where_none_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    // The files' names are in another order than their times.
+    // The order of the files' names differs from the order of their times.
     let folders = sessions(
         dir.path(),
         &[("old", &[900, 100, 500]), ("new", &[200, 600, 1000])],
@@ -539,7 +539,7 @@ fn one_metric_in_two_units_is_refused() {
         error.contains("page-faults") && error.contains("units"),
         "{error}"
     );
-    // Units of one kind are one unit.
+    // Times in different units are converted to one unit.
     fs::write(&b, whole.replace("0.51,msec", "510000,ns")).unwrap();
     let batch = read("perf", &[&a, &b]).unwrap();
     near(

@@ -3,7 +3,7 @@
 //! If a program is not available (no network, no Debian), its test is skipped with a message. Downloads are kept in
 //! cargo's folder for temporary test files and used again.
 
-// Helpers of tests are tests.
+// Helpers may use `unwrap` and `panic`, as tests do.
 use crate::judge::{Python, Tool, Why, kunit, python};
 use pagetide_compare::Values;
 use pagetide_quantity::Nanos;
@@ -207,8 +207,8 @@ print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median'
     );
 }
 
-/// Checks the rules of the trace-event format that Perfetto's importer enforces; returns the numbers of slices and
-/// points.
+/// Checks the rules of the trace-event format that Perfetto's importer enforces. Returns the number of slices and the
+/// number of counter points.
 fn check_trace(text: &str) -> (usize, usize) {
     let trace: Value = serde_json::from_str(text).unwrap();
     let mut open: std::collections::BTreeMap<(u64, u64), Vec<f64>> =

@@ -98,7 +98,7 @@ fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
         verdicts(&comparison, &about, Options::default(), &Look::plain(120))
             .contains("medians say otherwise")
     };
-    // Up by 4.0 % in the pair and by 3.0 % in the medians; then the medians go down.
+    // The pair changes by +4.0 % and the medians by +3.0 %; then the medians decrease.
     assert!(!said([100, 101, 102]));
     assert!(said([100, 110, 120]));
 }
@@ -220,13 +220,13 @@ fn a_column_that_pairs_must_be_there_and_filled() {
 /// The order in which results of two equal variants were recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
-    /// Pairs in sequence, with random order within each pair.
+    /// Pairs in sequence, with random order of the variants within each pair.
     Blocks,
-    /// Pairs in sequence, always with the same order within a pair.
+    /// Pairs in sequence, always with the same order of the variants within a pair.
     Alternating,
-    /// Random order.
+    /// All trials in random order.
     Chance,
-    /// All trials of one variant, then all of the other.
+    /// All trials of one variant, then all trials of the other variant.
     Sessions,
 }
 
@@ -309,7 +309,7 @@ fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
             (true, false, true),
             (false, false, true),
         ] {
-            // The option is only honest for pairs that took turns or for random order.
+            // The option is honest only for pairs that took turns, or for random order.
             if interleaved && !matches!(order, Order::Blocks | Order::Chance) {
                 continue;
             }
@@ -326,7 +326,7 @@ fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
                 .filter_map(|cell| cell.metrics[0].judgements[0].as_ref())
                 .collect();
             assert!(judged.len() > CELLS * 9 / 10);
-            // Each cell is judged separately: the correction for a family would hide the error rate.
+            // Each cell is judged separately, because a correction for many cells would hide the error rate.
             let claims = judged.iter().filter(|one| one.p.unwrap() <= 0.05).count();
             let share = claims as f64 / judged.len() as f64;
             let name = format!("{order:?} paired={paired} timed={timed} said={interleaved}");

@@ -139,7 +139,7 @@ fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
     insta::assert_snapshot!(text);
 }
 
-/// Some rows of the reclaim table, one for each kind of value.
+/// Some rows of the reclaim table: one row for each kind of value.
 fn reclaim() -> ReclaimTable {
     let row = |id, section, name: &str, unit, value| Row {
         id,
@@ -318,8 +318,8 @@ fn hostile_names_stay_text_in_the_originals_tables() {
 
 /// Data of a run of VM Regress.
 fn run() -> RunData {
-    // 600 pages, of which the first half is present; page n is used n / 100 + 1 times; references go upwards through
-    // all pages twice.
+    // There are 600 pages, and the first half is present. Page n is used n / 100 + 1 times. References go upwards
+    // through all pages twice.
     let pages = (0..600_u32)
         .map(|page| PageState {
             present: page < 300,
@@ -330,7 +330,7 @@ fn run() -> RunData {
     let log: Vec<u8> = (0..1200_u64)
         .flat_map(|number| {
             let page = number % 600;
-            // Absent pages take 80 µs, others 200 ns.
+            // Accesses to absent pages take 80 µs, others 200 ns.
             let time = if page < 300 { 200 } else { 80_000 };
             (page << 36 | time).to_le_bytes()
         })
@@ -375,7 +375,7 @@ fn of_what_is_not_there_a_line_says_why() {
         assert!(text.contains(words), "no `{words}` in {text}");
     }
     assert!(!text.contains('|'), "{text}");
-    // A log that is shorter than its stated size is an error; no picture of a part is drawn.
+    // A log that is shorter than its stated size is an error: no picture of a part is drawn.
     assert!(accesses([0; 12].as_slice(), 2).is_err());
 }
 

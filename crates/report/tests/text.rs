@@ -118,7 +118,7 @@ fn a_short_mail_leaves_out_what_would_make_it_too_long() {
     let mut comparison = crate::data::mglru();
     let full = mail::mail(&comparison, &crate::data::about(), false);
     assert!(full.lines().count() < 40, "{full}");
-    // With more cells there is less about each, but the primary metrics remain.
+    // With more cells there are fewer lines about each cell, but the primary metrics remain.
     let cell = comparison.cells[0].clone();
     comparison.cells.push(cell);
     let shorter = mail::mail(&comparison, &crate::data::about(), false);
@@ -155,7 +155,7 @@ fn rows(bytes: &[u8]) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// The cells in these columns.
+/// The cells of a row in these columns.
 fn of<'a>(row: &'a BTreeMap<String, String>, columns: &[&str]) -> Vec<&'a str> {
     columns.iter().map(|column| row[*column].as_str()).collect()
 }
@@ -174,7 +174,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
     for metric in &mut cell.metrics[..3] {
         metric.judgements[0] = None;
     }
-    // In the other cell, all trials of one side are invalid.
+    // In the second cell, all trials of one side are invalid.
     let cell = &mut comparison.cells[1];
     cell.sides[1].trials.clear();
     cell.sides[1].invalid = [(1, "a panic"), (2, "no swap"), (3, "a panic")]
@@ -191,7 +191,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
     csv::judgements(&mut bytes, &comparison).unwrap();
     let table = rows(&bytes);
     for row in &table {
-        // There is either a number or a reason.
+        // Each row has either a number or a reason, never both.
         assert_ne!(row["median"].is_empty(), row["missing"].is_empty());
     }
     let columns = ["variant", "median", "missing", "verdict", "no_verdict"];

@@ -7,7 +7,7 @@ use pagetide_report::{Look, mail, markdown};
 
 use crate::data;
 
-/// A comparison with a third variant whose trials are identical to the second's.
+/// A comparison with a third variant whose trials are identical to the trials of the second variant.
 fn with_twin() -> Comparison {
     let mut comparison = data::mglru();
     let mut twin = comparison.columns[1].clone();
@@ -63,7 +63,7 @@ fn variants_that_did_the_same_have_one_sentence_and_one_table_in_every_format() 
             unbroken.contains("its table is that of mglru-on."),
             "{text}"
         );
-        // Each metric has as many lines as without the twin, and the twin is not a heading of any table.
+        // Each metric has as many lines as without the third variant, which is not a heading of any table.
         for name in ["access-p50", "refaults"] {
             let rows = |text: &str| {
                 let is_row = |line: &&str| {

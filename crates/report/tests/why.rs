@@ -16,7 +16,8 @@ use pagetide_report::why::{brief, explanations};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
-/// A side with this number of pages from swap, this number of waits for them, and this time of compaction in ms.
+/// Observed data of one side: number of pages read from swap, number of waits for these pages, and time of compaction
+/// in milliseconds.
 fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bool) -> Account {
     let of = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
         pairs
@@ -80,8 +81,8 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
     }
 }
 
-/// A comparison whose first cell is explained by these sides, and whose timed trials surely differ in that time. A
-/// single observed seed is repeated as three that nearly agree.
+/// A comparison whose first cell is explained by these two sides. The timed trials surely differ in the time that the
+/// sides show. A single observed seed is repeated as three seeds that nearly agree.
 fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
     let mut comparison = crate::data::mglru();
     let thrice = |side: &Account| {
@@ -133,7 +134,7 @@ fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
     comparison
 }
 
-/// The text from the first line of the paragraph to the next empty line.
+/// The text from the first line of the explanation to the next empty line.
 fn paragraph(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -200,7 +201,7 @@ fn under_a_table_an_explanation_takes_at_most_eight_lines_whatever_the_width() {
     }
 }
 
-/// Position of zero difference, and class, left and right end of each bar of the first waterfall in a page.
+/// Position of zero difference in the first waterfall of a page, and class, left end and right end of each bar.
 fn waterfall(page: &str) -> (f64, Vec<(String, f64, f64)>) {
     let table = page.split("<table class=\"waterfall\">").nth(1).unwrap();
     let table = table.split("</table>").next().unwrap();

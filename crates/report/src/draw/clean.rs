@@ -6,10 +6,10 @@ use unicode_width::UnicodeWidthStr;
 
 /// Separator between the parts of a label.
 const JOINT: &str = " · ";
-/// Fewest columns in which a workload is recognizable.
+/// Minimum number of columns for the workload in a shortened label.
 const LEAST_WORKLOAD: usize = 16;
 
-/// Number of columns that a text takes on a terminal.
+/// Number of terminal columns that a text takes.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
@@ -44,7 +44,7 @@ const fn plain(c: char) -> Option<&'static str> {
     })
 }
 
-/// Appends one character, escaped if it would have an effect.
+/// Appends one character; a character that would control the terminal is escaped.
 fn push(out: &mut String, c: char, ascii: bool) {
     match c {
         _ if ascii && plain(c).is_some() => out.push_str(plain(c).unwrap_or_default()),
@@ -68,7 +68,7 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     let mut marks = 0;
     let dots = if ascii { "..." } else { "…" };
     let room = limit.saturating_sub(width(dots));
-    // Length of `out` up to which the text fits together with the dots.
+    // Length of `out` in bytes up to which the text and the dots fit into the limit.
     let mut fits = 0;
     for c in text.chars() {
         let before = out.len();

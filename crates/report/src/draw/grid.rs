@@ -7,10 +7,10 @@ use super::look::{Ink, Look};
 /// Alignment of text in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// Left.
+    /// Aligned left.
     #[default]
     Left,
-    /// Right, for numbers.
+    /// Aligned right, for numbers.
     Right,
 }
 
@@ -21,14 +21,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Text in one style. The text must be clean.
+    /// A cell with text in one style. The text must be clean.
     pub fn new(ink: Ink, text: impl Into<String>) -> Self {
         Self {
             parts: vec![(ink, text.into())],
         }
     }
 
-    /// Plain text.
+    /// A cell with text in normal style. The text must be clean.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(Ink::Plain, text)
     }
@@ -38,19 +38,19 @@ impl Cell {
         Self::default()
     }
 
-    /// The cell with more text appended.
+    /// Returns the cell with more text appended.
     #[must_use]
     pub fn and(mut self, ink: Ink, text: impl Into<String>) -> Self {
         self.parts.push((ink, text.into()));
         self
     }
 
-    /// Width in columns.
+    /// Width of the cell's text in terminal columns.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// The text with its styles.
+    /// The cell's text with escape sequences for its styles.
     pub fn draw(&self, look: &Look) -> String {
         self.parts
             .iter()

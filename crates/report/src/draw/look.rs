@@ -2,19 +2,19 @@
 
 use std::io::IsTerminal;
 
-/// Width without a terminal.
+/// Width in columns if the output is not a terminal.
 const WIDTH_CHARS: usize = 100;
-/// Minimum width of any layout.
+/// Minimum width of any layout in columns.
 const NARROWEST_CHARS: usize = 40;
 
-/// How text is drawn, derived from the environment.
+/// How text is drawn: width, colours and characters. Derived from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Columns available.
+    /// Available width in columns.
     pub width: usize,
-    /// Whether colours may be used.
+    /// True if colours may be used.
     pub colour: bool,
-    /// Whether only ASCII may be used.
+    /// True if only ASCII may be used.
     pub ascii: bool,
 }
 
@@ -54,7 +54,7 @@ impl Ink {
 }
 
 impl Look {
-    /// Text without colours, with Unicode, of this width.
+    /// A look without colours, with Unicode, of this width in columns.
     pub const fn plain(width: usize) -> Self {
         Self {
             width,
@@ -63,7 +63,7 @@ impl Look {
         }
     }
 
-    /// Derived from standard output; `ascii` is the user's option `--ascii`.
+    /// The look for standard output; `ascii` is the user's option `--ascii`.
     pub fn of_stdout(ascii: bool) -> Self {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal().then(|| {
@@ -72,9 +72,10 @@ impl Look {
         Self::of(|name| std::env::var(name).ok(), terminal, ascii)
     }
 
-    /// Derived from environment variables and the terminal's width (`None` if the output is not a terminal, zero if it
-    /// does not report its width). Colours require a terminal and respect `NO_COLOR` (<https://no-color.org>). Unicode
-    /// is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set, as in POSIX.
+    /// The look derived from environment variables and the terminal's width. The width is `None` if the output is not a
+    /// terminal, and zero if the terminal does not report it. Colours require a terminal and respect `NO_COLOR`
+    /// (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set, as in
+    /// POSIX.
     pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").as_deref() == Some("dumb");
@@ -95,7 +96,7 @@ impl Look {
         }
     }
 
-    /// The text in this style.
+    /// The text in this style, with escape sequences if colours may be used.
     pub fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour || ink == Ink::Plain || text.is_empty() {
             text.to_owned()

@@ -6,7 +6,7 @@ use super::clean::{clean, width, wrap};
 use super::look::{Ink, Look};
 use super::quantity;
 
-/// Blocks of one to eight eighths, for bars of fine length.
+/// Block characters from empty to full in eighths, for the end of a bar.
 const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
 /// Quantiles printed under a histogram.
@@ -40,8 +40,8 @@ pub fn bar(share: f64, room: usize, look: &Look) -> String {
     out
 }
 
-/// Rows of a histogram: the smallest value of each row and its count. A row covers a power of two, or a part of it if
-/// all values lie close together.
+/// Rows of a histogram: the smallest value of each row and the number of values. A row covers a power of two, or a part
+/// of it if all values lie close together.
 fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let span = histogram.max.max(1).ilog2() - histogram.min.max(1).ilog2();
     // Above 64, the log-linear histogram has 32 buckets for each power of two.
@@ -91,12 +91,12 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     rows
 }
 
-/// Up to this number of consecutive empty rows are drawn individually.
+/// Maximum number of consecutive empty rows that are drawn individually.
 const EMPTY: usize = 2;
 
 /// Draws a histogram of nanoseconds: a row for each power of two (or a part of it if values lie close together), then
-/// the quantiles. The length of a bar is the square root of its share, so that tails are visible. Each line is indented
-/// by two spaces.
+/// the quantiles. The length of a bar is the square root of the row's share, so that tails are visible. Each line is
+/// indented by two spaces.
 pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     if histogram.count == 0 {
         return "  no values\n".to_owned();
@@ -163,7 +163,7 @@ const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 const LINES: usize = 8;
 
 /// Draws which pages of a mapping are present, starting with page 0 at the left of the first line. A braille dot is one
-/// page; if there are more pages than dots, it is a group of pages of which at least half are present. Each line is
+/// page. If there are more pages than dots, a dot is a group of pages of which at least half are present. Each line is
 /// indented by two spaces and begins with its first page number.
 pub fn presence(present: &[bool], look: &Look) -> String {
     if present.is_empty() {
@@ -218,13 +218,13 @@ pub fn presence(present: &[bool], look: &Look) -> String {
     out
 }
 
-/// One of five shades for a share.
+/// One of five shade characters for a share from 0 to 1.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.25, 0.5, 0.999_999];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// A braille character for eight shares, the left column first.
+/// A braille character for eight shares from 0 to 1, the left column first.
 fn braille(shares: &[f64]) -> char {
     let mut bits = 0x2800;
     for (index, share) in shares.iter().take(8).enumerate() {

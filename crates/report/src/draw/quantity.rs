@@ -7,9 +7,9 @@ use pagetide_quantity::Unit;
 pub struct Scale {
     /// Text after the number, empty for plain counts.
     pub unit: &'static str,
-    /// A value is divided by this.
+    /// Number by which a value is divided before it is printed.
     pub divisor: f64,
-    /// Digits after the point.
+    /// Number of digits after the decimal point.
     pub digits: usize,
 }
 
@@ -31,8 +31,8 @@ const RATES: [(f64, &str); 4] = [
 ];
 
 impl Scale {
-    /// The scale for values of this magnitude, with four significant digits. Counts and pages below one thousand are
-    /// shown as integers.
+    /// The scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and pages
+    /// below one thousand are shown as integers.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -70,7 +70,7 @@ impl Scale {
         }
     }
 
-    /// The scale for several values, chosen by the largest.
+    /// The scale for several values, chosen by the largest value.
     pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut largest, mut whole) = (0.0_f64, true);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -84,12 +84,12 @@ impl Scale {
         scale
     }
 
-    /// The number without its unit.
+    /// The value in this scale, without the unit.
     pub fn number(&self, value: f64) -> String {
         grouped(value / self.divisor, self.digits)
     }
 
-    /// Number with its unit.
+    /// The value in this scale, with the unit.
     pub fn show(&self, value: f64, ascii: bool) -> String {
         let number = self.number(value);
         match self.unit {
@@ -101,7 +101,7 @@ impl Scale {
     }
 }
 
-/// A value in the scale that suits it best.
+/// A value with its unit, in the scale that suits the value best.
 pub fn show(unit: Unit, value: f64, ascii: bool) -> String {
     Scale::of_all(unit, [value]).show(value, ascii)
 }
@@ -152,9 +152,9 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
 /// Maximum number of additional decimals for an estimate or an end of its interval.
 const MORE_DIGITS: usize = 12;
 
-/// An estimate and both ends of its interval with signs; 0 means no effect. Each has `digits` decimals, or more if
-/// needed: the printed estimate must lie within the printed interval, and if the interval does not contain 0, none of
-/// the three may be printed as 0.
+/// An estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals, or more
+/// if needed. The printed estimate must lie within the printed interval. If the interval does not contain 0, none of
+/// the three numbers may be printed as 0.
 pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
     let [low, high] = ends;
     let printed = |value: f64, digits: usize| -> f64 {
@@ -173,7 +173,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
             .unwrap_or(digits)
     };
     let [low_digits, high_digits] = ends.map(least);
-    // An end near zero may have more decimals than the other; the estimate has as many as the end with more.
+    // An end near zero may have more decimals than the other end; the estimate has as many as the end with more.
     let mut shown = [
         digits.max(low_digits).max(high_digits),
         low_digits,

@@ -1,9 +1,9 @@
 //! Data of every access of a trial, small enough to be mailed, which the page can show down to single accesses.
 //!
-//! An overview holds, for each block of accesses, a log-linear histogram of their times with exact minimum and maximum.
-//! The times themselves are in chunks that the page unpacks when they are viewed. In a chunk, the most frequent values
-//! take one byte each; all others follow in full. If the file would still be too large, times keep only their leading
-//! bits, and the page states that.
+//! The overview holds, for each block of accesses, a log-linear histogram of their times with exact minimum and
+//! maximum. The times of all accesses are in chunks that the page unpacks when they are viewed. In a chunk, each of the
+//! most frequent values takes one byte; all other values follow in full. If the file would still be too large, times
+//! keep only their leading bits, and the page states this.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -22,9 +22,9 @@ const BLOCK: u64 = 256;
 pub(crate) const TIME_BITS: u32 = 36;
 /// Marks a time that is not one of a chunk's frequent values.
 const OTHER: u8 = 255;
-/// Numbers of significant bits, tried in this order; 0 keeps all.
+/// Numbers of significant bits, tried in this order; 0 keeps all bits.
 const PRECISIONS: [u32; 5] = [0, 9, 7, 6, 5];
-/// One of this number of chunks is packed to estimate the total size.
+/// One chunk out of this number is packed to estimate the total size.
 const SAMPLE: u64 = 16;
 
 /// Bin of a time in the overview: the time itself below 8, then eight bins for each power of two.
@@ -47,17 +47,17 @@ pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     ((nanos >> cut) << cut) + (1 << (cut - 1))
 }
 
-/// Space available for a trace.
+/// Limits for the data of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// Deflated bytes for each access.
+    /// Maximum number of deflated bytes for each access.
     pub for_each: f64,
-    /// Maximum number of page numbers that are kept.
+    /// Maximum number of page numbers in the page.
     pub pages: u64,
 }
 
 /// Reads a log twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If the numbers of faults are
-/// given, the result includes the state of each access.
+/// given, the result includes the thresholds for the state of an access.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
@@ -149,7 +149,7 @@ fn each_chunk(
     }
 }
 
-/// Result of the first reading: overview, range, and packed sizes of a sample of chunks.
+/// Result of the first reading: the overview, the ranges of times and pages, and packed sizes of a sample of chunks.
 struct Look {
     block: u64,
     n: u64,
@@ -161,9 +161,11 @@ struct Look {
     packed: [u64; PRECISIONS.len()],
     counts: [u32; 256],
     ends: (u64, u64),
-    /// Number of bins in each block (0 means 256), the bins' indices, their counts, and the extremes of each block.
+    /// Number of bins in each block; 0 means 256.
     sizes: Vec<u8>,
+    /// Indices of the bins of all blocks.
     bins: Vec<u8>,
+    /// Minimum, maximum minus minimum, and bin counts of each block, as LEB128.
     numbers: Vec<u8>,
 }
 
@@ -226,8 +228,8 @@ impl Look {
         self.ends = (u64::MAX, 0);
     }
 
-    /// The overview: number of bins of all blocks, bin indices of all blocks, then for each block its minimum, maximum
-    /// minus minimum, and counts as LEB128.
+    /// Encodes the overview: number of bins of all blocks, bin indices of all blocks, then for each block its minimum,
+    /// maximum minus minimum, and counts as LEB128.
     fn finish(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.sizes.len() + self.bins.len() + self.numbers.len());
         varint(&mut out, self.sizes.len() as u64);
@@ -237,7 +239,7 @@ impl Look {
         out
     }
 
-    /// The highest precision that fits; the lowest if none does.
+    /// The highest precision that fits into `for_each` bytes for each access; the lowest precision if none fits.
     fn choose(&self, for_each: f64) -> u32 {
         let sampled = self.sampled.max(1) as f64;
         self.packed
@@ -248,8 +250,8 @@ impl Look {
     }
 }
 
-/// Encodes the times of a chunk: number of frequent values, these in ascending order as differences (LEB128), a byte
-/// for each access (255: not frequent), and the other values in five byte planes.
+/// Encodes the times of a chunk: the number of frequent values, the frequent values in ascending order as differences
+/// (LEB128), a byte for each access (255: not frequent), and all other values in five byte planes.
 fn coded(times: &[u64]) -> Vec<u8> {
     let mut counts: HashMap<u64, u32> = HashMap::new();
     for nanos in times {
@@ -348,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_trace_keeps_exact_times_if_they_fit_and_states_when_they_do_not() {
-        // SplitMix64. Plain multiples of its constant are too regular: they would fit any limit exactly.
+        // Values from SplitMix64. Multiples of a constant would be too regular: they would fit any limit exactly.
         let noise = |at: u64| {
             let mut word = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -4,12 +4,15 @@ use super::escape::text;
 use crate::draw::quantity::grouped;
 use crate::terminal::atlas::Place;
 
-/// Width of the picture, of the names at its left, and of its bars, in pixels.
+/// Width of the picture in pixels.
 const WIDTH: f64 = 860.0;
+/// Width of the names at the left of the picture in pixels.
 const NAMES: f64 = 220.0;
+/// Maximum length of a bar in pixels.
 const BARS: f64 = 500.0;
-/// Height of a line, and of the bar in it, in pixels.
+/// Height of a line in pixels.
 const LINE: f64 = 22.0;
+/// Height of a bar in pixels.
 const BAR: f64 = 12.0;
 /// Maximum length of a name.
 const NAME_CHARS: usize = 34;

@@ -21,12 +21,13 @@ const FALLS: [f64; 14] = [
     99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
-/// A symmetric scale with zero effect in the centre.
+/// A symmetric scale for effects, with zero effect in the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     kind: EffectKind,
     unit: Unit,
-    /// Value at either edge: the natural logarithm of a ratio, or a difference in its unit.
+    /// Value at the right edge: the natural logarithm of a ratio, or a difference in its unit. The left edge is the
+    /// negative value.
     reach: f64,
 }
 
@@ -120,7 +121,8 @@ pub(crate) struct Scales {
 }
 
 impl Scales {
-    /// Scales that contain the intervals of all primary metrics, or of all metrics of a kind without primary ones.
+    /// Scales that contain the intervals of all primary metrics. For a kind of effect without primary metrics, the
+    /// scale contains the intervals of all metrics.
     pub(crate) fn of(comparison: &Comparison) -> Self {
         let rows: Vec<&MetricRow> = comparison
             .cells
@@ -170,7 +172,8 @@ impl Scales {
     }
 }
 
-/// The end of an interval that is farthest from zero effect, among primary metrics if there are any of this kind.
+/// The absolute value of the interval end that is farthest from zero effect. Only primary metrics count, if any metric
+/// of this kind is primary.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows

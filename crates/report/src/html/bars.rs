@@ -15,12 +15,12 @@ use crate::draw::clean;
 const LEVEL: f64 = 0.95;
 /// Maximum number of records that are opened for one side.
 const MOST_TRIALS: usize = 64;
-/// Prefix of the names of metrics with the time of a way.
+/// Prefix of the names of metrics that give the time of a way to copy.
 const TIME: &str = "time-";
 /// Maximum length of a name.
 const NAME_CHARS: usize = 60;
 
-/// Values of all trials, by way and column.
+/// Values of all trials by way of copying; the outer list has one item for each column.
 type Ways = BTreeMap<String, Vec<Vec<f64>>>;
 
 /// The bars of a cell; empty for scenarios that do not do the same work in several ways.
@@ -78,7 +78,7 @@ fn bar(values: &[f64]) -> Option<Bar> {
     })
 }
 
-/// Mean and 99th percentile of the victim's accesses by way, from the series of every trial.
+/// Mean and 99th percentile of the victim's access times, by way of copying, from the series of every trial.
 fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways, Ways) {
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();
@@ -103,8 +103,8 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     (mean, tail)
 }
 
-/// The ways of one trial with the victim's mean and 99th percentile. The series only numbers the ways; their names come
-/// from the metrics with the same times.
+/// The ways of copying in one trial, each with mean and 99th percentile of the victim's access times. The series only
+/// numbers the ways; their names come from the metrics with equal times.
 fn copies(reader: &RecordReader, id: &str, omitted: &mut Vec<String>) -> Vec<(String, [f64; 2])> {
     if !reader.series_names().any(|name| name == "copies") {
         return Vec::new();

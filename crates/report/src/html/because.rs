@@ -9,12 +9,12 @@ use crate::about;
 use crate::names::Names;
 use crate::why;
 
-/// Number of explanations shown; the others are only shown with their cells.
+/// Maximum number of explanations in this section; further explanations are only shown with their cells.
 const SHOWN: usize = 6;
 /// Maximum length of a sentence.
 const LONG: usize = 600;
 
-/// Writes the explanations; nothing if nothing surely differs or no cause was found.
+/// Writes the explanations; nothing if no difference is sure or no cause was found.
 pub(crate) fn section(input: &Input<'_>, names: &Names, out: &mut String) {
     let found = input.comparison.explanations.iter().filter(|explained| {
         let explanation = &explained.explanation;

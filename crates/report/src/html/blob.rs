@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use sha2::{Digest, Sha256};
 
-/// Writes blobs; identical blobs are written once.
+/// Writes blobs into the page; identical blobs are written once.
 pub(crate) struct Blobs<'a> {
     out: &'a mut dyn Write,
     known: HashMap<[u8; 32], usize>,
@@ -17,7 +17,7 @@ pub(crate) struct Blobs<'a> {
 }
 
 impl<'a> Blobs<'a> {
-    /// Writes blobs to `out`.
+    /// A writer of blobs into `out`.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
         Self {
             out,
@@ -44,13 +44,13 @@ impl<'a> Blobs<'a> {
         Ok(number)
     }
 
-    /// Deflated bytes written so far.
+    /// Number of deflated bytes written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Deflates bytes.
+/// Compresses bytes with deflate (RFC 1951).
 pub(crate) fn deflate(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(
         Vec::with_capacity(bytes.len() / 2 + 64),
@@ -74,8 +74,8 @@ pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// Appends the lowest `planes` bytes of each value, all lowest bytes first. High bytes are mostly zero and compress
-/// well.
+/// Appends the lowest `planes` bytes of each value: first the lowest byte of all values, then the next byte of all
+/// values. High bytes are mostly zero and compress well.
 pub(crate) fn planes(out: &mut Vec<u8>, values: &[u64], planes: usize) {
     for plane in 0..planes {
         out.extend(values.iter().map(|value| value.to_le_bytes()[plane]));

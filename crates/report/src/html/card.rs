@@ -16,10 +16,10 @@ use crate::terminal::effect;
 const NAME_CHARS: usize = 120;
 /// Width of the pictures in pixels.
 const WIDTH: f64 = 220.0;
-/// Number of rows in the plot; the others are only counted.
+/// Maximum number of rows in the plot; further rows are only counted.
 const ROWS: usize = 6;
-/// A name with at least this number of hexadecimal digits is a prefix of an identity: no release, variant or campaign
-/// has such a name.
+/// Minimum number of hexadecimal digits by which a name is recognized as a prefix of an identity: no release, variant
+/// or campaign has such a name.
 const DIGITS: usize = 8;
 
 /// HTML with the result for each variant and the primary metrics on one scale; empty if there is only one variant.
@@ -87,8 +87,8 @@ pub fn title(record: &Record) -> String {
     )
 }
 
-/// Replaces column names that are identities of records by descriptions of the records. Returns the title of the
-/// comparison, with the parts that all columns share.
+/// Replaces column names that are identities of records by descriptions of the records. Returns a title for the
+/// comparison, which contains the parts that all columns share.
 pub fn with_names(comparison: &mut Comparison) -> String {
     let is_identity = |name: &str| {
         name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

@@ -16,50 +16,50 @@ pub(crate) struct Page {
 /// Figures of one cell.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Cell {
-    /// Its label.
+    /// Label of the cell.
     pub label: String,
-    /// Its index on the page.
+    /// Index of the cell on the page.
     pub place: usize,
     /// Logs of accesses, at most one for each variant.
     pub traces: Vec<AccessLog>,
-    /// Series.
+    /// Series of records, as tables.
     pub tables: Vec<Table>,
-    /// Histograms over all trials of a variant.
+    /// Histograms, each merged over all trials of a variant.
     pub histograms: Vec<Shares>,
     /// Bars with intervals.
     pub bars: Vec<Bars>,
-    /// Where the time was spent.
+    /// Time of observed trials, divided into parts.
     pub wholes: Vec<TimeTotal>,
 }
 
 /// Bars of one quantity: groups next to each other, each with a bar for every variant.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bars {
-    /// Title.
+    /// Title of the figure.
     pub title: String,
-    /// Unit of the values.
+    /// Unit of the bars' values.
     pub unit: pagetide_quantity::Unit,
-    /// The groups.
+    /// Groups of bars, from left to right.
     pub groups: Vec<BarGroup>,
 }
 
-/// A group of bars.
+/// A group of bars, one for each variant.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct BarGroup {
-    /// Its name.
+    /// Name of the group.
     pub label: String,
-    /// A bar for each variant; `None` if it has no value.
+    /// One bar for each variant; `None` if the variant has no value.
     pub sides: Vec<Option<Bar>>,
 }
 
-/// A bar.
+/// A bar with its interval.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Bar {
     /// Hodges-Lehmann estimate over trials.
     pub value: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
     /// Confidence level of the interval; 0 if there are too few values.
     pub level: f64,
@@ -67,27 +67,27 @@ pub(crate) struct Bar {
     pub values: Vec<f64>,
 }
 
-/// A time divided into parts that add up to it.
+/// The time of one process or of several, divided into parts that add up to it.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TimeTotal {
     /// Index of the variant.
     pub column: usize,
-    /// Whose time it is; empty if there is only one process.
+    /// Name of the process; empty if there is only one process.
     pub label: String,
     /// Identity of the observed record.
     pub record: String,
-    /// The whole time in nanoseconds.
+    /// Total time in nanoseconds.
     pub elapsed: u64,
     /// Name and nanoseconds of each part.
     pub parts: Vec<(&'static str, u64)>,
 }
 
-/// Every access of a trial.
+/// The log of every access of a trial.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct AccessLog {
     /// Index of the variant.
     pub column: usize,
-    /// Identity of the record.
+    /// Identity of the trial's record.
     pub record: String,
     /// Seed of the trial.
     pub seed: u64,
@@ -97,15 +97,15 @@ pub(crate) struct AccessLog {
     pub bits: u32,
     /// Shortest time in nanoseconds.
     pub min: u64,
-    /// Longest time.
+    /// Longest time in nanoseconds.
     pub max: u64,
     /// Number of pages: highest page index plus one.
     pub range: u64,
-    /// Number of accesses in a block of the overview.
+    /// Number of accesses in one block of the overview.
     pub block: u64,
-    /// Number of the overview's blob.
+    /// Number of the blob with the overview.
     pub overview: usize,
-    /// Number of accesses in a chunk.
+    /// Number of accesses in one chunk.
     pub chunk: u64,
     /// Numbers of the blobs with the times, one per chunk.
     pub times: Vec<usize>,
@@ -117,7 +117,7 @@ pub(crate) struct AccessLog {
     pub states: Option<States>,
 }
 
-/// A series.
+/// A series of a record.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Table {
     /// Index of the variant.
@@ -130,16 +130,16 @@ pub(crate) struct Table {
     pub rows: usize,
     /// One row out of this number of rows of the record is in the page.
     pub stride: usize,
-    /// Its columns.
+    /// Columns of the series.
     pub columns: Vec<TableColumn>,
 }
 
 /// A column of a series.
 #[derive(Debug, Serialize)]
 pub(crate) struct TableColumn {
-    /// Name.
+    /// Name of the column.
     pub name: String,
-    /// Unit, as records name it.
+    /// Unit of the values, as named in records.
     pub unit: pagetide_quantity::Unit,
     /// True if values are floating-point numbers of 8 bytes each; otherwise they are zigzag differences as LEB128.
     pub float: bool,
@@ -147,10 +147,10 @@ pub(crate) struct TableColumn {
     pub blob: usize,
 }
 
-/// A histogram.
+/// A histogram with its summary.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Shares {
-    /// Name.
+    /// Name of the histogram.
     pub name: String,
     /// Index of the variant.
     pub column: usize,
@@ -158,7 +158,7 @@ pub(crate) struct Shares {
     pub trials: usize,
     /// Number of values.
     pub count: u64,
-    /// Mean.
+    /// Mean of the values.
     pub mean: f64,
     /// Smallest value.
     pub min: u64,

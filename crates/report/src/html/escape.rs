@@ -5,7 +5,8 @@ use crate::draw::escaped;
 /// Maximum length of text before it is cut.
 pub(crate) const LONG: usize = 4000;
 
-/// Text for element content and quoted attributes, cut to `limit` characters; controls are shown as escapes.
+/// Escapes text for element content and quoted attributes. The text is cut to `limit` characters; control characters
+/// are shown as escapes.
 pub(crate) fn text(raw: &str, limit: usize) -> String {
     let cut: String = raw.chars().take(limit).collect();
     let more = raw.len() > cut.len();
@@ -19,7 +20,8 @@ pub(crate) fn text(raw: &str, limit: usize) -> String {
     out
 }
 
-/// The same for pagetide's own sentences, in which backquotes mark commands and names.
+/// Escapes one of pagetide's own sentences, cut to `limit` characters. Text between backquotes becomes a `<code>`
+/// element.
 pub(crate) fn prose(raw: &str, limit: usize) -> String {
     let escaped = text(raw, limit);
     if escaped.matches('`').count() % 2 == 1 {
@@ -35,7 +37,7 @@ pub(crate) fn prose(raw: &str, limit: usize) -> String {
     out
 }
 
-/// The same for text of several lines.
+/// Escapes text of several lines, cut to `limit` characters. Line breaks are kept.
 pub(crate) fn lines(raw: &str, limit: usize) -> String {
     let cut: String = raw.chars().take(limit).collect();
     let all: Vec<String> = cut.split('\n').map(|line| text(line, limit)).collect();

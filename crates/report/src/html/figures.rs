@@ -19,18 +19,18 @@ use crate::draw::{clean, clean_label};
 /// Maximum length of a name.
 const NAME_CHARS: usize = 120;
 /// Maximum number of deflated bytes for all accesses. Base64 adds a third; a file of 12 MiB then still has space for
-/// its other parts.
+/// the rest of the page.
 const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
-/// Maximum number of page numbers of single accesses in all cells.
+/// Maximum number of page numbers of single accesses, over all cells.
 const MOST_PAGES: u64 = 1 << 18;
-/// Maximum size of deflated series; further series are left out, and the page says so.
+/// Maximum size of all deflated series; further series are left out, and the page says so.
 const SERIES: Bytes = Bytes(6 << 20);
 /// Maximum number of records whose histograms are merged for one side.
 const MOST_TRIALS: usize = 64;
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
-/// Collected data.
+/// Data of all figures of a page.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub page: Page,
@@ -82,18 +82,19 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
     Ok(figures)
 }
 
-/// A record whose large data is shown.
+/// A record whose access log or series are shown.
 struct BulkRecord {
     column: usize,
     id: String,
     reader: RecordReader,
-    /// Number of accesses in its log.
+    /// Number of accesses in the record's log.
     entries: u64,
-    /// True if only its series over time are needed.
+    /// True if only the record's series over time are needed.
     observed: bool,
 }
 
-/// For each variant, the trial with the lowest seed that all variants have, and the observed trial.
+/// The records whose large data is shown: for each variant, the trial with the lowest seed that all variants have, and
+/// the observed trial.
 fn shown(
     input: &Input<'_>,
     place: usize,

@@ -20,24 +20,24 @@ const WIDTH: f64 = 380.0;
 const SHARED_CHARS: usize = 300;
 /// Maximum length of a name in a row.
 const NAME_CHARS: usize = 120;
-/// Number of visible rows; the others are behind a summary.
+/// Number of visible rows; further rows are in a collapsed part.
 const SHOWN_ROWS: usize = 24;
 
 /// A primary metric with its judgement.
 pub(crate) struct Row<'a> {
-    /// Index of its cell.
+    /// Index of the cell.
     pub place: usize,
     /// Index of the variant.
     pub other: usize,
-    /// Its cell.
+    /// The cell that contains the metric.
     pub cell: &'a Cell,
-    /// The metric.
+    /// The metric with its values.
     pub metric: &'a MetricRow,
-    /// Its judgement.
+    /// Judgement on the variant for this metric.
     pub judgement: &'a Judgement,
 }
 
-/// Writes the plot; nothing if nothing is judged.
+/// Writes the plot; nothing if no metric is judged.
 pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut String) {
     let rows = rows(input.comparison);
     if rows.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     }
 }
 
-/// The primary metrics, the best change first; all metrics of cells without primary ones.
+/// The primary metrics of all cells, the best change first. Cells without primary metrics contribute all metrics.
 pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {

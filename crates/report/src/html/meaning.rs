@@ -2,7 +2,7 @@
 
 use pagetide_probe::meaning::RowId;
 
-/// Meaning of a row, as a sentence.
+/// Returns the meaning of a row as a sentence.
 #[allow(
     clippy::too_many_lines,
     reason = "a table, and a match so that no row is forgotten"

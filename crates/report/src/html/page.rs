@@ -12,7 +12,7 @@ use crate::draw::quantity;
 use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::why;
 
-/// Everything before the data.
+/// HTML of everything before the data of the figures.
 pub(crate) fn before(input: &Input<'_>) -> String {
     let title = match text(&input.about.title, 200) {
         title if title.is_empty() => "pagetide report".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     out.push_str("<link rel=\"icon\" href=\"data:,\">\n");
     match input.assets {
         Assets::Inside => {
-            // A mailed page too may only run its own script and must not access the network.
+            // A mailed page too may only run its own script and must not use the network.
             put!(
                 out,
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src {}; \
@@ -75,7 +75,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     out
 }
 
-/// The cells. Each can be opened to show its tables, explanation, figures and reclaim statistics.
+/// Writes the cells. Each cell can be opened to show its tables, explanation, figures and reclaim statistics.
 fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str(
         "<section id=\"cells\" aria-labelledby=\"cells-title\">\n<h2 id=\"cells-title\">Cells</h2>\n\
@@ -105,7 +105,7 @@ fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Everything after the data.
+/// HTML of everything after the data of the figures.
 pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     let mut out = String::new();
     if !omitted.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     out
 }
 
-/// Why the variants of a cell differ: a picture, then statements with their evidence.
+/// Writes why the variants of a cell differ: a picture, then statements with their evidence.
 fn why(input: &Input<'_>, place: usize, out: &mut String) {
     let explanations: Vec<_> = why::of_cell(input.comparison, place).collect();
     if explanations.is_empty() {
@@ -151,7 +151,7 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Distance of each variant from the best possible, by cell: the mean over its seeds.
+/// Writes how far each variant is from the best possible, by cell: the mean over its seeds.
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {

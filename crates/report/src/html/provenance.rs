@@ -66,7 +66,7 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Data from one record of a variant: settings read back, facts, kernel log.
+/// Writes data from one record of a variant: settings read back, facts, kernel log.
 fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
     let Some(trial) = input
         .comparison
@@ -154,7 +154,7 @@ fn arenas(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// All records that were used, with their digests.
+/// Writes the identities and digests of all records that were used.
 fn digests(comparison: &Comparison, out: &mut String) {
     out.push_str("<details><summary>Records and digests</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Records\"><table><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">cell</th><th scope=\"col\">seed</th><th scope=\"col\">record</th><th scope=\"col\">digest</th></tr></thead><tbody>\n");
     for cell in &comparison.cells {

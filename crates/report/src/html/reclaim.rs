@@ -16,7 +16,8 @@ const NAME_CHARS: usize = 160;
 /// Maximum length of an explanation.
 const WHY_CHARS: usize = 300;
 
-/// Writes the observations of a cell: first the rows that differ; the others are behind a summary.
+/// Writes the observations of a cell: first the rows that differ between variants; all other rows are in a collapsed
+/// part.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
         .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
@@ -81,7 +82,7 @@ fn begin(label: &str, heads: &[String], first: &str, out: &mut String) {
     out.push_str("</tr></thead>\n");
 }
 
-/// Rows of all variants next to each other, by section, in the order of the first variant.
+/// Writes the rows of all variants next to each other, by section, in the order of the first variant.
 fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     begin("Reclaim table", names, "row", out);
     let mut section = None;
@@ -113,7 +114,7 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
     out.push_str("</tbody></table></div>\n");
 }
 
-/// The meaning of a row, and restrictions of its values.
+/// The meaning of a row, followed by restrictions of its values.
 fn told(row: &Row) -> String {
     let counters = row.check.as_ref().map(|check| check.counters.join(" + "));
     let mut all = vec![meaning(row.id).to_owned()];
@@ -126,7 +127,7 @@ fn told(row: &Row) -> String {
     all.join(" ")
 }
 
-/// The meaning of all rows, once per page, for readers without a pointing device.
+/// Writes the meaning of all rows, once per page, for readers without a pointing device.
 pub(crate) fn glossary(input: &Input<'_>, out: &mut String) {
     let Some(first) = input.sources.observed.values().next() else {
         return;
@@ -162,7 +163,7 @@ fn cell(row: &Row, out: &mut String) {
     );
 }
 
-/// A value of the reclaim table, or the reason why there is none.
+/// A value of the reclaim table as text, or the reason why there is no value.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(number) => count(*number),
@@ -176,7 +177,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Disagreements between trace and vmstat, with their known reasons.
+/// Writes where trace and vmstat disagree, with the known reasons.
 fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     let all: Vec<String> = seen
         .iter()
@@ -205,7 +206,7 @@ fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut Str
     }
 }
 
-/// Requests to each device, and their estimated cost on a disk with seek times.
+/// Writes the requests to each device, and their estimated cost on a disk with seek times.
 fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
         return;

@@ -9,9 +9,9 @@ use pagetide_store::Store;
 /// Data shown in addition to the judged metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The observations by indices of cell and column; their series over time are drawn.
+    /// The observations by indices of cell and column. The page also draws the series over time of these trials.
     pub observed: BTreeMap<(usize, usize), Observation>,
-    /// The searches for the smallest memory to which the campaign belongs; `None` if it belongs to none.
+    /// Results of the searches for the smallest memory, if the campaign is part of such a search; otherwise `None`.
     pub squeezes: Option<ComparedSqueezes>,
     /// Data that could not be read, one line each.
     pub omitted: Vec<String>,
@@ -39,8 +39,8 @@ impl Sources {
         sources
     }
 
-    /// The observation that belongs to a record; `None` if there is none, or, with a line in `omitted`, if it cannot be
-    /// read.
+    /// The observation that belongs to a record. `None` if there is no observation, or if it cannot be read; then
+    /// `omitted` gets a line.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

@@ -8,10 +8,13 @@ use super::escape::{LONG, prose, text};
 use crate::draw::quantity::{grouped, show, signed};
 use crate::terminal::squeeze::{differences, sentence};
 
-/// Size of a picture, and the parts of it used by the axes, in pixels.
+/// Width of a picture in pixels.
 const WIDTH: f64 = 720.0;
+/// Height of a picture in pixels.
 const HEIGHT: f64 = 190.0;
+/// Width of the empty margins on the left and on the right in pixels; the left one has the labels of the y axis.
 const LEFT: f64 = 64.0;
+/// Height of the labels of the x axis in pixels.
 const BELOW: f64 = 36.0;
 /// Number of colours for variants in the stylesheet.
 const COLOURS: usize = 4;
@@ -52,7 +55,7 @@ pub(crate) fn section(found: Option<&ComparedSqueezes>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// A number of a tested size; `None` if it has none.
+/// Function that returns a number for a tested size; `None` if the size has no such number.
 type Of<'a> = &'a dyn Fn(&TriedSize) -> Option<f64>;
 
 /// A curve over memory or over pressure.
@@ -62,7 +65,7 @@ struct Picture<'a> {
     y: Of<'a>,
     show_x: fn(f64) -> String,
     show_y: fn(f64) -> String,
-    /// Whether the x axis is logarithmic.
+    /// True if the x axis is logarithmic.
     is_log: bool,
 }
 
@@ -122,7 +125,7 @@ fn pictures(all: &ComparedSqueezes, out: &mut String) {
 }
 
 impl Picture<'_> {
-    /// The points of a search in the order of x; sizes at which the program died have no point.
+    /// The points of a search in the order of x. Sizes at which the program died are left out.
     fn points(&self, squeeze: &SqueezeResult) -> Vec<(f64, f64)> {
         let alive = squeeze.curve.iter().filter(|t| t.point.died.is_none());
         let mut points: Vec<(f64, f64)> = alive
@@ -209,7 +212,7 @@ impl Picture<'_> {
     }
 }
 
-/// The sizes of a search, as in the terminal.
+/// Writes the sizes of a search as a table with the same columns as in the terminal.
 fn table(variant: &str, squeeze: &SqueezeResult, out: &mut String) {
     put!(
         out,

@@ -9,17 +9,17 @@ use serde::Serialize;
 
 /// A stall takes at least this number of times as long as the median major fault.
 const STALL_FACTOR: u64 = 10;
-/// Longer logs are not sorted: sorting takes four bytes per access.
+/// Logs with more accesses are not sorted: sorting takes four bytes per access.
 const MOST_ACCESSES: u64 = 1 << 24;
 
-/// Times from which an access has a certain state, and the number of accesses in each state.
+/// Shortest times of accesses with faults and stalls, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct States {
-    /// Shortest minor fault in nanoseconds; `None` if the record does not count minor faults.
+    /// Time of the shortest minor fault in nanoseconds; `None` if the record does not count minor faults.
     pub minor_from: Option<u64>,
-    /// Shortest major fault; larger than all times if there was none.
+    /// Time of the shortest major fault in nanoseconds; larger than all times if there was no major fault.
     pub major_from: u64,
-    /// Shortest stall.
+    /// Time of the shortest stall in nanoseconds.
     pub stall_from: u64,
     /// Numbers of accesses: hits, minor faults, major faults without stalls, stalls.
     pub counts: [u64; 4],
@@ -29,12 +29,12 @@ pub(crate) struct States {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     major: u64,
-    /// Minor faults; `None` if the record does not count them.
+    /// Number of minor faults; `None` if the record does not count minor faults.
     minor: Option<u64>,
 }
 
 impl Faults {
-    /// The numbers from the record; `None` if it does not count faults.
+    /// The numbers of faults in a record; `None` if the record does not count faults.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let count = |name: &str| -> Option<u64> {
             let number = record.metric(name)?.value.number()?;
@@ -60,7 +60,8 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// `None` for a log that is too long, or that has fewer entries than faults.
+    /// A sorter for a log with this number of accesses; `None` if the log is too long, or if it has fewer accesses than
+    /// faults.
     pub(crate) fn new(faults: Faults, entries: u64) -> Option<Self> {
         let faults = Faults {
             minor: faults.minor.filter(|minor| *minor <= entries),

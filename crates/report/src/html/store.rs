@@ -11,8 +11,8 @@ use super::{Assets, HtmlError, Input, PageSummary, Sources, write};
 use crate::about::About;
 use crate::format::machine;
 
-/// Writes the page of a comparison whose records are in `store`. If `about` has no machine, that of the first record is
-/// shown.
+/// Writes the page of a comparison whose records are in `store`. If `about` has no machine, the page shows the machine
+/// of the first record.
 pub fn of_store(
     store: &Store,
     comparison: &Comparison,
@@ -43,7 +43,7 @@ pub fn of_store(
     write(&input, out)
 }
 
-/// The comparison with its explanations; if they fail, a line is added to the omitted data.
+/// The comparison with its explanations. If computing the explanations fails, a line is added to the omitted data.
 fn explain_or_omit(store: &Store, comparison: &Comparison, sources: &mut Sources) -> Comparison {
     let mut comparison = comparison.clone();
     if comparison.columns.len() > 1 {

@@ -12,8 +12,8 @@ pub(crate) const HEIGHT: f64 = 22.0;
 /// Space for half of a tick's text on both sides, in pixels.
 pub(crate) const PAD: f64 = 22.0;
 
-/// The picture; empty if there is no effect to draw. A difference gets its own ticks, because the head of the table has
-/// those of ratios.
+/// Returns the picture as SVG; empty if there is no effect to draw. A difference gets its own ticks, because the ticks
+/// in the head of the table are for ratios.
 pub(crate) fn svg(
     judgement: &Judgement,
     unit: Unit,
@@ -31,7 +31,7 @@ pub(crate) fn svg(
     out
 }
 
-/// The picture without ticks.
+/// Returns the picture without ticks as SVG.
 pub(crate) fn bare(
     judgement: &Judgement,
     unit: Unit,
@@ -77,7 +77,7 @@ impl Frame<'_> {
         PAD + at * (self.width - 2.0 * PAD)
     }
 
-    /// The edge of the picture if the position lies outside, `None` if it lies inside.
+    /// The edge of the picture that a position exceeds; `None` if the position lies inside the picture.
     fn beyond(&self, x: f64) -> Option<f64> {
         let (left, right) = (PAD - 0.5, self.width - PAD + 0.5);
         (x < left)

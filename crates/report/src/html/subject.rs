@@ -6,7 +6,7 @@ use pagetide_store::{Store, StoreError};
 use super::{single, title, with_names};
 use crate::about::About;
 
-/// Why a page cannot be made for these names.
+/// Reasons why a page cannot be made for names on the command line.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// The comparison is not possible.
@@ -15,18 +15,18 @@ pub enum SubjectError {
     /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A name is neither that of a campaign nor a prefix of a record's identity.
+    /// A name is neither the name of a campaign nor a prefix of a record's identity.
     #[error("making a page of `{name}`, which is no record's identity")]
     Neither {
-        /// The name.
+        /// The name as typed.
         name: String,
-        /// Why it is not a campaign.
+        /// Reason why the name is not a campaign.
         source: CompareError,
     },
 }
 
 impl SubjectError {
-    /// Whether the user's input was wrong, as opposed to a failure of the store.
+    /// True if the user's input is wrong, as opposed to a failure of the store.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Compare(error) if error.is_user_error())
     }
@@ -56,7 +56,7 @@ pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), Subj
         Ok(comparison) => {
             let title = comparison.campaign.clone();
             let title = title.unwrap_or_else(|| "Campaign".to_owned());
-            // A reader of the page wants to repeat the results, not only the page.
+            // A reader of the page needs the command that repeats the results, not the one that makes the page.
             let command = names.origin(store, &comparison, "report")?;
             Ok((comparison, about(title, command)))
         }
@@ -68,7 +68,7 @@ pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), Subj
                     let title = title(&record);
                     Ok((single(&record), about(title, record.maker.command)))
                 }
-                // The name may have meant a campaign or a record, so the error mentions both.
+                // The name may mean a campaign or a record, so the error mentions both.
                 Err(StoreError::Unknown { .. }) => Err(SubjectError::Neither {
                     name: name.to_owned(),
                     source,

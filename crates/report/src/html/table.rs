@@ -8,7 +8,7 @@ use super::blob::{Blobs, varint, zigzag};
 use super::data::{Table, TableColumn};
 use crate::draw::clean;
 
-/// Maximum number of rows of a series in the page; of a longer series, only every second, third, … row is included.
+/// Maximum number of rows of a series in the page; a longer series is thinned to every second, third, … row.
 pub(crate) const ROWS: usize = 1 << 18;
 /// Maximum length of a name.
 const NAME_CHARS: usize = 80;

@@ -20,7 +20,7 @@ use crate::terminal::{effect, notes, summary};
 const NAME_CHARS: usize = 80;
 /// Width of the pictures of intervals in pixels.
 const WIDTH: f64 = 260.0;
-/// More seeds than this are never suggested.
+/// Maximum number of seeds that is suggested.
 const MANY: u64 = 1000;
 /// Maximum number of invalid trials listed one by one.
 const SHOWN_INVALID: usize = 200;
@@ -71,13 +71,13 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// True if any metric of a variant is judged.
+/// True if any metric of this variant is judged.
 fn cells_judged(comparison: &Comparison, other: usize) -> bool {
     let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
     rows.any(|row| about::judgement(row, other).is_some())
 }
 
-/// Lists the variants without a valid trial, each with the reason that most of its trials have.
+/// Writes the variants without a valid trial, each with its most frequent reason.
 fn dead(comparison: &Comparison, out: &mut String) {
     let invalid = about::invalid(comparison);
     for column in &comparison.columns {
@@ -201,8 +201,8 @@ pub(crate) fn tables(
     }
 }
 
-/// The verdicts of a cell in a few words, for its summary; each is preceded by the variant's name if there are several
-/// variants.
+/// The verdicts of a cell in a few words, for its summary line. With several variants, each variant's name precedes its
+/// verdicts.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;
@@ -248,8 +248,8 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Writes metrics and values if there is nothing to compare with: primary metrics are visible, the others are behind a
-/// summary.
+/// Writes metrics and values if there is nothing to compare with: primary metrics are visible, all others are in a
+/// collapsed part.
 fn values(cell: &Cell, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -292,8 +292,8 @@ fn list(rows: &[&MetricRow], out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Writes the table of the baseline and one other variant: primary metrics are visible, the others are behind a
-/// summary.
+/// Writes the table of the baseline and one other variant: primary metrics are visible, all others are in a collapsed
+/// part.
 fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);

@@ -18,10 +18,10 @@ const WIDTH: f64 = 420.0;
 
 /// Width of the mark for the part left out of both times, in pixels.
 const STUB: f64 = 44.0;
-/// Both times are drawn completely if the first is at most this number of times the range of the steps.
+/// Maximum ratio of the first time to the range of the steps up to which both times are drawn completely.
 const WHOLE: f64 = 2.0;
 
-/// A bar: its start, its end and its interval.
+/// A bar of the waterfall, from one time to another.
 struct Step {
     name: String,
     from: f64,
@@ -30,7 +30,7 @@ struct Step {
     class: &'static str,
 }
 
-/// Writes the bars of one explanation; nothing if nothing is explained.
+/// Writes the bars of one explanation; nothing if the explanation has no findings.
 pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut String) {
     let explanation = &explained.explanation;
     if !matches!(explanation.answer, Answer::Explained | Answer::NotFound)
@@ -114,14 +114,14 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
     out.push_str("</tbody></table>\n");
 }
 
-/// Start of the bars of whole times, and whether these bars are drawn completely.
+/// Position where the bars of whole times start, and true if these bars are drawn completely.
 #[derive(Clone, Copy)]
 struct Edges {
     edge: f64,
     is_whole: bool,
 }
 
-/// A bar with its interval; `x` maps a difference from the baseline to a position.
+/// Draws a bar with its interval; `x` maps a difference from the baseline to a position.
 fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     let (from, to) = match step.class {
         "whole" => (edges.edge, x(step.to)),
@@ -158,7 +158,7 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     picture
 }
 
-/// The findings in their order, and the remaining difference.
+/// Bars of the findings in their order, then of the remaining difference.
 fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;

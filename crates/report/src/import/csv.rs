@@ -2,9 +2,9 @@
 //!
 //! Columns are found by name, in any order. `scenario`, `variant`, `metric` and `value` are required. `seed`, `unit`,
 //! `direction`, `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing`, `invalid` and
-//! `started` are optional. Trials with equal seeds are pairs; or those with the same value in a column named by the
-//! user. Without either, lines are numbered within their scenario, variant and metric, and there are no pairs. The
-//! output of [`crate::csv::samples`] can be imported.
+//! `started` are optional. Trials with equal seeds are pairs. If the user names a column, trials with equal values in
+//! that column are pairs. If there is neither, lines are numbered within their scenario, variant and metric, and there
+//! are no pairs. The output of [`crate::csv::samples`] can be imported.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -19,12 +19,12 @@ use super::{Batch, ImportError, record};
 use crate::date;
 use crate::draw::clean;
 
-/// Largest accepted file, in bytes.
+/// Maximum size of a file in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
-/// Largest accepted number of trials in a file: each takes 4 KiB of memory until all are stored.
+/// Maximum number of trials in a file. Each trial takes 4 KiB of memory until all trials are stored.
 pub const MOST_TRIALS: usize = 200_000;
 
-/// The known columns.
+/// Names of all columns that are read.
 const COLUMNS: [&str; 17] = [
     "scenario",
     "variant",
@@ -45,12 +45,12 @@ const COLUMNS: [&str; 17] = [
     "started",
 ];
 
-/// One line, by column.
+/// One line of the file, by column.
 struct Line<'a> {
     path: &'a Path,
     number: u64,
     cells: BTreeMap<&'static str, String>,
-    /// Value of the column that pairs trials, if the user named one.
+    /// Value in the column that pairs trials; `None` if the user did not name a column.
     block: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Line<'_> {
         }
     }
 
-    /// The text of a cell that must not be empty.
+    /// The text in a column, which must not be empty.
     fn text(&self, column: &'static str) -> Result<&str, ImportError> {
         match self.get(column) {
             "" => Err(self.bad(column, "a name")),
@@ -87,7 +87,7 @@ impl Line<'_> {
     }
 }
 
-/// Whether a text begins with the heads of such a table.
+/// True if the first line of a text contains the names of all required columns.
 pub(super) fn is_in(text: &str) -> bool {
     let heads = text.lines().next().unwrap_or_default();
     let heads: Vec<&str> = heads
@@ -99,17 +99,17 @@ pub(super) fn is_in(text: &str) -> bool {
         .all(|name| heads.iter().any(|head| head.eq_ignore_ascii_case(name)))
 }
 
-/// Reads a file. Pairs are made by the column `pair`, or by seed.
+/// Reads a CSV file. Trials are paired by the column `pair`, or by seed if `pair` is `None`.
 pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
     read(path, bytes(path)?.as_slice(), pair)
 }
 
-/// Reads CSV; `path` is used in errors. Trials are paired by the column `pair`, or by seed.
+/// Reads CSV; `path` is used in errors. Trials are paired by the column `pair`, or by seed if `pair` is `None`.
 pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch, ImportError> {
     read_within(MOST_TRIALS, path, reader, pair)
 }
 
-/// The same with at most so many trials.
+/// Reads CSV with at most `most` trials; see [`read`].
 fn read_within(
     most: usize,
     path: &Path,
@@ -191,7 +191,7 @@ fn read_within(
     })
 }
 
-/// The text without the apostrophe that prevents spreadsheets from running it.
+/// The text without the apostrophe that prevents spreadsheets from running it as a formula.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'') {
         Some(rest) if rest.starts_with(['=', '+', '-', '@']) => rest.to_owned(),
@@ -199,19 +199,19 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// Data read so far.
+/// Data of the lines read so far.
 #[derive(Default)]
 struct Table {
     records: Vec<Record>,
-    /// The key that pairs each record.
+    /// For each record, the key that pairs trials.
     blocks: Vec<String>,
-    /// Index of each trial's record.
+    /// Index of the record of each trial.
     known: BTreeMap<String, usize>,
-    /// The metrics that each record already has.
+    /// Metrics that records already have, each with the index of the record.
     metrics: HashSet<(usize, String)>,
-    /// Number of lines without a seed, by trial and metric.
+    /// Number of lines without a seed, for each trial and metric.
     runs: BTreeMap<String, u64>,
-    /// Number of trials without a seed, by everything else that distinguishes trials.
+    /// Number of trials without a seed; the key contains everything else that distinguishes trials.
     unseeded: BTreeMap<String, u64>,
 }
 
@@ -237,7 +237,7 @@ impl Table {
                 why: why.to_owned(),
             });
         }
-        // An invalid trial without any measurement still has a line.
+        // An invalid trial without any measurement has a line without a metric.
         if !record.is_valid() && line.get("metric").is_empty() && line.get("value").is_empty() {
             return Ok(());
         }
@@ -259,9 +259,9 @@ impl Table {
         Ok(())
     }
 
-    /// Index of the record of a line's trial. A new record is created for the first line of a trial.
+    /// Index of the record for a line. The first line of a trial creates the record.
     fn record(&mut self, line: &Line) -> Result<usize, ImportError> {
-        // Everything except the seed that distinguishes trials.
+        // All parts that distinguish trials, except the seed.
         let parts = [
             "scenario",
             "variant",
@@ -308,7 +308,7 @@ impl Table {
     }
 }
 
-/// The value in a line, converted to the metric's unit.
+/// The value in a line, converted to the unit of the metric.
 fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     Ok(match line.get("value") {
         "" if line.get("missing").is_empty() => {
@@ -323,7 +323,7 @@ fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     })
 }
 
-/// A new record for the trial of its first line.
+/// Creates the record of a trial from its first line.
 fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
     let variant = Variant {
         name: line.text("variant")?.to_owned(),
@@ -366,7 +366,7 @@ fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
     Ok(record)
 }
 
-/// The metric's unit, and the factor from the file's unit to it.
+/// The unit of the metric, and the factor that converts from the unit in the file.
 fn unit(line: &Line) -> Result<(Unit, f64), ImportError> {
     Ok(match line.get("unit") {
         "" | "count" => (Unit::Count, 1.0),

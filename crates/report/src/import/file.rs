@@ -1,4 +1,4 @@
-//! Files of results, read whole and within limits.
+//! Reads files of results completely, within limits.
 
 use std::fmt::Display;
 use std::fs;
@@ -12,18 +12,18 @@ use super::format::Format;
 use super::{ImportError, MOST_BYTES, MOST_FILES};
 use crate::draw::clean;
 
-/// A file's text, with what errors say of it.
+/// The text of a file, with the data that error messages need.
 pub(super) struct Text<'a> {
-    /// Where it lies.
+    /// Path of the file.
     pub path: &'a Path,
-    /// What it should be.
+    /// Expected format of the file.
     pub format: &'static Format,
-    /// Its text; bytes that are not UTF-8 are replaced.
+    /// Text of the file; bytes that are not UTF-8 are replaced.
     pub content: String,
 }
 
 impl<'a> Text<'a> {
-    /// Reads a file; one whose name ends in `.gz` is decompressed.
+    /// Reads a file. If its name ends in `.gz`, it is decompressed.
     pub fn read(path: &'a Path, format: &'static Format) -> Result<Self, ImportError> {
         Ok(Self {
             path,
@@ -32,7 +32,8 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The error that this file is not readable, with the line (from 1, or 0 if no line is to blame) and the reason.
+    /// Returns the error that the file cannot be read in its format, with a reason. `line` counts from 1; 0 means no
+    /// single line.
     pub fn bad(&self, line: usize, why: impl Display) -> ImportError {
         ImportError::Malformed {
             path: self.path.to_owned(),
@@ -43,7 +44,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Reads a number; `what` names it in the error.
+    /// Parses a number; `what` names the number in the error.
     pub fn number(&self, line: usize, what: &str, text: &str) -> Result<f64, ImportError> {
         match text.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
@@ -59,7 +60,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Reads a file's bytes, decompressed if its name ends in `.gz`. Refuses more than [`MOST_BYTES`].
+/// Reads the bytes of a file. If its name ends in `.gz`, it is decompressed. Fails if there are more than
+/// [`MOST_BYTES`].
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -84,7 +86,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
     Ok(bytes)
 }
 
-/// Reads a file's text; bytes that are no UTF-8 are replaced.
+/// Reads the text of a file; bytes that are not UTF-8 are replaced.
 pub(super) fn text(path: &Path) -> Result<String, ImportError> {
     let bytes = bytes(path)?;
     Ok(match String::from_utf8(bytes) {
@@ -93,7 +95,7 @@ pub(super) fn text(path: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// The entries of a folder whose names do not begin with a dot, sorted as versions: `run9` before `run10`.
+/// The entries of a folder, sorted as versions: `run9` before `run10`. Names that begin with a dot are left out.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: folder.to_owned(),
@@ -118,7 +120,8 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The files that an argument stands for: itself, or a folder's file named `only`, or all files of the folder.
+/// The files that an argument names. For a file this is the file itself. For a folder this is the file `only` in it, or
+/// all its files if `only` is `None`.
 pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

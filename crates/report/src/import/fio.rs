@@ -1,7 +1,8 @@
-//! Results of fio 3: its JSON (`json` and `json+`).
+//! Imports results of fio 3 from its JSON (`json` and `json+`).
 //!
-//! A file is one run of its jobs, and each job is a workload of its own. Reads, writes and trims are read where there were any.
-//! The options that make the load (`rw`, `bs`, `iodepth`, …) are parameters, so jobs with other loads are not compared.
+//! A file is one run of its jobs. Each job is a separate workload. Reads, writes and trims give metrics if there were
+//! any requests of that kind. The options that define the load (`rw`, `bs`, `iodepth`, …) become parameters, so that
+//! jobs with different loads are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use super::ImportError;
 use super::file::Text;
 use super::run::{Known, Run, push};
 
-/// Options that make the load.
+/// Options of a job that define the load.
 const OPTIONS: [&str; 11] = [
     "rw",
     "readwrite",
@@ -27,7 +28,7 @@ const OPTIONS: [&str; 11] = [
     "rwmixread",
     "fsync",
 ];
-/// Percentiles of latency that are read, with their short names.
+/// Latency percentiles that are read, with their short names.
 const PERCENTILES: [(&str, &str); 3] = [
     ("50.000000", "p50"),
     ("99.000000", "p99"),
@@ -68,7 +69,7 @@ const JOB: [Known; 4] = [
     Known::new("majf", "major-faults", Unit::Count, 1.0, Direction::Lower),
 ];
 
-/// The whole file.
+/// Content of a file.
 #[derive(Deserialize)]
 struct Output {
     #[serde(default)]
@@ -78,7 +79,7 @@ struct Output {
     jobs: Vec<Job>,
 }
 
-/// One job, or a group of jobs with group reporting.
+/// One job; with group reporting, a group of jobs.
 #[derive(Deserialize)]
 struct Job {
     jobname: String,
@@ -97,7 +98,7 @@ struct Job {
     majf: f64,
 }
 
-/// What one direction of a job did.
+/// Results of a job for one direction: reads, writes or trims.
 #[derive(Deserialize)]
 struct Side {
     bw_bytes: f64,
@@ -107,7 +108,7 @@ struct Side {
     clat_ns: Option<Latency>,
 }
 
-/// A distribution of latencies, in nanoseconds.
+/// Summary of latencies in nanoseconds.
 #[derive(Deserialize)]
 struct Latency {
     mean: f64,
@@ -115,12 +116,12 @@ struct Latency {
     percentile: Option<BTreeMap<String, f64>>,
 }
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"fio version\"")
 }
 
-/// Reads a file.
+/// Reads the runs in a file.
 pub(super) fn read(file: &Text<'_>, _is_alone: bool) -> Result<Vec<Run>, ImportError> {
     let output: Output = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
     let mut seen = BTreeSet::new();
@@ -143,7 +144,7 @@ pub(super) fn read(file: &Text<'_>, _is_alone: bool) -> Result<Vec<Run>, ImportE
     Ok(runs)
 }
 
-/// The run of one job.
+/// Makes a run from the results of one job.
 fn run(file: &Text<'_>, output: &Output, job: &Job) -> Result<Run, ImportError> {
     let mut run = Run::of(format!("fio {}", job.jobname));
     for name in OPTIONS {
@@ -151,7 +152,7 @@ fn run(file: &Text<'_>, output: &Output, job: &Job) -> Result<Run, ImportError> 
             run.params.insert(name.to_owned(), value.clone());
         }
     }
-    // fio notes when it was done.
+    // fio records the time at the end of the run.
     let started = output.timestamp_ms.saturating_sub(job.runtime);
     run.started = Nanos(started.saturating_mul(1_000_000));
     if job.error != 0 {

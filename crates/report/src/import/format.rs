@@ -1,4 +1,4 @@
-//! The formats that can be imported, in one table, which also feeds the help.
+//! Table of the formats that can be imported. The help texts are generated from it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,45 +10,45 @@ use super::{
     stress_ng, ycsb,
 };
 
-/// A format of results.
+/// A format that can be imported.
 #[derive(Debug)]
 pub struct Format {
-    /// Name on the command line: that of the tool.
+    /// Name of the format on the command line, which is the name of the tool.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description of the format in a few words.
     pub help: &'static str,
-    /// The command or the files that have it.
+    /// The command that makes a file of this format, or a description of such files.
     pub made_by: &'static str,
-    /// Whether the tool itself repeats one variant before it goes on to the next, so that repetitions in a file never took turns.
+    /// True if the tool repeats one variant before it runs the next. Then the variants in a file did not take turns.
     pub in_a_row: bool,
-    /// The file that counts in a folder; all files if `None`.
+    /// Name of the file that is read in a folder; `None` if all files are read.
     only: Option<&'static str>,
-    /// Whether a file's text is of this format.
+    /// Function that returns true if a text looks like a file of this format.
     is_in: fn(&str) -> bool,
-    /// How it is read.
+    /// Function that reads results in this format.
     reader: Reader,
 }
 
-/// Reads the files below a folder, each with its runs.
+/// Function that reads the files in and below a folder; returns each file with its runs.
 type ReadFolder = fn(&Path, &'static Format) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>;
 
-/// How a format is read.
+/// How results in a format are read.
 #[derive(Debug)]
 enum Reader {
-    /// File by file. The second argument is true if this file is all there is and the user named no variant.
+    /// Reads one file. The second argument is true if this is the only file and the user named no variant.
     Files(fn(&Text<'_>, bool) -> Result<Vec<Run>, ImportError>),
-    /// Folder by folder: files below it with their runs.
+    /// Reads a folder, and returns the files below it with their runs.
     Folders(ReadFolder),
-    /// One file or folder, which names its own variants and says what pairs trials.
+    /// Reads one file or folder that contains the names of its variants and the keys that pair trials.
     Whole(fn(&Path, Option<&str>) -> Result<Batch, ImportError>),
 }
 
-/// A file that is of no format that can be told from its text.
+/// For formats that cannot be detected from the text of a file; always false.
 fn never(_: &str) -> bool {
     false
 }
 
-/// All formats.
+/// All formats that can be imported.
 pub static FORMATS: [Format; 10] = [
     Format {
         name: "csv",
@@ -143,12 +143,12 @@ pub static FORMATS: [Format; 10] = [
 ];
 
 impl Format {
-    /// The format of this name.
+    /// The format with this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// The format of a file or folder, told from its content. Fails if it is of none or could be of several.
+    /// Detects the format of a file or folder from its content. Fails if no format or several formats match.
     pub fn of(path: &Path) -> Result<&'static Self, ImportError> {
         let unknown = || ImportError::NoFormat {
             path: path.to_owned(),
@@ -172,7 +172,8 @@ impl Format {
         }
     }
 
-    /// Reads what the arguments of a command name. `pair` is the column that pairs trials, for CSV alone.
+    /// Reads all files and folders that the user named. `pair` is the name of the column that pairs trials, used only
+    /// for CSV.
     pub fn import(
         &'static self,
         sources: &[Source],
@@ -217,7 +218,7 @@ impl Format {
     }
 }
 
-/// The formats as a table for help texts, a line each.
+/// The formats as text for help, one line for each format.
 pub fn table() -> String {
     let mut text = String::new();
     for format in &FORMATS {

@@ -1,9 +1,9 @@
-//! Results of hyperfine: the file of `--export-json`.
+//! Imports results of hyperfine from files made by `--export-json`.
 //!
-//! Every entry of `times` is one run. `user`, `system` and the other numbers of a command are means over its runs and are
-//! not read. In a single file the commands are the variants of one workload. If there are several files, or the user named the
-//! variant, a file is a variant and its commands are workloads. hyperfine runs a command to the end before the next, so the
-//! runs of a file never took turns.
+//! Every number in `times` is one run. `user`, `system` and other means over all runs of a command are not read. If
+//! there is only one file and the user named no variant, its commands are variants of one workload. Otherwise each file
+//! is a variant and its commands are workloads. hyperfine completes all runs of a command before the next command, so
+//! the variants in a file did not take turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ use super::ImportError;
 use super::file::Text;
 use super::run::{Known, Run, push};
 
-/// Wall-clock time, in seconds.
+/// Wall-clock time of a run, in seconds in the file.
 const TIME: Known = Known::new("times", "time", Unit::Nanos, 1e9, Direction::Lower).primary();
-/// Peak memory, since hyperfine 1.19.
+/// Peak memory of a run in bytes; written since hyperfine 1.19.
 const MEMORY: Known = Known::new(
     "memory_usage_byte",
     "peak-memory",
@@ -26,13 +26,13 @@ const MEMORY: Known = Known::new(
     Direction::Lower,
 );
 
-/// The whole file.
+/// Content of a file.
 #[derive(Deserialize)]
 struct Export {
     results: Vec<Command>,
 }
 
-/// One command with its runs.
+/// A command with its runs.
 #[derive(Deserialize)]
 struct Command {
     #[serde(rename = "command")]
@@ -46,14 +46,14 @@ struct Command {
     parameters: BTreeMap<String, String>,
 }
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.trim_start().starts_with('{')
         && text.contains("\"results\"")
         && text.contains("\"command\"")
 }
 
-/// Reads a file; `is_alone` makes its commands the variants.
+/// Reads the runs in a file. If `is_alone`, its commands are the variants.
 pub(super) fn read(file: &Text<'_>, is_alone: bool) -> Result<Vec<Run>, ImportError> {
     let export: Export = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
     let mut runs = Vec::new();

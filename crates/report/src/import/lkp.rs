@@ -1,11 +1,13 @@
-//! Results of LKP: folders with `matrix.json` or `stats.json`.
+//! Imports results of LKP from folders with `matrix.json` or `stats.json`.
 //!
-//! In the folder of a commit (`/result/TESTCASE/PARAMS/TBOX/ROOTFS/KCONFIG/COMPILER/COMMIT`), `matrix.json` holds for each
-//! measure its values by run, and under `stats_source` which runs those are; runs that lack a measure at the end have zeros. In
-//! the folder of one run below it, `stats.json` has one number for each measure; a `matrix.json` there is a series over time and
-//! is not read. The test case and its parameters are the workload, the commit is the variant. Where the paths do not tell, the
-//! workload is `lkp` and the variant the argument's name. Read are the measures of the test case itself, those whose direction
-//! is known and some of `proc-vmstat`.
+//! A commit has the folder `/result/TESTCASE/PARAMS/TBOX/ROOTFS/KCONFIG/COMPILER/COMMIT`. Its `matrix.json` contains
+//! the values of each measure by run; `stats_source` lists the runs. If values are missing at the end of a list, they
+//! are zero. A run has a folder below its commit. Its `stats.json` contains one number for each measure. A
+//! `matrix.json` in the folder of a run is a series over time and is not read.
+//!
+//! The scenario is the test case with its parameters, and the variant is the commit. If the paths do not contain them,
+//! the scenario is `lkp` and the variant is named after the argument. The measures of the test case, all measures with
+//! a known direction, and some counters of `proc-vmstat` are read.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,17 +25,17 @@ use super::mmtests::VMSTAT;
 use super::run::{self, Known, Run};
 use super::{ImportError, MOST_FILES};
 
-/// Most folders inside one another: all of LKP's and a few around them.
+/// Maximum depth of folders: the levels of LKP's paths, and a few above them.
 const DEEPEST: usize = 12;
-/// Longest text of a file: each of its numbers takes many times its length.
+/// Maximum size of a file's text in bytes. In memory, each number takes many times its length.
 const MOST_TEXT: usize = 16 << 20;
-/// Names of the runs in a matrix.
+/// Name of the measure that lists the runs of a matrix.
 const SOURCE: &str = "stats_source";
-/// Whether a run did not come to its end.
+/// Name of the measure that is above zero if a run did not complete.
 const INCOMPLETE: &str = "last_state.is_incomplete_run";
 
-/// Measures whose direction is known (from LKP's own lists of performance and latency): a name, in which each `*` stands for
-/// anything, the unit and the factor to it.
+/// Measures with a known direction, from LKP's lists of performance and latency measures: name, unit, factor to this
+/// unit, and direction. A `*` in a name matches any text.
 const MEASURES: [(&str, Unit, f64, Direction); 57] = {
     use Direction::{Higher, Lower};
     use Unit::{BytesPerSecond, Count, Nanos, PerSecond, Ratio};
@@ -113,7 +115,7 @@ const MEASURES: [(&str, Unit, f64, Direction); 57] = {
     ]
 };
 
-/// A measure's values: one, or one for each run.
+/// The measures in a file by name, each with one value, or with one value for each run.
 struct Measures(Vec<(String, Vec<Json>)>);
 
 impl<'de> Deserialize<'de> for Measures {
@@ -143,13 +145,13 @@ impl<'de> Deserialize<'de> for Measures {
     }
 }
 
-/// Whether a folder, or one not far below it, holds results of LKP.
+/// True if a folder, or a folder below it, contains results of LKP.
 pub(super) fn is_in(folder: &Path) -> bool {
     let mut left = MOST_FILES;
     found(folder, 0, &mut left, &mut |_| {}).unwrap_or(0) > 0
 }
 
-/// Reads the results at or below a path.
+/// Reads the results in a file, or in and below a folder.
 pub(super) fn read(
     path: &Path,
     format: &'static Format,
@@ -180,8 +182,8 @@ pub(super) fn read(
     Ok(all)
 }
 
-/// Tells of each file with results at or below a folder, and counts them. Below a matrix of several runs the runs
-/// themselves are not told again.
+/// Calls `tell` with each file of results in and below a folder; returns the number of files. Folders below a file of
+/// results are not searched.
 fn found(
     folder: &Path,
     depth: usize,
@@ -194,7 +196,7 @@ fn found(
         limit: MOST_FILES,
     };
     *left = left.checked_sub(1).ok_or_else(too_many)?;
-    // `matrix.json` beside `stats.json` is the series of one run.
+    // A `matrix.json` next to a `stats.json` is the series of one run.
     for name in ["stats.json", "matrix.json", "matrix.json.gz"] {
         let file = folder.join(name);
         if file.is_file() {
@@ -205,7 +207,7 @@ fn found(
     let mut count = 0;
     if depth < DEEPEST {
         for path in file::entries(folder)? {
-            // The symbolic links of LKP lead back.
+            // Symbolic links in LKP's folders lead back to folders above.
             if path.is_dir() && !path.is_symlink() {
                 count += found(&path, depth + 1, left, tell)?;
             }
@@ -214,7 +216,8 @@ fn found(
     Ok(count)
 }
 
-/// What the path of a run tells, from its end: run, commit, compiler, configuration, root, machine, parameters, test case.
+/// Parts of the path of a run. From the end, a path contains: run, commit, compiler, configuration, root, machine,
+/// parameters, test case.
 struct Place {
     commit: String,
     test: String,
@@ -222,7 +225,7 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the path of a run's folder; `None` if it is not one of LKP's.
+    /// Parses the path of a run's folder; `None` if it does not have the form of LKP's paths.
     fn of(path: &Path) -> Option<Self> {
         let mut parts = path
             .components()
@@ -232,7 +235,7 @@ impl Place {
         let commit = parts.next()?;
         let is_commit = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
         number.parse::<u64>().ok().filter(|_| is_commit)?;
-        // Compiler, configuration and root.
+        // Compiler, configuration and root are skipped.
         let machine = parts.nth(3)?;
         let params = parts.next()?;
         let test = parts.next()?;
@@ -244,7 +247,7 @@ impl Place {
     }
 }
 
-/// The runs of one file.
+/// Reads the runs in a file.
 fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     if file.content.len() > MOST_TEXT {
         return Err(ImportError::TooLarge {
@@ -282,7 +285,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                 })
                 .collect::<Result<_, _>>()?
         }
-        // A series over time.
+        // This is a series over time.
         None => return Ok(Vec::new()),
     };
     let mut all = Vec::new();
@@ -339,13 +342,13 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(all)
 }
 
-/// Unit and direction of a measure; `None` if it is not read.
+/// Unit and direction of a measure; `None` if the measure is not read.
 fn known(name: &str, test: &str) -> Option<Known> {
     let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
     let of_test = name
         .strip_prefix(test)
         .is_some_and(|rest| rest.starts_with('.'));
-    // What a test case runs under the name of another does not decide.
+    // Only measures of the test case itself are primary, not those of other programs that it runs.
     let measure = MEASURES.iter().find(|(pattern, ..)| fits(pattern, name));
     if let Some((_, unit, factor, direction)) = measure {
         let known = of(*unit, *factor, *direction);
@@ -365,7 +368,7 @@ fn known(name: &str, test: &str) -> Option<Known> {
     of_test.then(|| of(Unit::Ratio, 1.0, Direction::Neutral))
 }
 
-/// Whether a name fits a pattern in which each `*`, at most two, stands for anything.
+/// True if a name matches a pattern. The pattern may contain up to two `*`, each of which matches any text.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -18,10 +18,10 @@ use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 use super::file::text;
 use super::{Batch, ImportError, record};
 
-/// Most counters of a test; the kernel has some two hundred.
+/// Maximum number of counters of a test; the kernel has about two hundred.
 const MOST_COUNTERS: usize = 4096;
 
-/// Growth of vmstat that is shown as metrics: name, counters that are summed, direction.
+/// Metrics from the growth of vmstat: name, counters that are summed, direction.
 pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
     ("swap-ins", &["pswpin"], Direction::Lower),
     ("swap-outs", &["pswpout"], Direction::Lower),
@@ -53,7 +53,7 @@ struct Test {
     vmstat: BTreeMap<String, [Option<u64>; 2]>,
 }
 
-/// Whether a folder holds runs of mmtests.
+/// True if a folder contains runs of mmtests.
 pub(super) fn is_in(folder: &Path) -> bool {
     folder.join("work/log").is_dir() || runs(folder).is_ok_and(|runs| !runs.is_empty())
 }
@@ -93,7 +93,7 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
     })
 }
 
-/// The subfolders of a folder, sorted by name.
+/// The folders in a folder, sorted by name as versions.
 fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -111,7 +111,7 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The runs below a folder.
+/// The folders of all runs in or below a folder.
 fn runs(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     if !iterations(folder)?.is_empty() {
         return Ok(vec![folder.to_owned()]);
@@ -155,7 +155,7 @@ fn tests(iteration: &Path) -> Result<BTreeMap<String, Test>, ImportError> {
     Ok(tests)
 }
 
-/// Reads one file's lines. Anything that is not known is passed over: the files hold much else.
+/// Reads the lines of one file. Unknown lines are skipped, because the files contain much other text.
 fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
     let mut current = String::new();
     // Index for vmstat values: 0 before the test, 1 after it; `None` outside of vmstat.

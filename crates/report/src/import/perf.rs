@@ -1,8 +1,9 @@
-//! Counters of `perf stat`, as `-x,` or `-j` write them: one line for each event.
+//! Imports counters of `perf stat`, written with `-x,` or `-j`: one line for each event.
 //!
-//! A run begins with `# started on DATE`, which perf writes with `-o`; without such a line the file is one run. perf gives the
-//! date without its zone; it is taken as UTC, which keeps the order of runs of one machine. Lines of `-r` hold means over
-//! several runs and count as one. Lines by interval (`-I`), by processor (`-A`) or by socket are refused: they are no totals.
+//! A run begins with `# started on DATE`, which perf writes with `-o`; a file without such a line is one run. The date
+//! has no time zone and is taken as UTC, which keeps the order of runs on one machine. With `-r`, a line contains means
+//! over several runs and counts as one run. Lines by interval (`-I`), by processor (`-A`) or by socket are refused,
+//! because they are not totals.
 
 use pagetide_quantity::{Direction, Nanos, Unit, Value};
 use serde::Deserialize;
@@ -12,12 +13,12 @@ use super::file::Text;
 use super::run::{Known, Run, push};
 use crate::date;
 
-/// How a run begins.
+/// Text at the beginning of the first line of a run.
 const BEGIN: &str = "# started on ";
-/// Separators of fields that are understood.
+/// Separators of fields that are accepted.
 const SEPARATORS: [char; 2] = [',', ';'];
 
-/// Events whose direction is known, without modifiers such as `:u`. Fewer are better for the same work.
+/// Events with a known direction, without modifiers such as `:u`. A smaller count is better for the same work.
 const EVENTS: [Known; 22] = [
     Known::new(
         "duration_time",
@@ -56,22 +57,22 @@ const EVENTS: [Known; 22] = [
     event("iTLB-load-misses"),
     event("stalled-cycles-backend"),
 ];
-/// An event whose direction is not known.
+/// Unit and direction for all other events.
 const OTHER: Known = Known::new("", "", Unit::Count, 1.0, Direction::Neutral);
 
-/// A count of which fewer is better.
+/// A metric for an event: a count for which smaller is better.
 const fn event(name: &'static str) -> Known {
     Known::new(name, name, Unit::Count, 1.0, Direction::Lower)
 }
 
-/// One event of one run.
+/// One event of one run, as text.
 struct Counter<'a> {
     event: &'a str,
     value: &'a str,
     unit: &'a str,
 }
 
-/// A line of `-j`.
+/// A line written with `-j`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Line {
@@ -88,14 +89,14 @@ struct Line {
     thread: Option<serde_json::Value>,
 }
 
-/// The lines that hold results, with their numbers.
+/// The lines with results, each with its line number.
 fn results(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     let mut lines = results(text).map(|(_, line)| line);
     lines
@@ -106,7 +107,7 @@ pub(super) fn is_in(text: &str) -> bool {
         })
 }
 
-/// Reads a file.
+/// Reads the runs in a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut runs: Vec<Run> = Vec::new();
     for (line, text) in results(&file.content) {
@@ -140,7 +141,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                     "it is part of a run (-I, -A or --per-…), not its total",
                 ));
             }
-            // Lines without an event hold further ratios of the one before.
+            // A line without an event contains a further ratio of the previous event.
             let (Some(event), Some(value)) = (&read.event, &read.counter_value) else {
                 continue;
             };
@@ -153,7 +154,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                     "it is no line `value,unit,event,…` (with commas in events, use -x\\;)",
                 )
             })?;
-            // Lines without a value hold further ratios of the event before.
+            // A line without a value contains a further ratio of the previous event.
             if !counter.event.is_empty() {
                 add(file, line, run, &counter)?;
             }
@@ -165,8 +166,8 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// The fields of a line of `-x`: value, unit, event, the deviation with `-r`, time counted, share of time counted, and a ratio
-/// with its unit.
+/// Parses a line written with `-x`. Its fields are value, unit, event, deviation (with `-r`), time counted, share of
+/// time counted, ratio, and unit of the ratio. `None` if the line does not have this form.
 fn fields(line: &str) -> Option<Counter<'_>> {
     let separator = line.chars().find(|c| SEPARATORS.contains(c))?;
     let all: Vec<&str> = line.split(separator).collect();
@@ -186,7 +187,7 @@ fn fields(line: &str) -> Option<Counter<'_>> {
     (is_counter && is_value && rest.len() <= 4).then_some(Counter { event, value, unit })
 }
 
-/// Adds a counter to a run. What was not counted or is not supported is absent.
+/// Adds a counter to a run. If perf did not count the event, the metric has a reason instead of a number.
 fn add(
     file: &Text<'_>,
     line: usize,
@@ -219,7 +220,7 @@ fn add(
         known.unit = unit;
     }
     known.factor = factor;
-    // Modifiers tell one counter of the same event from another.
+    // Modifiers distinguish counters of the same event.
     let name = if known.name.is_empty() || bare != counter.event {
         counter.event
     } else {
@@ -233,7 +234,7 @@ fn add(
     run.add_as(file, line, &known, name, number)
 }
 
-/// A date as C's `ctime` writes it: `Sat Nov 28 02:44:28 2026`.
+/// Parses a date in the format of C's `ctime`, such as `Sat Nov 28 02:44:28 2026`.
 fn moment(text: &str) -> Option<Nanos> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [_, month, day, time, year] = &*words else {

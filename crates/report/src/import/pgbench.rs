@@ -1,7 +1,7 @@
-//! Results of pgbench: the text it prints, of one run or of several after one another.
+//! Imports results of pgbench from the text that it prints, for one run or several runs in sequence.
 //!
-//! A run begins with `transaction type:` and must have a line `tps = `. Before version 14, tps stands there twice; the number
-//! without the time of connecting is read.
+//! A run begins with `transaction type:` and must contain a line `tps = `. Versions before 14 print tps twice; the
+//! number without the time to establish connections is read.
 
 use pagetide_quantity::{Direction, Unit};
 use pagetide_record::Invalid;
@@ -10,9 +10,9 @@ use super::ImportError;
 use super::file::Text;
 use super::run::{Known, Run, push};
 
-/// How a run begins.
+/// Text at the beginning of the first line of a run.
 const BEGIN: &str = "transaction type: ";
-/// Lines that tell the workload, and the names of the parameters.
+/// Lines that define the workload, each with the name of its parameter.
 const PARAMS: [(&str, &str); 8] = [
     ("transaction type: ", "transactions"),
     ("scaling factor: ", "scale"),
@@ -69,12 +69,12 @@ const METRICS: [Known; 7] = [
     ),
 ];
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(BEGIN)) && text.contains("number of clients: ")
 }
 
-/// Reads a file.
+/// Reads the runs in a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut runs: Vec<Run> = Vec::new();
     let mut begun = 0;
@@ -94,7 +94,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// Fails if the run that began in this line ended before its result.
+/// Returns an error if the run that began in line `begun` has no result.
 fn is_whole(file: &Text<'_>, begun: usize, run: Option<&Run>) -> Result<(), ImportError> {
     let has_result = |run: &Run| run.metrics.iter().any(|metric| metric.primary);
     match run {
@@ -105,7 +105,7 @@ fn is_whole(file: &Text<'_>, begun: usize, run: Option<&Run>) -> Result<(), Impo
     }
 }
 
-/// Reads one line. What is not known is passed over: reports on statements and scripts.
+/// Reads one line of a run. Unknown lines, such as reports on statements and scripts, are skipped.
 fn take(file: &Text<'_>, line: usize, text: &str, run: &mut Run) -> Result<(), ImportError> {
     if text.contains("the above results are incomplete") || text.contains("Run was aborted") {
         run.invalid.push(Invalid::Scenario {
@@ -126,7 +126,7 @@ fn take(file: &Text<'_>, line: usize, text: &str, run: &mut Run) -> Result<(), I
         let Some(rest) = text.strip_prefix(known.key) else {
             continue;
         };
-        // Until version 13: `tps = 85.2 (including connections establishing)`.
+        // Versions up to 13 print `tps = 85.2 (including connections establishing)`.
         if rest.contains("(including connections") {
             return Ok(());
         }

@@ -1,10 +1,12 @@
-//! Results of the Phoronix Test Suite: `composite.xml` of a saved result.
+//! Imports results of the Phoronix Test Suite from `composite.xml` of a saved result.
 //!
-//! A `Result` is one test with its arguments, a workload. An `Entry` holds what one `System` measured, a variant: `RawString`
-//! has the value of every repetition, separated by colons, and without it `Value` counts as one. `Proportion` tells whether more
-//! (`HIB`) or less (`LIB`) is better, `Scale` the unit. Charts over time are passed over. The repetitions of a system follow one
-//! another, so they never took turns with those of another. A system's `TimeStamp` has no zone; it is taken as UTC, which keeps
-//! the order of results of one machine.
+//! A `Result` is one test with its arguments, which becomes a workload. An `Entry` contains the values that one
+//! `System` measured; the system becomes a variant. `RawString` contains the values of all repetitions, separated by
+//! colons. Without it, `Value` is the only value. `Proportion` is `HIB` if more is better and `LIB` if less is better.
+//! `Scale` is the unit. Charts over time are skipped.
+//!
+//! The repetitions of a system follow each other, so the variants did not take turns. The `TimeStamp` of a system has
+//! no time zone and is taken as UTC, which keeps the order of results of one machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +19,8 @@ use super::run::{Known, Run, push};
 use super::xml::{Piece, Reader, plain};
 use crate::date;
 
-/// Scales with a unit of ours, and the metric's name. All other scales keep their own name, without a unit.
+/// Scales with a known unit, and the metric's name. For other scales, the scale is the metric's name, and there is no
+/// unit.
 const SCALES: [Known; 16] = [
     scale("Seconds", "time", Unit::Nanos, 1e9),
     scale("Second", "time", Unit::Nanos, 1e9),
@@ -41,10 +44,10 @@ const fn scale(key: &'static str, name: &'static str, unit: Unit, factor: f64) -
     Known::new(key, name, unit, factor, Direction::Neutral).primary()
 }
 
-/// What of the document is being read.
+/// An element that is being read.
 #[derive(Default)]
 struct Element {
-    /// Its text by the name of the element.
+    /// Text of each child element by its name.
     fields: BTreeMap<String, String>,
 }
 
@@ -54,14 +57,14 @@ impl Element {
     }
 }
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.trim_start().starts_with('<')
         && text.contains("<PhoronixTestSuite>")
         && text.contains("<Generated>")
 }
 
-/// Reads a file.
+/// Reads the runs in a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut reader = Reader::new(&file.content);
     let mut path: Vec<&str> = Vec::new();
@@ -134,7 +137,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// Adds the runs of one result.
+/// Adds the runs of one `Result`.
 fn add(
     file: &Text<'_>,
     line: usize,
@@ -143,7 +146,7 @@ fn add(
     seen: &mut BTreeSet<[String; 4]>,
     runs: &mut Vec<Run>,
 ) -> Result<(), ImportError> {
-    // Charts over time, images and tests that pass or fail.
+    // Skips charts over time, images, and tests that pass or fail.
     if !matches!(
         result.get("DisplayFormat"),
         "" | "BAR_GRAPH" | "HORIZONTAL_BAR_GRAPH"
@@ -199,7 +202,7 @@ fn add(
                     run.params.insert(key.to_owned(), value.to_owned());
                 }
             }
-            // Values of another scale are another workload's.
+            // Values with a different scale belong to a different workload.
             run.params.insert("scale".to_owned(), own.to_owned());
             if number.is_empty() {
                 run.invalid.push(Invalid::Scenario {

@@ -1,4 +1,4 @@
-//! Runs of other tools, and how they become records.
+//! Runs of other tools, and their conversion to records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,28 +12,28 @@ use super::format::Format;
 use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
 use crate::draw::clean;
 
-/// What pairs runs whose order is known to alternate.
+/// Description of what pairs runs, if variants took turns.
 const BY_ORDER: &str = "order of the runs";
 
 /// A metric that a tool is known to write.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
-    /// What the tool calls it.
+    /// Name of the metric in the tool's output.
     pub key: &'static str,
-    /// Its name in records.
+    /// Name of the metric in records.
     pub name: &'static str,
-    /// Its unit in records.
+    /// Unit of the metric in records.
     pub unit: Unit,
-    /// The tool's number times this is in that unit.
+    /// Factor from the number in the tool's output to the unit in records.
     pub factor: f64,
-    /// Which way is better.
+    /// Direction in which the metric improves.
     pub direction: Direction,
-    /// Whether it decides.
+    /// True if the metric is primary, so that it decides the overall verdict.
     pub primary: bool,
 }
 
 impl Known {
-    /// A metric that explains and does not decide.
+    /// A metric that is not primary.
     pub const fn new(
         key: &'static str,
         name: &'static str,
@@ -51,7 +51,7 @@ impl Known {
         }
     }
 
-    /// The same metric, as one that decides.
+    /// The same metric as a primary metric.
     pub const fn primary(self) -> Self {
         Self {
             primary: true,
@@ -59,33 +59,33 @@ impl Known {
         }
     }
 
-    /// The metric of this key in a table.
+    /// The metric with this name in the tool's output; `None` if the table does not contain it.
     pub fn find(table: &[Self], key: &str) -> Option<Self> {
         table.iter().copied().find(|known| known.key == key)
     }
 }
 
-/// One run of a workload, as a file tells it.
+/// One run of a workload, read from a file.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// Name of the variant, empty if the file does not name one.
+    /// Name of the variant; empty if the file does not name the variant.
     pub variant: String,
     /// Name of the workload.
     pub scenario: String,
     /// Parameters of the workload.
     pub params: BTreeMap<String, String>,
-    /// Release of the kernel, empty if unknown.
+    /// Release of the kernel; empty if unknown.
     pub kernel: String,
-    /// When it started, 0 if unknown.
+    /// Start time in nanoseconds since 1970; 0 if unknown.
     pub started: Nanos,
-    /// What was measured.
+    /// Metrics of the run.
     pub metrics: Vec<Metric>,
-    /// Why the run must not be used, if so.
+    /// Reasons why the run must not be used; empty if it is valid.
     pub invalid: Vec<Invalid>,
 }
 
 impl Run {
-    /// A run of this workload that has measured nothing yet.
+    /// A run of this workload without metrics.
     pub fn of(scenario: impl Into<String>) -> Self {
         Self {
             scenario: scenario.into(),
@@ -93,7 +93,7 @@ impl Run {
         }
     }
 
-    /// Adds a known metric under its own name.
+    /// Adds a metric under its name in records.
     pub fn add(
         &mut self,
         file: &Text<'_>,
@@ -104,8 +104,8 @@ impl Run {
         self.add_as(file, line, known, known.name, number)
     }
 
-    /// Adds a metric of this name with the unit and direction of `known`. Refuses a second value of the metric and one
-    /// that a record cannot hold.
+    /// Adds a metric under the name `name`, with the unit and direction of `known`. Fails if the run already has this
+    /// metric, or if a record cannot hold the number.
     pub fn add_as(
         &mut self,
         file: &Text<'_>,
@@ -127,7 +127,7 @@ impl Run {
         self.push(file, line, known, name, Value::Number(value))
     }
 
-    /// Adds a metric or its absence.
+    /// Adds a metric with a number, or with the reason why it has no number. Fails if the run already has this metric.
     pub fn push(
         &mut self,
         file: &Text<'_>,
@@ -158,13 +158,13 @@ impl Run {
         Ok(())
     }
 
-    /// What runs of one cell share.
+    /// The parts that all runs of a cell share: workload and parameters.
     fn cell(&self) -> (String, BTreeMap<String, String>) {
         (self.scenario.clone(), self.params.clone())
     }
 }
 
-/// Adds a run to those of a file. Refuses more than [`MOST_RUNS`].
+/// Adds a run to the runs of a file. Fails if there would be more than [`MOST_RUNS`].
 pub(super) fn push(file: &Text<'_>, runs: &mut Vec<Run>, run: Run) -> Result<(), ImportError> {
     if runs.len() >= MOST_RUNS {
         return Err(ImportError::TooMany {
@@ -177,17 +177,17 @@ pub(super) fn push(file: &Text<'_>, runs: &mut Vec<Run>, run: Run) -> Result<(),
     Ok(())
 }
 
-/// The runs of one file, and the argument that named it.
+/// The runs of one file, with the argument that named the file.
 pub(super) struct Found<'a> {
-    /// The argument.
+    /// The argument that named the file or its folder.
     pub source: &'a Source,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its runs, in the file's order.
+    /// Runs in the order of the file.
     pub runs: Vec<Run>,
 }
 
-/// The name of a variant after a path: that of the folder, or of the file without its ending.
+/// Name of a variant derived from a path: the name of the folder, or the name of the file without its extension.
 pub(super) fn label(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = if whole.is_dir() {
@@ -201,7 +201,8 @@ pub(super) fn label(path: &Path) -> String {
     )
 }
 
-/// Gives each run its variant: the one that the user named, or the file names, or else the name of the argument.
+/// Sets the variant of each run: the name given by the user, otherwise the name in the file, otherwise the name of the
+/// argument. Fails if the names do not fit.
 fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
     let mut labels: BTreeMap<String, &Path> = BTreeMap::new();
     for of_file in found {
@@ -238,8 +239,9 @@ fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Makes records of runs. Runs of one cell are numbered variant by variant, by their starts if all are known, or else in the
-/// order they were read. Those of equal number make a pair if the variants took turns and none has more runs than another.
+/// Converts runs to records. The runs of each cell are numbered separately for each variant: by start time if all start
+/// times are known, otherwise in the order of reading. Runs with equal numbers are pairs if the variants took turns and
+/// all variants have the same number of runs.
 pub(super) fn batch(format: &Format, mut found: Vec<Found<'_>>) -> Result<Batch, ImportError> {
     named(&mut found)?;
     let mut in_a_row = None;
@@ -303,7 +305,7 @@ pub(super) fn batch(format: &Format, mut found: Vec<Found<'_>>) -> Result<Batch,
             .collect(),
         records,
         paired_by: (is_even && in_a_row.is_none()).then(|| BY_ORDER.to_owned()),
-        // The third run of one day has nothing in common with the third of another.
+        // Equal numbers in two sessions do not make a pair.
         lasting: false,
         first: "the first that was named, as no times are known",
         in_a_row,

@@ -1,7 +1,8 @@
-//! Results of stress-ng: the file of `--metrics --yaml`.
+//! Imports results of stress-ng from the file made by `--metrics --yaml`.
 //!
-//! Read is what stress-ng itself writes, no other YAML: a document from `---` to `...`, sections at the margin, below them
-//! `key: value` and lists whose items begin with `- stressor: NAME`. A file is one run, and each stressor a workload.
+//! Only YAML written by stress-ng is read: a document from `---` to `...`, with sections that are not indented. A
+//! section contains `key: value` and lists whose items begin with `- stressor: NAME`. A file is one run, and each
+//! stressor is a workload.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +51,7 @@ const METRICS: [Known; 8] = [
         0.01,
         Direction::Neutral,
     ),
-    // In KiB.
+    // In the file, this value is in KiB.
     Known::new(
         "max-rss",
         "peak-memory",
@@ -59,15 +60,15 @@ const METRICS: [Known; 8] = [
         Direction::Neutral,
     ),
 ];
-/// A measure of a stressor's own: its direction is not told.
+/// Unit and direction of a measure that only one stressor has. The file does not contain the direction.
 const OWN: Known = Known::new("", "", Unit::Ratio, 1.0, Direction::Neutral);
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.starts_with("---\n") && text.contains("\n      stress-ng-version: ")
 }
 
-/// Reads a file.
+/// Reads the runs in a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut lines = (1..).zip(file.content.lines());
     if lines.next().is_none_or(|(_, text)| text != "---") {
@@ -131,7 +132,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                 run.add_as(file, line, &known, name, number)?;
             }
             ("metrics", Some(_)) => return Err(file.bad(line, "an item is no stressor")),
-            // Other sections hold what is no result.
+            // Other sections contain no results.
             _ => {}
         }
     }
@@ -154,7 +155,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// A scalar without the single quotes around it.
+/// The value without single quotes at both ends.
 fn unquoted(value: &str) -> &str {
     value
         .strip_prefix('\'')

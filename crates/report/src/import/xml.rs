@@ -1,31 +1,31 @@
-//! A strict reader of XML that has elements and text and nothing else: no attributes, no document types, no entities but the
-//! five of XML 1.0 and characters by number.
+//! A strict reader of XML with only elements and text. Attributes and document types are refused. Only the five
+//! entities of XML 1.0 and numeric character references are accepted.
 
-/// A piece of a document.
+/// A piece of an XML document.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece<'a> {
-    /// An element begins.
+    /// Start of an element with this name.
     Begin(&'a str),
-    /// Text between tags, as it stands there.
+    /// Text between tags, unchanged.
     Text(&'a str),
-    /// The element that began last ends.
+    /// End of the innermost open element.
     End,
 }
 
-/// Reads a document, piece by piece; each error is one sentence.
+/// Reads an XML document piece by piece. Each error is one sentence.
 pub(super) struct Reader<'a> {
     rest: &'a str,
     open: Vec<&'a str>,
-    /// An element without content began, and ends next.
+    /// True if an element without content has begun; its end is the next piece.
     is_empty: bool,
     is_done: bool,
 }
 
-/// Most elements inside one another.
+/// Maximum nesting depth of elements.
 const DEEPEST: usize = 16;
 
 impl<'a> Reader<'a> {
-    /// A reader of this document.
+    /// A reader of this text.
     pub fn new(text: &'a str) -> Self {
         Self {
             rest: text,
@@ -35,12 +35,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is not read yet.
+    /// The text that has not been read yet.
     pub fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// The next piece; `None` after the end of the outermost element.
+    /// Returns the next piece; `None` after the end of the outermost element.
     pub fn next(&mut self) -> Result<Option<Piece<'a>>, &'static str> {
         if self.is_empty {
             self.is_empty = false;
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Text with its entities replaced.
+/// Returns text with entities replaced by their characters.
 pub(super) fn plain(text: &str) -> Result<String, &'static str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -138,7 +138,7 @@ pub(super) fn plain(text: &str) -> Result<String, &'static str> {
     Ok(out)
 }
 
-/// A character by its number, such as `#13` or `#x41`.
+/// The character of a numeric reference such as `#13` or `#x41`; `None` if there is no such character.
 fn by_number(name: &str) -> Option<char> {
     let digits = name.strip_prefix('#')?;
     let number = match digits.strip_prefix('x') {

@@ -1,7 +1,7 @@
-//! Results of YCSB: the lines `[OPERATION], measure, value` that its client prints after a run.
+//! Imports results of YCSB from the lines `[OPERATION], measure, value` that its client prints after a run.
 //!
-//! A file is one run. Buckets of histograms are passed over, as is all else that the client prints. YCSB writes NaN where there
-//! was nothing to average; such a value is absent.
+//! A file is one run. Buckets of histograms and all other lines are skipped. YCSB writes NaN if there was nothing to
+//! average; then the metric has a reason instead of a number.
 
 use pagetide_quantity::{Direction, Unit, Value};
 
@@ -60,12 +60,12 @@ const PERCENTILE: Known = Known::new("", "", Unit::Nanos, 1e3, Direction::Lower)
 const OK: Known = Known::new("", "", Unit::Count, 1.0, Direction::Neutral);
 const FAILED: Known = Known::new("", "", Unit::Count, 1.0, Direction::Lower);
 
-/// Whether a text is of this format.
+/// True if a text looks like a file of this format.
 pub(super) fn is_in(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("[OVERALL], "))
 }
 
-/// Reads a file.
+/// Reads the run in a file.
 pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     let mut run = Run::of("ycsb");
     for (line, text) in (1..).zip(file.content.lines()) {
@@ -85,7 +85,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
         let Some((known, measure)) = known(measure) else {
             continue;
         };
-        // The measures of the whole run stand alone.
+        // The names of measures of the whole run have no prefix.
         let name = match operation {
             "OVERALL" => measure,
             _ => format!("{}-{measure}", operation.to_lowercase().replace('_', "-")),
@@ -104,7 +104,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(vec![run])
 }
 
-/// Unit, direction and name of a measure; `None` if it is not read.
+/// Unit, direction and name of a measure; `None` if the measure is not read.
 fn known(measure: &str) -> Option<(Known, String)> {
     if let Some(known) = Known::find(&METRICS, measure) {
         return Some((known, known.name.to_owned()));
@@ -121,7 +121,7 @@ fn known(measure: &str) -> Option<(Known, String)> {
     ))
 }
 
-/// Takes the workload from the client's command line, as it prints it: `-P workloads/workloada`.
+/// Adds the workload to a run, from the option `-P workloads/workloada` in the client's command line.
 fn workload(command: &str, run: &mut Run) {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {

@@ -45,7 +45,7 @@ pub(super) fn table(view: &View) -> String {
         cells("total", clock, None),
         ["2m52.66s", "2m45.93s"],
     ));
-    // The cause, which the original did not measure.
+    // The original did not measure the contiguity of swap, which is the cause.
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     rows.push(row(
         "contiguity",
@@ -56,7 +56,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Mean and deviation of user or system time, from the kernel's accounting for each process.
+/// Mean and standard deviation of user or system time, from the kernel's accounting for each process.
 fn of_processes(
     view: &View,
     column: usize,

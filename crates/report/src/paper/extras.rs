@@ -1,4 +1,5 @@
-//! Additional data for some of the papers' tables: processor times, elapsed times, processes, reclaim tables, a report.
+//! Additional data for some of the papers' tables: processor times, elapsed times, times of processes, reclaim tables,
+//! and VM Regress's report.
 
 use std::collections::BTreeMap;
 
@@ -15,45 +16,46 @@ use super::{Paper, vmregress};
 use crate::about;
 use crate::terminal::show::presence;
 
-/// Indices of a cell and a column.
+/// Index of a cell, then index of a column.
 type Place = (usize, usize);
 
 /// Additional data for some tables, by indices of cell and column.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// User and system time of all processes of each trial, see [`cpu_time`].
+    /// User and system time of all processes of each trial; see [`cpu_time`].
     pub cpu: BTreeMap<Place, Vec<CpuTime>>,
-    /// Elapsed time of each trial.
+    /// Elapsed time of each trial in nanoseconds.
     pub elapsed: BTreeMap<Place, Vec<Nanos>>,
     /// Times of each process, averaged over trials and passes.
     pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
     /// Reclaim tables, one for each column.
     pub reclaim: BTreeMap<Place, ReclaimTable>,
-    /// Reason in one word why a column has no reclaim table. A column in neither map was not observed.
+    /// Reason in one word why a column has no reclaim table. A column that is neither here nor in `reclaim` was not
+    /// observed.
     pub no_reclaim: BTreeMap<Place, &'static str>,
-    /// VM Regress's report of one run.
+    /// VM Regress's report of one run; `None` if it was not requested or the record has no data for it.
     pub report: Option<String>,
 }
 
-/// Processor time of one trial's processes.
+/// Processor time of all processes of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user mode.
+    /// Time in user mode in nanoseconds.
     pub user: Nanos,
-    /// In the kernel.
+    /// Time in the kernel in nanoseconds.
     pub system: Nanos,
 }
 
-/// Mean times of one process in nanoseconds; `None` for an operation that it did not make.
+/// Mean times of one process in nanoseconds; `None` for an operation that the process did not execute.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessTimes {
-    /// Time to read all of its memory.
+    /// Time to read all memory of the process.
     pub read: Option<f64>,
-    /// Time to write all of its memory.
+    /// Time to write all memory of the process.
     pub write: Option<f64>,
 }
 
-/// Processor time of a trial, from its series `usage`; `None` if it has none.
+/// Processor time of a trial, from the series `usage` of its record; `None` if the record has no such series.
 pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     if !reader.series_names().any(|name| name == "usage") {
         return Ok(None);
@@ -74,7 +76,7 @@ pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     }))
 }
 
-/// Sums for one process: nanoseconds and number of operations, for reads and writes.
+/// Sums for one process: nanoseconds and number of operations, separately for reads and writes.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     read: (f64, f64),
@@ -228,7 +230,7 @@ fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunDat
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
-/// Additional data cannot be read.
+/// Reasons why additional data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtrasError {
     /// A store operation failed.
@@ -240,7 +242,7 @@ pub enum ExtrasError {
     /// The log of accesses of a record cannot be read.
     #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
     Log {
-        /// The record.
+        /// Identity of the record.
         record: String,
         /// The system's error.
         source: std::io::Error,

@@ -2,7 +2,7 @@
 
 use super::{PUBLISHED, View, lay};
 
-/// The ways of the original in its order, with the published seconds.
+/// The ways to copy in the order of the original, with the published seconds before and after.
 const ORIGINAL: [(&str, f64, f64); 6] = [
     ("rw-cp", 59.32, 58.60),
     ("rw-fadv-cp", 57.96, 57.96),
@@ -12,7 +12,7 @@ const ORIGINAL: [(&str, f64, f64); 6] = [
     ("mw-madv-cp", 61.35, 61.31),
 ];
 
-/// Writes the table; ways that the original did not have come after its six.
+/// Writes the table. The six ways of the original come first, then all other ways.
 pub(super) fn table(view: &View) -> String {
     let mut names: Vec<&str> = ORIGINAL.iter().map(|(name, ..)| *name).collect();
     for row in &view.cell.metrics {
@@ -39,7 +39,7 @@ pub(super) fn table(view: &View) -> String {
     for name in names {
         let metric = format!("time-{name}");
         let original = ORIGINAL.iter().find(|(known, ..)| *known == name);
-        // A way that was not run is omitted; one that the kernel does not support is shown with the reason.
+        // A way that was not run is omitted. A way that the kernel does not support is shown with the reason.
         if original.is_none() && !view.has(&metric) {
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Time after divided by time before, in per cent; empty if one of them is missing.
+/// Time after divided by time before, in per cent; empty if one of the two times is missing.
 fn ratio(before: Option<f64>, after: Option<f64>) -> String {
     match (before, after) {
         (Some(before), Some(after)) if before > 0.0 => format!("{:.2}%", 100.0 * after / before),
@@ -73,7 +73,7 @@ fn ratio(before: Option<f64>, after: Option<f64>) -> String {
     }
 }
 
-/// Reason for a missing time. A way without any row was not selected for the run.
+/// Reason for a missing time in one word. A way without a row was not selected for the run.
 fn why(view: &View, metric: &str, column: usize) -> &'static str {
     match view.why(metric, column) {
         "unmeasured" => "unchosen",

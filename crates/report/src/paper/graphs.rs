@@ -10,7 +10,7 @@ use crate::draw::clean;
 use crate::draw::quantity::count;
 use crate::html::accesses::TIME_BITS;
 
-/// Width and height of a graph in characters.
+/// Width of a graph in characters.
 const ACROSS: usize = 60;
 const DOWN: usize = 10;
 /// Number of columns for the labels of an axis.
@@ -31,38 +31,38 @@ const VMSTAT: [&str; 8] = [
     "pgsteal_direct",
 ];
 
-/// An access that is drawn.
+/// An access that is drawn in the graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Its number, counted from 0.
+    /// Number of the access, counted from 0.
     pub number: u64,
-    /// Start: the sum of the times of all accesses before it, in nanoseconds.
+    /// Start of the access in nanoseconds: the sum of the times of all earlier accesses.
     pub begin: u64,
-    /// Duration in nanoseconds.
+    /// Duration of the access in nanoseconds.
     pub time: u64,
-    /// Page number.
+    /// Index of the accessed page.
     pub page: u64,
 }
 
 /// State of a page at the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PageState {
-    /// True if it is in memory.
+    /// True if the page is in memory.
     pub present: bool,
-    /// Number of references since its last use.
+    /// Number of references to any page since the last use of this page.
     pub age: f64,
-    /// Number of its references.
+    /// Number of references to this page.
     pub uses: f64,
 }
 
 /// Data for the graphs of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunData {
-    /// Accesses in order.
+    /// Accesses in the order in which they happened.
     pub accesses: Vec<Access>,
-    /// Pages in order.
+    /// States of all pages, by page index.
     pub pages: Vec<PageState>,
-    /// vmstat over time from the observed pass; `None` if there was none.
+    /// vmstat over time from the observed pass; `None` if there was no observed pass.
     pub vmstat: Option<Series>,
 }
 
@@ -90,7 +90,7 @@ pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
     Ok(all)
 }
 
-/// The pages from a series with the columns `present`, `age` and `uses`; `None` if it does not have them.
+/// The states of pages from a series with the columns `present`, `age` and `uses`; `None` if a column is missing.
 pub fn pages(series: &Series) -> Option<Vec<PageState>> {
     let [present, age, uses] = ["present", "age", "uses"].map(|name| series.column(name));
     let (present, age, uses) = (present?, age?, uses?);
@@ -152,7 +152,7 @@ pub fn graphs(run: &RunData) -> String {
     out
 }
 
-/// Index of a value in a scale of `of` steps from the smallest to the largest value.
+/// Index from 0 of a value on a scale with `of` steps from the smallest to the largest value.
 fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     let share = if high > low {
         (value - low) / (high - low)
@@ -165,7 +165,7 @@ fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     place.min(of - 1)
 }
 
-/// A shade for a share.
+/// A shade character for a share from 0 to 1.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.05, 0.2, 0.5];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
@@ -194,7 +194,7 @@ fn density(points: impl Iterator<Item = (usize, usize)>, top: &str, bottom: &str
     out
 }
 
-/// The line below a graph with the labels of both ends.
+/// The line below a graph with the labels of both ends of its axis.
 fn below(begin: &str, end: &str) -> String {
     let room = ACROSS.saturating_sub(begin.len() + end.len());
     format!("  {:>HEAD$}  {begin}{}{end}\n", "", " ".repeat(room))
@@ -204,7 +204,8 @@ fn time(nanos: u64) -> String {
     clean(&Nanos(nanos).to_string(), HEAD, true)
 }
 
-/// Times are on a logarithmic scale, because most of them are a thousandth of the longest.
+/// Draws access times over references. The time axis is logarithmic, because most times are a thousandth of the
+/// longest.
 fn time_over_references(accesses: &[Access]) -> Option<String> {
     let last = accesses.last()?.number;
     let times = || accesses.iter().map(|access| access.time.max(1));
@@ -229,7 +230,8 @@ fn page_over_time(accesses: &[Access]) -> Option<String> {
     Some(drawn + &below("start", &time(end)))
 }
 
-/// One line for each tenth of the range of ages: the number of pages, and the share of them that is present.
+/// Draws one line for each tenth of the range of ages: the number of pages, and the share of these pages that is
+/// present.
 fn age_and_presence(pages: &[PageState]) -> Option<String> {
     let most = pages.iter().map(|page| page.age).fold(0.0, f64::max);
     if pages.is_empty() {
@@ -252,7 +254,7 @@ fn age_and_presence(pages: &[PageState]) -> Option<String> {
         } else {
             place(share, [0.0, 1.0], 41)
         };
-        // Not larger than the number of references.
+        // The value is not larger than the number of references.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let edge = count(edge as u64);
         let told = if all == 0 {
@@ -265,7 +267,7 @@ fn age_and_presence(pages: &[PageState]) -> Option<String> {
     Some(out)
 }
 
-/// The curve of reference counts over pages; the area below is filled according to the share of present pages.
+/// Draws the curve of reference counts over pages; the area below is filled according to the share of present pages.
 fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     if pages.is_empty() {
         return None;
@@ -318,7 +320,7 @@ fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     Some(out)
 }
 
-/// One line for each field: its growth between samples, or its value if it is not cumulative.
+/// Draws one line for each field of vmstat: its growth between samples, or its value if it is not cumulative.
 fn vmstat_over_time(series: &Series) -> Option<String> {
     let times = series.column("time")?;
     let rows = series.rows();

@@ -6,7 +6,7 @@ use pagetide_probe::meaning::{ReclaimTable, RowId, RowUnit, Section, Value};
 use super::{View, head, lay, row};
 use crate::draw::clean;
 
-/// Passes with the original's names, our metrics, and the published whole percentages.
+/// Passes with the original's names, pagetide's metrics, and the published whole percentages.
 const PASSES: [(&str, &str, [f64; 2]); 3] = [
     ("Pass 1", "success-1", [90.0, 89.0]),
     ("Pass 2", "success-2", [91.0, 91.0]),
@@ -47,7 +47,7 @@ pub(super) fn table(view: &View) -> String {
     let mut out = format!("STRESS-HIGHALLOC (2010): {}\n\n", view.label());
     let mut rows = vec![head(view)];
     for (label, metric, published) in PASSES {
-        // The original truncates.
+        // The original truncates percentages instead of rounding them.
         let whole = |share: f64| (share * 100.0).trunc();
         let first = view.mean(metric, 0);
         let cells = view.shown(metric, |mean| match first {
@@ -74,12 +74,12 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// A whole percentage, and its difference from the first in percentage points.
+/// A whole percentage, and its difference from the first value in percentage points.
 fn percents(value: f64, first: f64) -> String {
     format!("{value:.2} ({:5.2}%)", value - first)
 }
 
-/// User plus system time, and elapsed time.
+/// Writes user plus system time, and elapsed time.
 fn times(view: &View) -> String {
     let seconds = |nanos: f64| format!("{:.2}", nanos / 1e9);
     let both = view.columns().map(|column| {
@@ -116,7 +116,7 @@ fn times(view: &View) -> String {
     ])
 }
 
-/// Mean and standard deviation of the time of an attempt, separately for successes and failures.
+/// Writes mean and standard deviation of the time of an attempt, separately for successes and failures.
 fn latencies(view: &View) -> String {
     let mut rows = vec![head(view)];
     for (label, mean, deviation) in [
@@ -147,8 +147,8 @@ fn latencies(view: &View) -> String {
     )
 }
 
-/// The reclaim statistics of several columns next to each other, by section. A column without a table has the reason in
-/// one word.
+/// Writes the reclaim statistics of several columns next to each other, by section. A column without a table has the
+/// reason in one word.
 fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> String {
     let mut out = String::new();
     // All tables have the same rows; the first table determines their order.
@@ -171,7 +171,7 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
             });
             let published = RECLAIM.iter().find(|(id, _)| *id == line.id);
             let published = published.map_or(["", ""], |(_, figures)| *figures);
-            // The parentheses of this row are part of our name.
+            // The parentheses in this row's name are not the original's name.
             let name = if line.id == RowId::OnRequestReclaimed {
                 clean(&line.name, 48, true)
             } else {
@@ -189,10 +189,11 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
     out
 }
 
-/// The original's name of a row, which is in parentheses at the end of our name; our name if the original has none.
+/// The original's name of a row, which is in parentheses at the end of pagetide's name. If the original has no such
+/// row, returns pagetide's name.
 fn original(name: &str, unit: RowUnit) -> String {
     let mut depth = 0_usize;
-    // From the end back to the parenthesis that the last one closes. The original's name may itself contain
+    // Searches backwards for the parenthesis that the last one closes, because the original's name may itself contain
     // parentheses.
     let begin = name.char_indices().rev().find_map(|(at, c)| {
         match c {

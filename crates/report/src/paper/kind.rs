@@ -1,6 +1,6 @@
 //! Maps scenarios to the papers they come from.
 
-/// One of the five papers.
+/// One of the five papers, that is, historical systems whose workloads pagetide repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
     /// contswap, 2009.
@@ -15,7 +15,7 @@ pub enum Paper {
     Filecopy,
 }
 
-/// Scenarios of the papers.
+/// Names of scenarios, each with the paper that it comes from.
 const SCENARIOS: [(&str, Paper); 11] = [
     ("contswap", Paper::Contswap),
     ("linear", Paper::VmRegress),
@@ -45,7 +45,7 @@ impl Paper {
      smooth-sin, smooth-sin-random, highalloc, swapbench or filecopy"
 )]
 pub struct NoPaper {
-    /// The first such scenario.
+    /// Name of the first scenario that comes from no paper.
     pub scenario: String,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// A row for each process; `None` if no record has data of processes.
+/// Draws a row for each process; `None` if no record has data of processes.
 fn processes(view: &View) -> Option<String> {
     let of = |column: usize| {
         view.extras
@@ -94,7 +94,7 @@ fn processes(view: &View) -> Option<String> {
     Some(lay(&rows))
 }
 
-/// Seconds in the format of readstats.
+/// Seconds in the format of the original's readstats.
 fn seconds(nanos: f64) -> String {
     format!("{:.6}", nanos / 1e9)
 }

@@ -9,13 +9,13 @@ use crate::draw::clean;
 /// Maximum length of a title; the papers' tables have this width.
 pub(super) const TITLE_CHARS: usize = 96;
 
-/// One cell of a comparison.
+/// One cell of a comparison, with the data for its table.
 pub(crate) struct View<'a> {
     /// The whole comparison.
     pub comparison: &'a Comparison,
-    /// The cell.
+    /// The cell of the table.
     pub cell: &'a Cell,
-    /// Its index.
+    /// Index of the cell.
     pub place: usize,
     /// Additional data other than metrics.
     pub extras: &'a Extras,
@@ -47,18 +47,18 @@ impl View<'_> {
             .any(|column| self.centre(metric, column).is_some())
     }
 
-    /// Summary of a metric's values in a column: mean, deviation and others.
+    /// Summary of a metric's values in a column; `None` if the column has no values.
     pub fn centre(&self, metric: &str, column: usize) -> Option<Centre> {
         let row = self.cell.metrics.iter().find(|row| row.name == metric)?;
         row.values.get(column).and_then(about::centre)
     }
 
-    /// Mean of a metric in a column.
+    /// Mean of a metric in a column; `None` if the column has no values.
     pub fn mean(&self, metric: &str, column: usize) -> Option<f64> {
         self.centre(metric, column).map(|centre| centre.mean)
     }
 
-    /// Means of a metric by column, formatted by `show`; the reason if there is none.
+    /// Means of a metric by column, formatted by `show`. A column without values gets the reason in one word.
     pub fn shown(&self, metric: &str, show: impl Fn(f64) -> String) -> Vec<String> {
         self.columns()
             .map(|column| match self.mean(metric, column) {
@@ -94,7 +94,7 @@ impl View<'_> {
     }
 }
 
-/// One word for each reason that scenarios give.
+/// The word that stands for a scenario's reason why a metric has no value.
 fn word(reason: &str) -> &'static str {
     const WORDS: [(&str, &str); 6] = [
         ("not on this kernel", "unsupported"),

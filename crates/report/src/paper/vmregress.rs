@@ -9,7 +9,7 @@ use super::{Paper, View, lay};
 use crate::draw::{Look, clean, picture};
 use crate::terminal::show::Presence;
 
-/// Rows of the table of times.
+/// Rows of the table of times: label and metric.
 const TIMES: [(&str, &str); 6] = [
     ("Minimum access time", "access-min"),
     ("Mean access time", "access-mean"),
@@ -22,7 +22,7 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests: true if in random order, true if over twice the memory, and the published result.
+/// The four tests of the paper: true if in random order, true if over twice the memory, and the published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),
@@ -136,7 +136,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         if !out.is_empty() {
             out.push('\n');
         }
-        // The machine, and the parameters.
+        // The part before the comma is the machine, the part after it are the parameters.
         let (place, params) = label.rsplit_once(", ").unwrap_or((&label, ""));
         put!(
             out,
@@ -149,7 +149,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Cells of the table for one test: the time of each column, and the difference from the first.
+/// Cells of the table for one test: the time of each column, and the difference from the first column.
 fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
     let none = super::Extras::default();
     let view = place.map(|place| View {
@@ -195,7 +195,7 @@ pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     })
 }
 
-/// Writes the table with several columns.
+/// Writes the times of one cell as a table with several columns.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!("VM Regress (2002): {}\n", view.label());
     out.push_str(&clean(&crate::about::params(view.cell), 300, true));

@@ -14,12 +14,12 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 /// Width of a bar in columns.
 const BAR: usize = 24;
 
-/// A kernel on a workload, with sums over its trials.
+/// Result of one kernel on one workload, summed over trials.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Place {
-    /// The workload with its memory.
+    /// Name of the workload with its memory.
     pub workload: String,
-    /// The variant.
+    /// Name of the variant.
     pub variant: String,
     /// Kernel release.
     pub kernel: String,
@@ -27,16 +27,16 @@ pub struct Place {
     pub trials: u64,
     /// Faults of the kernel, major and minor: references that did not find their page in memory.
     pub faults: f64,
-    /// Faults of OPT.
+    /// Faults of the optimal policy (OPT) with the same references.
     pub opt: f64,
-    /// Faults of LRU.
+    /// Faults of LRU with the same references.
     pub lru: f64,
-    /// Faults of the model of the kernel's policy, if there is one.
+    /// Faults of the model of the kernel's policy; 0 if there is no model.
     pub model: f64,
 }
 
 impl Place {
-    /// A place without trials.
+    /// A result without trials.
     pub fn new(workload: String, variant: String, kernel: String) -> Self {
         Self {
             workload,
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// Adds a trial.
+    /// Adds the faults of one trial.
     pub fn add(&mut self, faults: f64, opt: f64, lru: f64, model: Option<f64>) {
         self.trials += 1;
         self.faults += faults;
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// Sums over all valid timed records with known references, by workload, memory and variant.
+/// Results from all valid timed records with known references, summed by workload, memory and variant.
 pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),
@@ -107,8 +107,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Draws all places. Each has two bars, the faults of the kernel and below them those of OPT, relative to the most
-/// faults on the workload.
+/// Draws all results. Each has two bars, relative to the most faults on the workload: the upper bar for the kernel, the
+/// lower bar for OPT.
 pub fn draw(places: &[Place], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
@@ -169,7 +169,7 @@ pub fn draw(places: &[Place], look: &Look) -> String {
     grid.draw(look, 0)
 }
 
-/// Number of columns for a share of a bar.
+/// Length of a bar in columns for a share from 0 to 1.
 fn steps(share: f64) -> usize {
     (0..BAR)
         .filter(|step| (*step as f64 + 0.5) / (BAR as f64) < share)

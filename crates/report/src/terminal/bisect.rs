@@ -1,4 +1,4 @@
-//! The first bad version: the result, the effects of the versions before and at it, and all steps.
+//! Result of a search for the first bad version: the effects of this version and of the one before it, and all steps.
 
 use pagetide_compare::bisected::{BisectResult, BisectStep, Version};
 use pagetide_quantity::Unit;
@@ -84,7 +84,7 @@ pub fn sentence(result: &BisectResult) -> String {
     }
 }
 
-/// Comparison of a version with the good one.
+/// Change and interval of a version compared with the good version, as text.
 fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
     let judgement = result
         .step(version)

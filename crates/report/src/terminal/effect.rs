@@ -75,7 +75,7 @@ pub struct EffectScale {
 
 impl EffectScale {
     /// The scale for an effect on a metric of this unit: per cent for ratios, percentage points for shares, otherwise
-    /// the unit.
+    /// the metric's unit.
     pub fn of(effect: &Effect, unit: Unit) -> Self {
         let numbers = [
             Some(effect.estimate),
@@ -143,7 +143,7 @@ impl EffectScale {
         estimate_within(shown(effect.estimate), ends.map(shown), self.digits, ascii)
     }
 
-    /// The unit.
+    /// Unit of the printed numbers.
     pub fn unit(&self, ascii: bool) -> &'static str {
         if ascii && self.unit == "µs" {
             "us"
@@ -153,7 +153,7 @@ impl EffectScale {
     }
 }
 
-/// The effect; `None` if there is none or the verdict is invalid.
+/// The effect of a judgement; `None` if the judgement has no effect or the verdict is invalid.
 fn effect_of(judgement: &Judgement) -> Option<&Effect> {
     if matches!(judgement.verdict, Verdict::Invalid { .. }) {
         return None;
@@ -164,7 +164,7 @@ fn effect_of(judgement: &Judgement) -> Option<&Effect> {
         .filter(|effect| effect.estimate.is_finite())
 }
 
-/// The change with its unit, such as `−10.3 %`; empty if there is none.
+/// The change with its unit, such as `−10.3 %`; empty if the judgement has no effect.
 pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return "0".to_owned();
@@ -179,7 +179,7 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     })
 }
 
-/// The interval without its unit, such as `[−11.2, −9.4]`; empty if there is none.
+/// The interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval.
 pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();
@@ -191,8 +191,8 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     format!("[{low}, {high}]")
 }
 
-/// How many seeds agree, and how many would decide, if all seeds of a row agree and its verdict is only open because
-/// other metrics are judged with it; otherwise `None`.
+/// Text such as `all 6 seeds agree; 8 would decide`. `None` unless all seeds agree and the verdict is open only because
+/// other metrics are judged together with this one.
 pub fn agreement(judgement: &Judgement) -> Option<String> {
     judgement.notes.iter().find_map(|note| match note {
         Note::AllAgree { n, least } => Some(format!("all {n} seeds agree; {least} would decide")),
@@ -200,8 +200,8 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// A short reason why a verdict is open although its whole interval lies on one side of zero effect; `None` if that is
-/// not the case.
+/// A short reason why a verdict is open although its interval does not contain zero effect; `None` for all other
+/// verdicts.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -258,7 +258,7 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     ))
 }
 
-/// The interval drawn on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle. An
+/// Draws the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle. An
 /// end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
 pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
     let Some(effect) = effect_of(judgement)
@@ -274,7 +274,7 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
         .map_or((effect.estimate, effect.estimate), |i| (i.low, i.high));
     let middle = (room / 2) as f64;
     let last = (room - 1) as f64;
-    // Column of a ratio, limited if far outside.
+    // Column of a ratio; a ratio outside the axis gets the column at the edge.
     let column = |ratio: f64| -> f64 {
         let at = if ratio > 0.0 {
             ratio.ln()
@@ -311,8 +311,8 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The end of these rows' intervals of one kind that is farthest from zero effect: the absolute natural logarithm of a
-/// ratio, or the absolute difference in its unit. 0 if there are none.
+/// The absolute value of the interval end that is farthest from zero effect, over all effects of one kind in these
+/// rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())

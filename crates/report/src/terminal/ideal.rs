@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::draw::{Align, Look, clean, count, grouped};
 use crate::terminal::list::{Row, list};
 
-/// A policy in the list of policies.
+/// A policy with its parameters and source, for the list of policies.
 #[derive(Serialize)]
 pub struct PolicyRow {
     policy: &'static str,
@@ -18,7 +18,7 @@ pub struct PolicyRow {
     source: &'static str,
 }
 
-/// All policies.
+/// Returns all policies.
 pub fn policies() -> Vec<PolicyRow> {
     let row = |about: &&'static About| PolicyRow {
         policy: about.name,
@@ -113,7 +113,7 @@ fn cost_text(cost: f64) -> String {
     grouped(cost, u8::from(cost.fract() != 0.0).into())
 }
 
-/// The table of costs with an explanation.
+/// Draws the table of costs with an explanation.
 fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
     let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
     let rows: Vec<CostRow<'_>> = answer
@@ -170,16 +170,16 @@ impl Row for Point {
     }
 }
 
-/// Measured faults of a record.
+/// Faults measured in a record.
 pub struct Measurement {
-    /// Name of its variant.
+    /// Name of the record's variant.
     pub variant: String,
     /// Number of references that did not find their page in memory.
     pub faults: f64,
 }
 
 impl Measurement {
-    /// The faults counted in a record; `None` if it has no count.
+    /// Reads the number of faults in a record; `None` if the record has no such metric.
     pub fn of(record: &Record) -> Option<Self> {
         Some(Self {
             variant: record.subject.variant.name.clone(),
@@ -188,7 +188,7 @@ impl Measurement {
     }
 }
 
-/// The oracle's results, together with a record's measurement if a record was given.
+/// Results of the oracle. If a record was given, they are shown together with its measured faults.
 #[derive(Serialize)]
 pub struct IdealView {
     #[serde(flatten)]
@@ -200,7 +200,7 @@ pub struct IdealView {
 }
 
 impl IdealView {
-    /// Compares the measurement with the best possible.
+    /// Compares measured faults with the faults of the optimal policy.
     pub fn of(answer: Answer, measured: Option<Measurement>) -> Self {
         let opt = answer.lines.iter().find(|line| line.policy == "opt");
         let measured = measured.zip(opt.map(|line| line.faults as f64));
@@ -214,7 +214,7 @@ impl IdealView {
         }
     }
 
-    /// The results as a table.
+    /// Draws the results as a table.
     pub fn draw(&self, look: &Look) -> String {
         let answer = &self.answer;
         let mut text = format!(
@@ -252,7 +252,7 @@ impl IdealView {
     }
 }
 
-/// Messages for sizes at which all policies have the same number of faults, with the reason.
+/// Messages for memory sizes at which all policies have the same number of faults, with the reason.
 fn nothing_told(answer: &Answer) -> Vec<String> {
     let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
     sizes.dedup();
@@ -308,7 +308,7 @@ impl Row for Test {
     }
 }
 
-/// The tests of 2002, with an explanation of what the model includes.
+/// Draws the results of the tests of 2002, with an explanation of what the model includes.
 pub fn rmap(tests: &[Test], look: &Look) -> String {
     let mut text = list(tests, look);
     text.push('\n');

@@ -7,7 +7,8 @@ use pagetide_verdict::Verdict;
 use crate::about;
 use crate::terminal::summary;
 
-/// Result for a campaign, comparing its variant `patched` with its variant `control`; `None` if it does not have both.
+/// Text about a campaign that compares its variant `patched` with its variant `control`; `None` if one of these
+/// variants is missing.
 pub fn of_campaign(
     store: &Store,
     note: &CampaignNote,

@@ -21,7 +21,7 @@ pub trait Row: Serialize {
     /// Indices of columns that are never wrapped, such as dates with time.
     const WHOLE: &'static [usize] = &[];
 
-    /// One text for each column. It need not be clean: it is cleaned when drawn.
+    /// One text for each column. Texts may contain unsafe characters: they are cleaned when drawn.
     fn cells(&self) -> Vec<String>;
 }
 
@@ -132,7 +132,7 @@ fn broken(text: &str, wide: usize) -> String {
     out
 }
 
-/// The same list as JSON: an array of the structs.
+/// Returns a list as JSON: an array of the structs.
 pub fn list_json<T: Row>(rows: &[T]) -> String {
     json::pretty(&rows)
 }

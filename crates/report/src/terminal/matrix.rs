@@ -12,10 +12,10 @@ use crate::draw::{Align, Ink, Look};
 use crate::terminal::list::{Row, list};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
-/// Message for a matrix that was stopped.
+/// Message for a search that was stopped.
 pub const STOPPED: &str = "stopped; the same command goes on from here";
 
-/// The whole result as text.
+/// Draws the whole result of `pagetide matrix`.
 pub fn matrix(found: &Matrixed, look: &Look) -> String {
     let mut out = String::new();
     put!(out, "{}\n", look.ink(Ink::Strong, &sentence(found)));
@@ -91,14 +91,14 @@ fn design(found: &Matrixed) -> String {
     )
 }
 
-/// The recommendation in one sentence.
+/// The recommended choice in one sentence.
 pub fn sentence(found: &Matrixed) -> String {
     let Some(choice) = found.choices.get(found.recommended) else {
         return "Nothing could be run.".to_owned();
     };
     if found.recommended > 0 {
         let name = name(choice);
-        // A run that died with the defaults is more important than the times of the others.
+        // If a run died with the defaults, the sentence states this first; times are less important.
         let defaults = &found.choices[0];
         return match (
             &defaults.died,
@@ -154,7 +154,7 @@ fn size(effect: &Effect) -> f64 {
     effect.share.map_or(0.0, f64::abs)
 }
 
-/// The names of the pairs of an interaction.
+/// Names of the pairs of settings in an interaction. `with` joins the two settings of a pair, `or` joins the pairs.
 fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str) -> String {
     let name = |place: usize| found.factors.get(place).map_or("?", |factor| &factor.key);
     let pairs: Vec<String> = interaction
@@ -165,12 +165,12 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// A share and its interval in per cent, as printed.
+/// A share and both ends of its interval in per cent, as printed.
 fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
     estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }
 
-/// Description of a choice.
+/// Description of a choice of settings.
 fn name(choice: &Choice) -> String {
     let settings: Vec<String> = choice
         .settings
@@ -541,7 +541,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        // If the defaults died, the sentence states that first, even if they were fast with other seeds.
+        // If a run died with the defaults, the sentence states this first, even if runs with other seeds were fast.
         found.choices[0].died = Some("was killed for lack of memory".to_owned());
         found.choices[0].swap = "ssd".to_owned();
         assert_eq!(

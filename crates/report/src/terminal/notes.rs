@@ -32,7 +32,7 @@ impl NamesByNote {
         }
     }
 
-    /// The notes sorted by number of names, the most frequent first.
+    /// The notes with their names; the note with the most names comes first.
     fn ordered(&self) -> Vec<(&str, &[String])> {
         let mut all: Vec<_> = self
             .by
@@ -72,7 +72,7 @@ pub fn notes(
         let name = clean(&row.name, NAME_CHARS, look.ascii);
         for (why, columns) in absences(row) {
             let why = clean(why, 200, look.ascii);
-            // If not all kernels lack the metric, those that do are named.
+            // If only some kernels lack the metric, these kernels are named.
             let of = if columns.len() == row.values.len() {
                 String::new()
             } else {
@@ -150,7 +150,7 @@ pub fn notes(
     out
 }
 
-/// Reasons why columns have no value of this metric, each with its columns.
+/// Reasons why columns have no value of this metric, each with the indices of its columns.
 fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
     let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, values) in row.values.iter().enumerate() {
@@ -186,7 +186,7 @@ pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
         .collect()
 }
 
-/// A note of a judgement as a clause that precedes the names of metrics.
+/// A note of a judgement as a clause; names of metrics follow it.
 pub fn remark(note: &Note) -> String {
     match note {
         Note::TooFew { least } => {
@@ -214,13 +214,13 @@ pub fn remark(note: &Note) -> String {
         Note::ContradictoryPair { index } => {
             format!("Pair {index} was called identical, but its values differ")
         }
-        // The crate verdict may add notes; for unknown ones the debug text is used.
+        // The crate verdict may add notes; notes that are unknown here are printed as debug text.
         #[allow(unreachable_patterns)]
         other => format!("{other:?}"),
     }
 }
 
-/// A margin as text, such as `±1 %`; `None` if none was used.
+/// The margin of a judgement as text, such as `±1 %`; `None` if no margin was used.
 pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,
@@ -241,7 +241,7 @@ pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<Str
     })
 }
 
-/// How the interval of a judgement was computed.
+/// How the interval of a judgement was computed; `None` if the judgement has no interval.
 fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,

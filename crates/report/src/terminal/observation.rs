@@ -30,9 +30,9 @@ const SECTIONS: [(Section, &str); 4] = [
 ];
 /// Maximum number of counters shown for the effect of tracing.
 const MOST_EFFECTS: usize = 12;
-/// Effects below this difference, in per cent, are not shown.
+/// Effects of tracing below this percentage are not shown.
 const EFFECT_PERCENT: f64 = 1.0;
-/// Maximum number of sleep places shown for a part.
+/// Maximum number of places shown where processes slept, for each part of the time.
 const MOST_SITES: usize = 5;
 /// Maximum number of processes shown individually.
 const MOST_TASKS: usize = 4;
@@ -170,7 +170,8 @@ impl Page {
             None if check.disagrees => "vmstat counted none".to_owned(),
             _ => "agrees".to_owned(),
         };
-        // If the counter was compared with something other than the row's own value, that value is shown.
+        // The counter may have been compared with another number than the row's value. This number is shown if the two
+        // disagree.
         let of = format!("{difference} ({})", count(check.traced));
         let text = if check.disagrees { of } else { difference };
         (Cell::plain(count(check.counter)), Cell::new(ink, text))
@@ -256,7 +257,7 @@ impl Page {
         self.waits(seen);
     }
 
-    /// Number and duration of sleeps, which distinguishes few long waits from many short ones.
+    /// Number and duration of sleeps, which show whether there were a few long waits or many short ones.
     fn waits(&mut self, seen: &Observation) {
         for part in [Part::ReclaimWait, Part::CompactionWait, Part::IoWait] {
             let (mut waits, mut time) = (Waits::default(), 0);
@@ -280,7 +281,7 @@ impl Page {
         }
     }
 
-    /// The places where processes slept, the longest time first.
+    /// The places where processes slept in one part of the time; the place with the longest total comes first.
     fn sites(&mut self, seen: &Observation, part: Part) {
         let mut by_site: BTreeMap<Option<String>, (u64, u64, u64)> = BTreeMap::new();
         let slept = seen.tasks.iter().flat_map(|task| &task.slept);
@@ -423,7 +424,7 @@ impl Page {
     }
 }
 
-/// A restriction of a row's value, or the reason why it has none.
+/// A restriction of a row's value, or the reason why the row has no value; `None` if neither exists.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {

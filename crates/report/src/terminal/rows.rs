@@ -119,7 +119,7 @@ pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     format!("{}\n{}\n", list(&rows, look), calibration_line(note))
 }
 
-/// A calibration in one line for the end of a table of verdicts; `None` if it is about other cells.
+/// A calibration in one line, for the end of a table of verdicts; `None` if the calibration is about other cells.
 pub fn calibration_of(note: &CalibrationNote, comparison: &Comparison) -> Option<String> {
     let mut note = note.clone();
     let labels = || comparison.cells.iter().map(|cell| &cell.label);
@@ -195,13 +195,13 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
     text
 }
 
-/// The history of a cell as a table of stretches between changes.
+/// Draws the history of a cell as a table of stretches between changes.
 fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);
         let started = utc(stretch.started);
         HistoryRow([
-            // Seconds are not useful here.
+            // The date is printed without seconds.
             started.get(..16).unwrap_or(&started).replace('T', " "),
             stretch.release,
             stretch.variant,
@@ -226,17 +226,17 @@ fn shown(change: &Change, unit: Unit, look: &Look) -> String {
 /// A campaign in the store or in a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CampaignRow {
-    /// Its identity or name.
+    /// Identity of the campaign in the store, or name of the campaign in a file.
     pub name: String,
-    /// Its location: `store`, or the path of its file.
+    /// Location of the campaign: `store`, or the path of its file.
     pub place: String,
-    /// Names of its variants.
+    /// Names of the campaign's variants.
     pub variants: Vec<String>,
-    /// Number of its cells.
+    /// Number of the campaign's cells.
     pub cells: usize,
-    /// Number of its trials.
+    /// Number of the campaign's trials.
     pub trials: usize,
-    /// Time of its first start in nanoseconds since 1970; `None` for a file.
+    /// Time when the campaign first started, in nanoseconds since 1970; `None` for a file.
     pub started: Option<Nanos>,
 }
 
@@ -275,16 +275,16 @@ impl Row for CampaignRow {
     }
 }
 
-/// A cell of a plan.
+/// A cell of a campaign plan.
 #[derive(Serialize)]
 pub struct PlannedCell {
-    /// A short human label.
+    /// Label of the cell for readers.
     pub label: String,
-    /// Total number of trials.
+    /// Number of trials in the cell.
     pub trials: u64,
     /// Number of trials that already have a record.
     pub found: u64,
-    /// Elapsed time of a trial, with the source of the estimate.
+    /// Estimated elapsed time of one trial, and the source of the estimate, as text.
     pub each: String,
 }
 
@@ -306,7 +306,7 @@ impl Row for PlannedCell {
     }
 }
 
-/// A record in the store's index.
+/// A record as listed in the store's index.
 #[derive(Serialize)]
 pub struct RecordRow(pub Indexed);
 

@@ -9,7 +9,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
 /// Maximum length of a variant's name.
 const NAME_CHARS: usize = 24;
 
-/// A row for each variant; `None` if the references are unknown.
+/// A row with the distance from the fewest possible faults for each variant; `None` if the references are unknown.
 pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
     let mut grid = Grid::new([
         Align::Left,

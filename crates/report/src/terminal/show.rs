@@ -62,7 +62,7 @@ pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
 pub struct NoSection {
     kind: &'static str,
     name: String,
-    /// The sections that it has.
+    /// Names of the sections that the record has.
     known: String,
 }
 
@@ -131,7 +131,7 @@ impl Page {
         clean(text, limit, self.look.ascii)
     }
 
-    /// Names and values in two columns. Long values are wrapped within their column; very long ones are cut.
+    /// Draws names and values in two columns. Long values are wrapped within their column; very long values are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs
@@ -202,7 +202,7 @@ impl Page {
         }
     }
 
-    /// Growth of the counters of each source, or the final value of gauges; the largest first.
+    /// Growth of the counters of each source, or the final value of gauges; the largest number comes first.
     fn counters(&mut self, record: &Record) {
         for (source, counters) in &record.results.counters {
             let changed = crate::counters::changed(source, counters);
@@ -231,7 +231,7 @@ impl Page {
         self.title("Metrics");
         let mut grid = Grid::new([Align::Left, Align::Right, Align::Left]);
         let mut metrics: Vec<_> = record.results.metrics.iter().collect();
-        // The sort is stable: within both groups the order of the scenario is kept.
+        // The sort is stable: primary and other metrics each stay in the order of the scenario.
         metrics.sort_by_key(|metric| !metric.primary);
         let mut absent = Vec::new();
         for metric in metrics {

@@ -12,7 +12,7 @@ use crate::draw::quantity::{show, signed};
 use crate::draw::{Align, Ink, Look, grouped, width};
 use crate::terminal::list::{Row, list};
 
-/// The whole result as text.
+/// Draws the whole result of a search for the smallest memory.
 pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     let mut out = String::new();
     put!(
@@ -69,8 +69,8 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     out
 }
 
-/// Searches that differ in one word of the program's command line: their results, and whether that word bounds the
-/// program's need.
+/// Draws searches that differ in one word of the program's command line: the result of each, and whether this word
+/// limits the program's need for memory.
 pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     let mut out = String::new();
     if let Some(follows) = &all.follows {
@@ -87,7 +87,8 @@ pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Searches of several variants: whether pressure has the same meaning for each, then the result of each.
+/// Draws the searches of several variants: whether pressure has the same meaning for each variant, then the result of
+/// each search.
 pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     let mut out = String::new();
     let names: Vec<&str> = all
@@ -177,7 +178,7 @@ pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     all.differences.iter().map(sentence).collect()
 }
 
-/// How the need follows a setting, in one sentence.
+/// A sentence that states how the need for memory depends on a setting.
 fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     let setting = size(follows.setting.0, ascii);
     let need = show(Unit::Bytes, follows.need.abs(), ascii);
@@ -199,7 +200,7 @@ pub fn stopped(runs: u32, most: u32) -> String {
     format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
 
-/// Result of a size in one line.
+/// Result of one tested size in one line.
 pub fn told(point: &Point) -> String {
     let size = Bytes(point.size);
     let seeds = match point.seeds {
@@ -220,12 +221,12 @@ fn runs(number: u32) -> String {
     }
 }
 
-/// A size in a suitable unit.
+/// A size as text, in the unit that suits it best.
 fn size(bytes: u64, ascii: bool) -> String {
     show(Unit::Bytes, bytes as f64, ascii)
 }
 
-/// The answer in one sentence.
+/// The smallest size that is enough, in one sentence.
 pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     let design = &squeezed.design;
     let within = format!(
@@ -279,7 +280,7 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Content of memory at the smallest size that is enough.
+/// Describes the content of memory at the smallest size that is enough.
 fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> String {
     let at = match &squeezed.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -291,7 +292,7 @@ fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> Stri
     in_memory_at(&at, resident, group, ascii)
 }
 
-/// Content of the machine's memory at a size, and of the memory group if the size is its limit.
+/// Describes the content of the machine's memory at one size, and of the memory group if the size limits the group.
 fn in_memory_at(at: &str, resident: &Resident, group: Option<Bytes>, ascii: bool) -> String {
     let size = |bytes: Bytes| size(bytes.0, ascii);
     let machine = format!(
@@ -385,7 +386,7 @@ mod tests {
             group.contains("held at most 20.25 MiB") && group.contains("outside it"),
             "{group}"
         );
-        // If the memory of the machine is searched, there is no group.
+        // If the size of the machine's memory is searched, there is no memory group.
         let text = in_memory_at("20.25 MiB", &resident, None, true);
         assert_eq!(text, machine);
     }

@@ -26,10 +26,10 @@ pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; 
 const METRIC: [usize; 4] = [28, 22, 16, 12];
 /// Maximum length of a variant's name as a column heading.
 const HEAD: usize = 18;
-/// Maximum length of a variant's name on one line of a narrow table: the width of values.
+/// Maximum length of a variant's name on one line of a narrow table; the column of values has this width.
 const SHORT_HEAD: usize = 9;
-/// Widths of the field in which intervals are drawn, in columns; the largest that fits is used. They are odd, so that
-/// there is a middle.
+/// Possible widths of the field in which intervals are drawn, in columns; the largest width that fits is used. All
+/// widths are odd, so that zero effect has a column in the middle.
 const STRIPS: [usize; 3] = [25, 21, 17];
 /// Maximum number of invalid trials listed.
 const INVALID: usize = 12;
@@ -37,13 +37,13 @@ const INVALID: usize = 12;
 /// What to show in addition to the primary metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Also show other metrics without a difference.
+    /// True if other metrics without a difference are shown too.
     pub all: bool,
-    /// Draw the latency histograms of the variants.
+    /// True if the latency histograms of the variants are drawn.
     pub pictures: bool,
 }
 
-/// Draws the whole comparison.
+/// Draws the tables of verdicts for all cells of a comparison.
 pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: &Look) -> String {
     let mut out = heading(comparison, about, look);
     for (place, group) in comparison.cells.iter().enumerate() {
@@ -83,7 +83,7 @@ fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
     inked(out, text, indent, Ink::Faint, look);
 }
 
-/// The same in another style.
+/// Appends wrapped text in the style `ink`, indented by `indent` spaces, and by two more from the second line on.
 fn inked(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
     let room = look.width.saturating_sub(indent + 2);
     for (index, line) in wrap(text, room, look.ascii).iter().enumerate() {
@@ -110,7 +110,7 @@ fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
     out
 }
 
-/// The variants with their kernels and settings, cut to these lengths.
+/// Draws the variants with their kernels and settings. Texts are cut to `release` and `settings` columns.
 fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Look) -> Grid {
     let mut grid = Grid::new([Align::Left; 4]);
     for (index, column) in comparison.columns.iter().enumerate() {
@@ -129,7 +129,7 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
     grid
 }
 
-/// The rows that are shown, primary ones first, and the number of other rows.
+/// The rows that are shown, primary metrics first, and the number of rows that are not shown.
 fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
     let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) = group
         .metrics
@@ -214,14 +214,14 @@ pub fn seeds(group: &Group) -> String {
     }
 }
 
-/// Content of the line of a metric.
+/// Content of a table line for one metric.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineShape {
-    /// The interval drawn on this number of columns, and the verdict as a word.
+    /// The interval drawn in a field with this number of columns, and the verdict as a word.
     Strip(usize),
-    /// The verdict as a word.
+    /// The verdict as a word, without a drawn interval.
     Words,
-    /// Only the verdict's sign, and names of variants on two lines.
+    /// Only the sign of the verdict; names of variants take two lines.
     Signs,
 }
 
@@ -330,7 +330,7 @@ fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     Cell::new(ink, clean(&row.name, limit, look.ascii))
 }
 
-/// The values of a row in one scale; `-` if a variant has none.
+/// The values of a row in one common scale; `-` for a variant without values.
 fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
@@ -506,7 +506,7 @@ fn invalid(comparison: &Comparison, look: &Look) -> String {
 /// Warnings about the comparison as a whole.
 fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
-    // That times are virtual is stated at the end in other words.
+    // The caution that times are virtual is left out here, because the end of the output states it in other words.
     for caution in comparison
         .cautions
         .iter()
@@ -524,7 +524,7 @@ fn cautions(comparison: &Comparison, look: &Look) -> String {
     }
 }
 
-/// The access latencies of every variant that has them.
+/// Draws the access latencies of every variant that has a histogram.
 fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -> String {
     let mut out = String::new();
     for index in 0..comparison.columns.len() {
@@ -539,8 +539,9 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
     out
 }
 
-/// Draws which pages were present at the end, by indices of cell and column. There is one map for each, from a single
-/// seed, because maps of several trials cannot be merged. Printed below the table if pictures are requested.
+/// Draws which pages were present at the end, by indices of cell and column. There is one map for each column, from a
+/// single seed, because maps of several trials cannot be merged. The maps are printed below the table if pictures are
+/// requested.
 pub fn presence_maps(
     comparison: &Comparison,
     maps: &BTreeMap<(usize, usize), Presence>,

@@ -99,7 +99,8 @@ pub(crate) fn reasons(explained: &CellExplanation) -> String {
     format!("{}. {whole}: {}.", of_claim(claim, false), all.join("; "))
 }
 
-/// True if an effect works against the difference or is larger than it, so that it is not a part of it.
+/// True if an effect opposes the difference or is larger than the difference, so that it is not a part of the
+/// difference.
 fn is_opposed(explanation: &Explanation) -> bool {
     let whole = explanation.difference();
     let mut findings = explanation.findings.iter();

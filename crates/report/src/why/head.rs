@@ -53,8 +53,8 @@ pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: 
     )
 }
 
-/// The explained difference, without the values that the table above contains; `None` if no cause was found, because
-/// that needs more words.
+/// The explained difference in one sentence, without the values that the table above contains; `None` if no cause was
+/// found, because then the sentence needs more words.
 pub(super) fn short_head(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -100,19 +100,19 @@ pub(super) fn short_head(
     ))
 }
 
-/// True if the records were imported, so that they contain only results.
+/// True if the records were imported. Imported records contain only results.
 pub(super) fn is_imported(comparison: &Comparison, explained: &CellExplanation) -> bool {
     let cell = comparison.cells.get(explained.cell);
     let subject = cell.and_then(|cell| cell.subject.as_ref());
     subject.is_some_and(Subject::is_imported)
 }
 
-/// True if a time surely became shorter or longer.
+/// True if the claim is about a time that surely became shorter or longer.
 fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }
 
-/// The data on which an explanation is based.
+/// Describes the data on which an explanation is based.
 pub(super) fn basis(basis: &Basis) -> String {
     let (seeds, records, attempts) = match basis {
         Basis::Traced {

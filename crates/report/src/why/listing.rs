@@ -12,7 +12,7 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// The full explanations, including time by part.
+/// Draws the full explanations, including time by part.
 pub fn explanations(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -59,7 +59,7 @@ fn sources(explanation: &Explanation) -> String {
     }
 }
 
-/// Time by part.
+/// Draws the time by part of both sides.
 fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation

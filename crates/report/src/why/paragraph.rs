@@ -7,7 +7,7 @@ use super::{Detail, Statement, detailed, of_cell};
 use crate::draw::clean::wrap;
 use crate::draw::{Ink, Look};
 
-/// Maximum number of lines of an explanation below a table; `pagetide explain` prints it in full.
+/// Maximum number of lines of an explanation below a table; `pagetide explain` prints the full explanation.
 const LINES: usize = 8;
 
 /// Amounts of detail, tried in this order until the explanation fits.
@@ -21,7 +21,7 @@ const DETAILS: [Detail; 7] = [
     Detail::of(1, 1).plain(false),
 ];
 
-/// The explanations of one cell below its table, each with as much detail as fits.
+/// Draws the explanations of one cell below its table, each with as much detail as fits.
 pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> String {
     let mut out = String::new();
     for explained in of_cell(comparison, cell) {

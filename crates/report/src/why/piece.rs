@@ -7,7 +7,7 @@ use super::words::{arrow, both};
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// At most `most` pieces of evidence for a mechanism.
+/// Returns the pieces of evidence for a mechanism as text, at most `most`.
 pub(super) fn pieces_of(
     explanation: &Explanation,
     evidence: &[Evidence],
@@ -19,7 +19,7 @@ pub(super) fn pieces_of(
     evidence
         .iter()
         .filter(|piece| {
-            // Counters of moves between LRU lists are shown in addition; they do not count towards the limit.
+            // Counters of moves between LRU lists are shown in addition: they do not count towards `most`.
             if LIST_MOVES.contains(&piece.name.as_str()) {
                 return left > 0;
             }

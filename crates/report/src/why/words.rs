@@ -24,7 +24,7 @@ pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     )
 }
 
-/// Text before a difference if no sure cause accounts for a tenth of it; otherwise empty.
+/// Text that precedes a difference if no sure cause explains a tenth of the difference; otherwise empty.
 pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     match (explanation.answer, &explanation.findings[..]) {
         (Answer::Explained, _) => "",
@@ -33,7 +33,7 @@ pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     }
 }
 
-/// The text in brackets after a value; empty if the text is empty.
+/// The text in brackets, to print after a value; empty if the text is empty.
 pub(super) fn in_brackets(text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -42,7 +42,7 @@ pub(super) fn in_brackets(text: &str) -> String {
     }
 }
 
-/// Differences larger than this number of times the baseline are not printed as percentages.
+/// A difference larger than this number of times the baseline is not printed as a percentage.
 const MOST_TIMES: f64 = 10.0;
 
 /// A difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage would not
@@ -86,13 +86,13 @@ pub(super) fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -
     )
 }
 
-/// A change of a time as text.
+/// A change of a time as text, such as `47 ms less`.
 pub(super) fn moved(time: f64, ascii: bool) -> String {
     let word = if time < 0.0 { "less" } else { "more" };
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-/// Two values in one scale; pages and events are printed without unit and decimals.
+/// Two values as text in one scale; pages and events are printed without unit and decimals.
 pub(super) fn both(values: [f64; 2], unit: Unit, ascii: bool) -> String {
     let scale = Scale::of_all(unit, values);
     let shown = values.map(|value| match unit {

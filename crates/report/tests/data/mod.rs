@@ -1,7 +1,7 @@
-//! Comparisons and records like those from real trials, judged by the real rules; values come from a fixed random
-//! generator. Shared by the tests of all formats.
+//! Comparisons and records like those from real trials, judged by the real rules. Values come from a random generator
+//! with a fixed seed. The tests of all formats use them.
 
-// Test data: the tests of each format use only a part of it, and long literals are unavoidable.
+// The tests of each format use only a part of this module, and long literals are unavoidable.
 #![allow(
     dead_code,
     unused_imports,
@@ -32,7 +32,7 @@ pub use record::{machine, present, record};
 pub struct Draw(pub u64);
 
 impl Draw {
-    /// Uniform in (-1, 1).
+    /// A number that is uniformly distributed in (-1, 1).
     pub fn spread(&mut self) -> f64 {
         self.0 = self
             .0
@@ -41,17 +41,18 @@ impl Draw {
         ((self.0 >> 11) as f64) / (1_u64 << 52) as f64 - 1.0
     }
 
-    /// Whole number below `n`.
+    /// A random integer from 0 to `n` - 1.
     pub fn below(&mut self, n: u64) -> u64 {
         self.spread();
         (self.0 >> 16) % n
     }
 }
 
-/// Shape of a metric: name, unit, direction, primary, value of the baseline, factor of each other variant, noise.
+/// Shape of a metric: name, unit, direction, true if primary, value of the baseline, factor for each other variant,
+/// noise.
 pub type Shape<'a> = (&'a str, Unit, Direction, bool, f64, &'a [f64], f64);
 
-/// A metric's row, judged individually by the real rules.
+/// A metric's row, judged alone by the real rules.
 pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
     let (name, unit, direction, primary, base, factors, noise) = *shape;
     let whole = matches!(unit, Unit::Count | Unit::Pages);
@@ -137,7 +138,7 @@ pub fn latencies(centre: f64, fault: f64, share: f64, n: u64, seed: u64) -> Hist
     Histogram::from_dense(&dense, sum, min, max)
 }
 
-/// Two variants: MGLRU off and on.
+/// A comparison of two variants of one kernel: MGLRU off and on.
 pub fn mglru() -> Comparison {
     use Direction::{Higher, Lower, Neutral};
     let mut draw = Draw(7);
@@ -301,7 +302,7 @@ pub fn mglru() -> Comparison {
     comparison
 }
 
-/// A column.
+/// A column for a variant with this name, kernel release and settings.
 pub fn column(name: &str, release: &str, settings: &[(&str, &str)]) -> Column {
     Column {
         name: name.to_owned(),
@@ -386,7 +387,7 @@ pub fn about_kernels() -> About {
     }
 }
 
-/// Three kernels.
+/// A comparison of three kernels.
 pub fn kernels() -> Comparison {
     use Direction::Lower;
     let mut draw = Draw(11);
@@ -447,7 +448,7 @@ pub fn kernels() -> Comparison {
     }
 }
 
-/// One kernel against itself.
+/// A comparison of one kernel with itself.
 pub fn same() -> Comparison {
     let mut comparison = mglru();
     comparison.columns[0].name = "a".to_owned();
@@ -471,7 +472,8 @@ pub fn same() -> Comparison {
     comparison
 }
 
-/// A text with everything dangerous: terminal sequences, markup, line breaks, syntax of formats, a megabyte.
+/// A text with many dangerous parts: terminal sequences, markup, line breaks, syntax of formats, and one megabyte of
+/// text.
 pub fn hostile() -> String {
     format!(
         "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\r\nnot ok 1 - forged\n# EOF\n1..9\n\"}},{{\"|`a`|*b*|{{x=\"y\"}}\t\
@@ -480,7 +482,7 @@ pub fn hostile() -> String {
     )
 }
 
-/// A comparison all of whose texts are hostile.
+/// A comparison in which all texts are hostile.
 pub fn poisoned() -> Comparison {
     let mut comparison = mglru();
     let text = hostile();

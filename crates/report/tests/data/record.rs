@@ -1,4 +1,4 @@
-//! A record with all kinds of content, and the pages that were present at its end.
+//! A record with all kinds of content, and the pages that were present at the end of its trial.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ pub fn record() -> Record {
     }
 }
 
-/// Presence after a smooth-sin run: pages at the peaks of the sine are present, those at its troughs are not.
+/// Presence of pages after a smooth-sin run: pages at the peaks of the sine are present, pages at its troughs are not.
 pub fn present() -> Vec<bool> {
     let mut draw = Draw(13);
     (0..25_000)

@@ -56,15 +56,15 @@ impl Tool {
         }
     }
 
-    /// Writes a file with this name and returns its path.
+    /// Writes a file with this name into the tool's folder and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.scratch.path().join(name);
         fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     }
 
-    /// Runs a script with the system's Python; its arguments are this folder and a file with this text. Returns its
-    /// output, parsed as JSON.
+    /// Runs a script with the system's Python. The arguments are the tool's folder and a file that contains `text`.
+    /// Returns the output, parsed as JSON.
     pub fn python(&self, script: &str, text: &str) -> Value {
         let file = self.file("text", text);
         let out = run(Command::new("python3")
@@ -81,7 +81,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// Runs a script with a file with this text as its second argument. Returns its output, parsed as JSON.
+    /// Runs a script; its second argument is a file that contains `text`. Returns the output, parsed as JSON.
     pub fn run(&self, script: &str, text: &str) -> Value {
         let file = self.tool.file("text", text);
         let out = run(Command::new(&self.tool.path).args(["-c", script, "-", &file]));
@@ -90,7 +90,7 @@ impl Python {
     }
 }
 
-/// A separate Python environment with this package from the Python package index.
+/// Creates a separate Python environment with this package from the Python package index.
 pub fn python(package: &str) -> Result<Python, Why> {
     let _lock = lock();
     let venv = cache().join("venv");
@@ -122,7 +122,7 @@ pub fn python(package: &str) -> Result<Python, Why> {
     })
 }
 
-/// Downloads a Debian package to a separate folder and returns the path of the file.
+/// Downloads a Debian package to a separate folder and returns the path of the package file.
 fn package(name: &str) -> Result<PathBuf, Why> {
     let folder = cache().join(format!("deb-{name}"));
     fs::create_dir_all(&folder).unwrap();
@@ -160,7 +160,7 @@ pub fn kunit() -> Result<Tool, Why> {
         let _ = fs::remove_dir_all(&part);
         fs::create_dir_all(&part).unwrap();
         let inside = format!("{name}/tools/testing/kunit");
-        // Two files are extracted from the stream; the rest is not unpacked.
+        // Only two files are extracted from the archive.
         let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -xO \"./usr/src/$2.tar.xz\" | tar -xJ -C \"$3\" \
                       --strip-components=4 --occurrence=1 \"$4/kunit_parser.py\" \"$4/kunit_printer.py\"";
         let _ = run(Command::new("sh")
