@@ -1,10 +1,10 @@
-//! Regenerates the outputs in README.md and below `docs`: those that are stale or were changed by hand; with `all`,
-//! every one; with any other word, those whose command contains it.
+//! Regenerates the outputs in README.md and below `docs`. Without an argument: outputs that are stale or were changed
+//! by hand. With `all`: every output. With any other word: outputs whose command contains the word.
 //!
-//! Outputs that take long use the records of earlier runs in the store named by `PAGETIDE_DOCS_STORE`, so that they can
-//! be interrupted.
+//! Outputs that take long use the records of earlier runs in the store named by `PAGETIDE_DOCS_STORE`, so an
+//! interrupted run can continue.
 //!
-//! `make docs` runs it. The comments before these blocks are explained in `pagetide_testing::output`.
+//! `make docs` runs this example. The comments that precede the blocks are explained in `pagetide_testing::output`.
 
 use std::error::Error;
 use std::fs;
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A document with its blocks.
+/// Reads a document; returns its text and its blocks of output.
 fn read(path: &Path) -> Result<(String, Vec<Block>), Box<dyn Error>> {
     let text = fs::read_to_string(path)?;
     let blocks = output::blocks(&text)
@@ -92,7 +92,7 @@ fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
             .env("COLUMNS", COLUMNS)
             .env("LC_ALL", "C.UTF-8")
             .output()?;
-        // 1: a difference was found. 3: the result is open.
+        // Status 1: a difference was found. Status 3: the result is inconclusive.
         if !matches!(output.status.code(), Some(0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("`{words}` ended with {}: {said}", output.status).into());

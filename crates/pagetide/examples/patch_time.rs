@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Ticks per second in `/proc/PID/stat` on every x86 kernel.
 const TICKS: u64 = 100;
 
-/// The current activity, in the order of the output.
+/// Activity of the program, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Fetch,
@@ -63,7 +63,7 @@ impl Phase {
         }
     }
 
-    /// The phase according to the program's last message.
+    /// The phase that the program's last message announces; `None` if the message announces no phase.
     fn of_line(line: &str) -> Option<Self> {
         let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
         if line.starts_with("building ") {
@@ -82,14 +82,14 @@ impl Phase {
     }
 }
 
-/// Data of one process.
+/// Parent, processor time and command line of one process.
 struct Process {
     parent: u32,
     ticks: u64,
     words: String,
 }
 
-/// All processes of this machine that can be read.
+/// All processes of this machine that can be read, by process id.
 fn processes() -> BTreeMap<u32, Process> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -101,7 +101,7 @@ fn processes() -> BTreeMap<u32, Process> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name may contain anything and ends with the last parenthesis.
+        // The name of the process may contain anything; it ends with the last parenthesis.
         let Some((_, rest)) = stat.rsplit_once(')') else {
             continue;
         };
@@ -117,7 +117,7 @@ fn processes() -> BTreeMap<u32, Process> {
             id,
             Process {
                 parent: u32::try_from(field(1)).unwrap_or(0),
-                // Its own ticks, and those of its children that have ended.
+                // Ticks of the process and of its ended children, in user mode and in the kernel.
                 ticks: (11..=14).map(field).sum(),
                 words: String::from_utf8_lossy(&words).replace('\0', " "),
             },
@@ -144,7 +144,7 @@ fn below(top: u32) -> (u64, Vec<String>) {
     (ticks, words)
 }
 
-/// The current activities with their shares.
+/// The current activities, each with its share of the time.
 fn doing(said: Phase, words: &[String]) -> Vec<(Phase, f64)> {
     let count = |what: &dyn Fn(&String) -> bool| words.iter().filter(|words| what(words)).count();
     let is_guest = |words: &String| words.contains("qemu-system") && words.contains("-append");
@@ -219,7 +219,7 @@ fn timed(title: &str, program: &Path, words: &[&str]) -> bool {
     status.success()
 }
 
-/// `$PAGETIDE`, or the program built together with this example.
+/// Path of the program: `$PAGETIDE`, or the program built together with this example.
 fn program() -> PathBuf {
     std::env::var_os("PAGETIDE").map_or_else(
         || {

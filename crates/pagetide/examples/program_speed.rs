@@ -58,16 +58,16 @@ struct Tool {
     store: tempfile::TempDir,
 }
 
-/// Times of a trial.
+/// Measured times of one trial.
 struct Trial {
     variant: String,
-    /// Milliseconds to the first instruction.
+    /// Time to the first instruction in milliseconds.
     first: f64,
-    /// Virtual seconds of the program.
+    /// Elapsed time of the program in virtual seconds.
     elapsed: f64,
-    /// Seconds from the first instruction to the end.
+    /// Real time from the first instruction to the end in seconds.
     wall: f64,
-    /// Seconds of the whole trial.
+    /// Real time of the whole trial in seconds.
     total: f64,
 }
 
@@ -88,7 +88,7 @@ impl Tool {
         }
     }
 
-    /// Output of the program; an error with the reason if it failed.
+    /// Runs the program and returns its output; an error with the reason if the program failed.
     fn call(&self, words: &[&str]) -> Result<String, String> {
         let output = Command::new(&self.program)
             .args(words)
@@ -159,7 +159,7 @@ impl Tool {
     }
 }
 
-/// 120,000 different numbers in random order.
+/// Text with 120,000 different numbers in random order.
 fn numbers() -> String {
     let mut lines = String::new();
     for n in 1..120_011_u64 {
@@ -250,7 +250,7 @@ fn speed(name: &str, trial: &Trial) {
     );
 }
 
-/// Measures virtual seconds per second; returns whether all programs ran.
+/// Measures virtual seconds per real second; returns true if all programs ran.
 fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
     println!("program                   virtual        wall    ratio");
     let mut all_ran = true;
@@ -302,7 +302,8 @@ fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
     all_ran
 }
 
-/// Time of trials with increasing memory and a buffer 1.5 times as large, which is filled and read twice.
+/// Measures the time of trials with increasing memory and a buffer of 1.5 times the memory, which is filled and read
+/// twice. Returns false if the time grows too much, or if a trial fails; the growth counts only if `is_judged`.
 fn growth(tool: &Tool, is_judged: bool) -> bool {
     println!("memory     trial     by memory");
     let mut first = None;

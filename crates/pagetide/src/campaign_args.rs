@@ -24,7 +24,7 @@ pub struct CampaignArgs {
     pub accept: AcceptArgs,
 }
 
-/// What is compared.
+/// Options for the variants that are compared.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is compared")]
 struct VariantArgs {
@@ -63,7 +63,7 @@ struct VariantArgs {
     no_control: bool,
 }
 
-/// Under which workloads.
+/// Options for the workloads.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workload")]
 struct WorkloadArgs {
@@ -90,11 +90,12 @@ struct WorkloadArgs {
     /// Run the scenario as its original did, including its errors
     #[arg(long)]
     as_written: bool,
-    /// Size relative to the machine of the original; it sets the memory, and other sizes follow. It replaces the scale
-    /// of a campaign file
+    /// Scale relative to the machine of the original: sets the memory and all sizes that depend on it. Replaces the
+    /// scale of a campaign file
     #[arg(long, value_name = "SHARE", conflicts_with = "memory")]
     scale: Option<f64>,
-    /// Memory sizes, separated by commas: compares at each size and says whether the effect holds at all of them
+    /// Memory sizes, separated by commas: compares the variants at each size and says whether the effect is the same at
+    /// all sizes
     #[arg(
         long,
         value_name = "SIZE,SIZE[,…]",
@@ -104,14 +105,14 @@ struct WorkloadArgs {
     sizes: Vec<MemorySpec>,
 }
 
-/// How many trials.
+/// Options for the number of trials.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Sampling")]
 struct SamplingArgs {
     /// Seeds for each variant [default: 8, or as many as the primary metrics need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
-    /// First seed; the others follow it
+    /// First seed; each further seed is the previous one plus 1
     #[arg(long, value_name = "SEED")]
     first_seed: Option<u64>,
     /// Add seeds until every primary metric is decided, up to --seeds [default then: 40]
@@ -141,17 +142,17 @@ impl CampaignArgs {
         std::mem::take(&mut self.compared.vary)
     }
 
-    /// The name of the campaign, if given.
+    /// Name of the campaign; `None` if `--name` was not given.
     pub fn name(&self) -> Option<&str> {
         self.sampling.name.as_deref()
     }
 
-    /// The kernels given.
+    /// Names of the kernels given with `--kernel`.
     pub fn kernels(&self) -> &[String] {
         &self.compared.kernel
     }
 
-    /// The request for these options, independent of the command line.
+    /// Converts the options to a request, which does not depend on the command line.
     pub fn request(&self) -> Result<Request> {
         let Self {
             compared,

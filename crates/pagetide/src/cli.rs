@@ -75,7 +75,7 @@ pub enum Command {
     Kernel(command::kernel::Args),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
-    // Names of the version before: they work, and say what they are called now.
+    // Former names of commands. They still work, and print the new name.
     #[command(hide = true)]
     Explain(command::explain::Args),
     #[command(hide = true)]
@@ -89,7 +89,7 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Options to repeat in every command suggested to the user: locations of store and cache, and `--ascii`.
+    /// Options that every command suggested to the user must repeat: locations of store and cache, and `--ascii`.
     pub fn carried(&self) -> Vec<String> {
         let places = [
             ("--store", &self.places.store),
@@ -105,17 +105,18 @@ impl Cli {
     }
 }
 
-/// Parses the command line.
+/// Parses the command line of this process.
 pub fn parse() -> Result<Cli> {
     Ok(Cli::from_arg_matches(&with_headings().try_get_matches()?)?)
 }
 
-/// The definition, for man page and completions.
+/// The definition of the command line, for man page and completions.
 pub fn definition() -> clap::Command {
     with_names(Cli::command())
 }
 
-/// The definition with a help that lists the commands under [`GROUPS`]; clap itself supports headings only for options.
+/// The definition with a help text that lists the commands under [`GROUPS`]. clap itself supports headings only for
+/// options.
 fn with_headings() -> clap::Command {
     let (command, look) = (Cli::command(), Look::of_stdout(false));
     let about = |name: &str| {

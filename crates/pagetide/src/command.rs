@@ -31,7 +31,7 @@ use crate::cli::{Cli, Command};
 use crate::exit::End;
 use crate::output::{Output, say};
 
-/// Runs the command given by the user.
+/// Runs the command that the user gave.
 pub fn run(cli: Cli) -> Result<End> {
     let out = Output::new(cli.json, cli.ascii);
     let places = cli.places;
@@ -79,7 +79,7 @@ pub fn run(cli: Cli) -> Result<End> {
     }
 }
 
-/// Says that a command has a new name.
+/// Prints that a command has a new name.
 fn renamed(old: &str, new: &str) {
     say(&format!(
         "`pagetide {old}` is now `pagetide {new}`: the old name goes with the next version"

@@ -13,7 +13,7 @@ use pagetide_store::Names;
 
 use crate::lab::StoreArgs;
 
-/// Adds completion of values to the definition.
+/// Returns the definition with completion of values.
 pub fn with_names(command: Command) -> Command {
     let complete = |arg: clap::Arg| {
         let names: fn() -> Result<BTreeSet<String>> = match arg.get_id().as_str() {
@@ -30,7 +30,7 @@ pub fn with_names(command: Command) -> Command {
         arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
             let start = typed.to_string_lossy();
             let fits = |name: &String| name.starts_with(&*start);
-            // If nothing can be read, nothing is offered.
+            // If the store or the cache cannot be read, no names are offered.
             let names = names().unwrap_or_default().into_iter();
             let mut all: Vec<_> = names.filter(fits).map(CompletionCandidate::new).collect();
             if takes_files {

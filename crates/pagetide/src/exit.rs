@@ -38,7 +38,7 @@ pub enum End {
 }
 
 impl End {
-    /// The result of a command that made this comparison.
+    /// Exit result of a command that made this comparison; `fail_on` names the verdicts that fail.
     pub fn of(comparison: &Comparison, fail_on: FailOn) -> Self {
         match comparison.exit_code(fail_on) {
             0 => Self::Done,
@@ -62,7 +62,7 @@ const UNABLE: u8 = 2;
 /// Exit code if the command line or a campaign file is wrong.
 const USAGE: u8 = 4;
 
-/// The exit codes, for help and man page.
+/// Text that lists the exit codes, for help and man page.
 pub const CODES: &str = "\
 Exit codes:
   0  done, nothing regressed
@@ -72,12 +72,12 @@ Exit codes:
   4  it was asked for wrongly
   130, 143  stopped by Ctrl-C, by SIGTERM; what is stored stays";
 
-/// Wrong usage; the sentence states what is wrong and how to correct it.
+/// An error in the user's input. The sentence states what is wrong and how to correct it.
 #[derive(Debug)]
 pub struct Usage(String);
 
 impl Usage {
-    /// An error with this sentence.
+    /// Returns a usage error with this sentence.
     pub fn error(sentence: impl Into<String>) -> Error {
         Error::new(Self(sentence.into()))
     }
@@ -91,11 +91,11 @@ impl Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Runs the program and returns its exit code.
+/// Runs `program`, prints its error if there is one, and returns the exit code.
 pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     let code = match program() {
         Ok(end) => end.code(),
-        // The reader of our output has closed it, as in `pagetide list records | head`.
+        // The reader of the output has closed the pipe, as in `pagetide list records | head`.
         Err(error) if is_closed_reader(error.chain()) => 0,
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(clap) => parsed(&clap),
@@ -131,7 +131,7 @@ fn parsed(error: &clap::Error) -> u8 {
     }
 }
 
-/// Exit code of an error: wrong input by the user, or failure of the work.
+/// Exit code of an error: 4 for wrong input by the user, 2 for a failure of the work.
 fn code(error: &Error) -> u8 {
     fn is<T: std::error::Error + 'static>(
         cause: &(dyn std::error::Error + 'static),

@@ -70,12 +70,12 @@ impl JudgedArgs {
         }
     }
 
-    /// True if the output is the table for a terminal.
+    /// True if the output format is the table for a terminal.
     pub fn is_table(&self, out: Output) -> bool {
         self.format(out) == Format::Table
     }
 
-    /// True if the output is the papers' tables. They work with a single variant, because they judge nothing.
+    /// True if the output format is the papers' tables. They need no second variant, because they contain no judgement.
     pub fn is_paper(&self) -> bool {
         self.format == Some(Format::Paper)
     }
@@ -88,7 +88,7 @@ impl JudgedArgs {
         Ok(())
     }
 
-    /// Result of a command without anything to judge.
+    /// Result of a command that has nothing to judge.
     pub fn nothing(&self) -> End {
         match Overall::Invalid.exit_code(self.fail_on()) {
             0 => End::Done,
@@ -96,7 +96,8 @@ impl JudgedArgs {
         }
     }
 
-    /// Writes a comparison, together with the search it belongs to if there is one, and returns the command's result.
+    /// Writes a comparison and returns the command's result. If the comparison belongs to a search, the result of the
+    /// search is written too.
     pub fn show(
         &self,
         store: &Store,
@@ -137,7 +138,7 @@ impl JudgedArgs {
     }
 }
 
-/// Parser for the name of a format. The former name of the papers' tables gives an error with the new name.
+/// Parser for the name of an output format. The former name of the papers' tables gives an error with the new name.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let words = Format::WORDS.map(|(_, word, help)| PossibleValue::new(word).help(help));
     let old = PossibleValue::new("seed").hide(true);

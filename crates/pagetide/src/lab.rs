@@ -46,12 +46,12 @@ pub struct ArenaArgs {
 }
 
 impl StoreArgs {
-    /// Opens the store.
+    /// Opens the store of records.
     pub fn store(&self) -> Result<Store> {
         Ok(Store::open(&self.store_folder()?)?)
     }
 
-    /// The folder of the store.
+    /// Path of the store's folder.
     pub fn store_folder(&self) -> Result<PathBuf> {
         match &self.store {
             Some(folder) => Ok(folder.clone()),
@@ -59,7 +59,7 @@ impl StoreArgs {
         }
     }
 
-    /// The absolute path of the folder of kernels and snapshots.
+    /// Absolute path of the cache's folder.
     pub fn cache_folder(&self) -> Result<PathBuf> {
         Ok(named_root(self.cache.as_deref())?)
     }
@@ -71,7 +71,7 @@ impl StoreArgs {
 }
 
 impl ArenaArgs {
-    /// These options with the cache's folder; setting `stop` ends long operations.
+    /// Options for opening arenas with this cache. Setting `stop` to true ends long operations.
     pub fn options(&self, cache: PathBuf, stop: Arc<AtomicBool>) -> Options {
         Options {
             cache,

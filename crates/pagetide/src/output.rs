@@ -15,7 +15,7 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(&shortened(text)));
 }
 
-/// Reports data that is not on a page; the page contains the same messages.
+/// Prints one message for each piece of data that could not be shown on a page; the page contains the same messages.
 pub fn left_out(omitted: &[String]) {
     for what in omitted {
         say(&format!("not on the page: {what}"));
@@ -27,12 +27,12 @@ pub fn left_out(omitted: &[String]) {
 pub struct Output {
     /// Colours, width and characters.
     pub look: Look,
-    /// Whether tables are written as JSON.
+    /// True if lists and values are written as JSON.
     pub json: bool,
 }
 
 impl Output {
-    /// Output to standard output; `ascii` restricts it to ASCII.
+    /// Creates the output for standard output; `ascii` restricts it to ASCII.
     pub fn new(json: bool, ascii: bool) -> Self {
         Self {
             look: Look::of_stdout(ascii),
@@ -57,7 +57,7 @@ impl Output {
         self.text(&harmless(text))
     }
 
-    /// Writes a list as a table or as JSON; `none` is printed instead of an empty table.
+    /// Writes a list as a table or as JSON. If the list is empty, the text `none` replaces the table.
     pub fn list<T: Row>(&self, rows: &[T], none: &str) -> Result<()> {
         if self.json {
             self.text(&list_json(rows))
@@ -68,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Writes a value as JSON if requested, otherwise the text.
+    /// Writes a value as JSON if `--json` was given, otherwise the text.
     pub fn show(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
             self.json(value)
@@ -77,7 +77,8 @@ impl Output {
         }
     }
 
-    /// Like [`Self::show`], for text that quotes untrusted names and has no colours.
+    /// Like [`Self::show`], but also escapes control characters in the text, which quotes untrusted names and has no
+    /// colours.
     pub fn show_quoting(
         &self,
         value: &impl Serialize,

@@ -8,7 +8,7 @@ use pagetide_scenario::Measure;
 
 use crate::exit::Usage;
 
-/// Options for a program.
+/// Options for running the user's own program.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
@@ -31,7 +31,7 @@ pub struct ProgramArgs {
     /// folder, an absolute one at the same path as here, or either at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub file: Vec<String>,
-    /// The same for a folder and everything in it
+    /// Folder to add to its file system, with everything in it; paths are treated as for --file
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub dir: Vec<String>,
     /// Variable of its environment, which otherwise contains only PATH, HOME, USER, LANG and TZ
@@ -68,7 +68,7 @@ pub struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    /// How to run the program; an error if `--metric` cannot be parsed.
+    /// Specification of how to run the program; an error if an option such as `--metric` cannot be parsed.
     pub fn spec(&self) -> Result<ProgramSpec> {
         for text in &self.metric {
             Measure::read(text).map_err(Usage::error)?;
@@ -85,13 +85,13 @@ impl ProgramArgs {
         })
     }
 
-    /// The texts in which `{WORD}` is replaced: the command, the server's command and the environment.
+    /// All texts in which `{WORD}` is replaced: the command, the server's command and the environment.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let server = self.server.iter_mut().flat_map(|server| &mut server.0);
         self.command.iter_mut().chain(server).chain(&mut self.env)
     }
 
-    /// The command and its files.
+    /// The command and the files that the program needs.
     pub fn files(&self) -> ProgramFiles {
         ProgramFiles {
             command: self.command.clone(),

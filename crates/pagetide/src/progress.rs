@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress that shows nothing yet.
+    /// Creates the progress display; nothing is shown yet.
     pub fn new(interrupt: Interrupt) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let target = if on_terminal {
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Prints a message above the bar.
+    /// Prints a message above the progress bar.
     pub fn say(&self, text: &str) {
         if self.on_terminal {
             self.bar.suspend(|| say(text));
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -100,7 +100,7 @@ impl Watch for Progress {
     }
 }
 
-/// Progress of a single trial, as in `repeat`: nothing is counted, but Ctrl-C stops it.
+/// Progress of a single trial, as in `repeat`: no trials are counted, but Ctrl-C stops the trial.
 impl pagetide_arena::Progress for Progress {
     fn step(&self, _: pagetide_arena::Step) {}
 

@@ -15,7 +15,7 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
-/// State of such a command from its start to the last trial.
+/// State of a command that runs trials, from its start to the last trial.
 pub struct Session<'a> {
     places: &'a StoreArgs,
     /// Builds kernels and opens arenas.
@@ -25,7 +25,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts to listen for Ctrl-C.
+    /// Creates the session and starts to listen for Ctrl-C.
     pub fn begin(places: &'a StoreArgs, arena: &ArenaArgs) -> Result<Self> {
         let interrupt = Interrupt::listen()?;
         let progress = Progress::new(interrupt.clone());
@@ -38,7 +38,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The campaign defined by the command line; it may run the user's own program.
+    /// The campaign that the command line defines, for scenarios or for the user's own program.
     pub fn campaign(
         &self,
         what: &[String],
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         Ok(campaign?)
     }
 
-    /// The campaign for a search of this kind; without `--name` its name contains the kind.
+    /// The campaign for a search of kind `kind`. Without `--name`, the name of the campaign contains the kind.
     pub fn campaign_of_search(
         &self,
         kind: &str,
@@ -69,12 +69,12 @@ impl<'a> Session<'a> {
         Ok(campaign)
     }
 
-    /// Builds those kernels of a campaign that are built from source.
+    /// Builds the kernels of a campaign that must be built from source.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds> {
         Ok(self.lab.build(campaign)?)
     }
 
-    /// Opens the arena of this kind.
+    /// Opens an arena of this kind.
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>> {
         Ok(self.lab.arena(kind)?)
     }
@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a search in the arena of a campaign; records go to the store.
+    /// Runs a search in the arena of a campaign; the records of its trials go to the store.
     pub fn search<T, E>(
         &self,
         campaign: &Campaign,
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The command line as typed.
+/// The arguments of this process, as typed by the user.
 pub fn typed() -> Vec<OsString> {
     let words = std::env::args_os().skip(1);
     std::iter::once("pagetide".into()).chain(words).collect()

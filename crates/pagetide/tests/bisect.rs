@@ -89,7 +89,7 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
     );
     let log = fs::read_to_string(lab.folder().join("bisect.log")).unwrap();
     assert!(log.contains("# first bad commit: ["), "{log}");
-    // All trials have records now, so nothing runs again for the mail.
+    // All trials have records now, so the output as mail runs no trials.
     let (mail, err) = lab.ends(0, [&search[..], &["--as", "mail"]].concat());
     assert!(!err.contains("trials to run"), "{err}");
     assert!(
@@ -146,7 +146,7 @@ fn what_cannot_be_searched_is_said_in_one_sentence_before_anything_runs() {
     }
 }
 
-/// Appends a line to a file of the tree.
+/// Appends a line to a file in the tree.
 fn append(tree: &Path, file: &str, line: &str) {
     let path = tree.join(file);
     let mut text = fs::read_to_string(&path).unwrap_or_default();
@@ -154,8 +154,8 @@ fn append(tree: &Path, file: &str, line: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// 16 commits on Debian's source: comments, documents, unused functions, one that does not compile and its correction,
-/// and the eleventh, which plants a fault.
+/// Creates 16 commits on Debian's source: comments, documents, unused functions, a commit that does not compile and its
+/// correction. The eleventh commit plants a fault.
 fn history(tree: &Path) {
     let unused = |number: usize| {
         format!(
@@ -220,7 +220,7 @@ fn history(tree: &Path) {
     }
 }
 
-/// Builds a real kernel at every step: 6 minutes of processor time for the first, once for each cache.
+/// Builds a real kernel at every step. The first takes 6 minutes of processor time, once for each cache.
 #[test]
 fn the_commit_that_plants_a_fault_is_found_unattended() {
     let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
@@ -280,7 +280,7 @@ fn the_commit_that_plants_a_fault_is_found_unattended() {
         "bisect.log",
         "--json",
     ];
-    // A complete kernel is built before the first of these records.
+    // The first of these records requires a complete kernel build.
     killed_after(&lab, &search, 18, Duration::from_hours(2));
     let (out, err) = lab.ends(0, search);
     let found = json(&out);

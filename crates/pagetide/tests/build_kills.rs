@@ -13,16 +13,17 @@ use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Interruptions, unless `PAGETIDE_TEST_BUILD_KILLS` says how many.
+/// Default number of interruptions; `PAGETIDE_TEST_BUILD_KILLS` overrides it.
 const KILLS: u64 = 10;
-/// The latest moment of an interruption: fetching and unpacking take about as long together, and so does a part of a build.
+/// Maximum time from the start of a run to its interruption. Fetching and unpacking together take about this long, and
+/// so does a part of a build.
 const LATEST: Duration = Duration::from_secs(40);
-/// Of the runs that come through, each so many-th is followed by one that fetches its source anew.
+/// Number of completed runs after which the source is deleted, so that it is fetched again.
 const SOURCES: u64 = 3;
 
 /// The patch whose kernel is built.
 const PATCH: &str = include_str!("../../../patches/used-once-2008.patch");
-/// What the trials of a test do not need of pagetide's own configuration: a build without it is as small as can be.
+/// Kernel options that the trials do not need; without them a build is as small as possible.
 const SMALLER: &str = "# CONFIG_EXT4_FS is not set\n# CONFIG_BLK_DEV_NBD is not set\n";
 
 /// Digests of a store's records, one for each kernel; all of them are valid.
@@ -36,7 +37,8 @@ fn digests(lab: &Lab, store: &str) -> BTreeSet<String> {
     records.iter().map(of).collect()
 }
 
-/// Processes that were started for a cache: it stands in their arguments, their environment, or is where they work.
+/// Command lines of all processes that work for a cache: the cache's path is in their arguments, their environment or
+/// their working folder.
 fn at_work_for(cache: &Path) -> Vec<String> {
     let name = cache.as_os_str().as_encoded_bytes();
     let has = |bytes: &[u8]| bytes.windows(name.len()).any(|part| part == name);
@@ -52,7 +54,7 @@ fn at_work_for(cache: &Path) -> Vec<String> {
     found
 }
 
-/// What a run was doing, by what it leaves in its cache.
+/// Name of the step that a run had reached, according to the files in its cache.
 fn phase(cache: &Path) -> &'static str {
     let first = |folder: &str| -> Option<PathBuf> {
         let mut entries = fs::read_dir(cache.join(folder)).ok()?.flatten();
@@ -80,14 +82,15 @@ fn phase(cache: &Path) -> &'static str {
     }
 }
 
-/// A command that is interrupted again and again, and where.
+/// A command that is interrupted at random moments.
 struct Trouble<'a> {
     lab: &'a Lab,
-    /// The words of the command, without its store.
+    /// Arguments of the command, without store and cache.
     words: Vec<String>,
-    /// The latest moment of an interruption.
+    /// Maximum time from the start of a run to its interruption.
     latest: Duration,
-    /// What is removed from the cache after so many runs came through, so that the next run makes it again.
+    /// Function that returns the folders to remove from the cache, given the number of completed runs. The next run
+    /// makes them again.
     removed: &'a dyn Fn(u64) -> Vec<&'static str>,
 }
 
@@ -97,7 +100,7 @@ impl Trouble<'_> {
         [&self.words[..], &places[..]].concat()
     }
 
-    /// Lets it come to its end; gives the digests of its records.
+    /// Runs the command without interruption; returns the digests of its records.
     fn finished(&self, store: &str, cache: &Path) -> BTreeSet<String> {
         let output = self
             .lab
@@ -109,7 +112,8 @@ impl Trouble<'_> {
         digests(self.lab, store)
     }
 
-    /// Interrupts it so many times; gives the digests of all runs that came through, the last of which nobody interrupts.
+    /// Interrupts the command `kills` times. Returns the digests of all completed runs; the last run is not
+    /// interrupted.
     fn interrupted(&self, kills: u64) -> Vec<BTreeSet<String>> {
         let cache = self.lab.cache();
         let mut random = Random::new(3);
@@ -120,7 +124,7 @@ impl Trouble<'_> {
             round += 1;
             let store = format!("store-{whole}");
             let mut child = self.lab.start(self.command(&store, cache));
-            // Now and then there is time to come through, so that later interruptions find something to interrupt again.
+            // Some runs get enough time to complete, so that later interruptions happen in all steps again.
             let patience = if round % 6 == 0 { 6 } else { 1 };
             let latest = patience * u64::try_from(self.latest.as_millis()).unwrap();
             let moment = Duration::from_millis(random.below(latest));
@@ -168,22 +172,23 @@ impl Trouble<'_> {
     }
 }
 
-/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+/// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
 const SOON: Duration = Duration::from_mins(10);
 
 fn kills() -> u64 {
     std::env::var("PAGETIDE_TEST_BUILD_KILLS").map_or(KILLS, |text| text.parse().unwrap())
 }
 
-/// The words of a run with a patch, and more of them.
+/// Arguments of a run with a patch, with additional arguments.
 fn words(more: &[&str]) -> Vec<String> {
     let run = ["run", "random", "--seeds", "1", "--patch", "my.patch"];
     let all = [&run[..], more, &TINY[..]].concat();
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// A Makefile that does what Kbuild does, in seconds: what comes out is the kernel of the tests with its objects behind it. One
-/// program makes two files of a parser, and make looks for the first of them only. Each object is half made for a while.
+/// A Makefile that imitates Kbuild in seconds. Its output is the image of the tests' kernel, followed by the objects.
+/// One program makes two files of a parser, but make checks only the first file. Each object is incomplete for a
+/// moment.
 fn makefile(kernel: &Path, release: &str) -> String {
     let kernel = kernel.display();
     format!(
@@ -217,7 +222,7 @@ modules:
     )
 }
 
-/// The folder of the tests' kernel in their cache, and its release.
+/// Folder of the tests' kernel in the shared cache, and the kernel's release.
 fn kernel_of_tests(shared: &Lab) -> (PathBuf, String) {
     let files = kernel_files(shared);
     let image = files
@@ -261,8 +266,8 @@ fn a_run_that_builds_in_seconds_comes_to_its_right_end_however_often_it_is_inter
     assert!(ends.iter().all(|end| *end == right), "{right:?} {ends:?}");
 }
 
-/// A real kernel is fetched and built: 7 minutes of processor time once, then 2 for each run that comes through where ccache is
-/// installed, and 20 s for each interruption.
+/// Fetches and builds a real kernel. This takes 7 minutes of processor time once, then 2 minutes for each completed run
+/// if ccache is installed, and 20 s for each interruption.
 #[test]
 fn a_run_that_fetches_and_builds_a_kernel_comes_to_its_right_end_however_often_it_is_interrupted() {
     let Some(builds) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {

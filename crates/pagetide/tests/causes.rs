@@ -5,8 +5,8 @@ use std::fs;
 
 use crate::common::{KERNEL, Lab, one_sentence};
 
-/// Options of all trials here, so that one snapshot serves most of them. There are enough seeds to find sure
-/// differences.
+/// Options of all trials in this file, so that one snapshot serves most of them. The number of seeds is enough to find
+/// sure differences.
 const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {
     [
         "--kernel",
@@ -21,13 +21,13 @@ const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {
     ]
 }
 
-/// Runs two variants and returns their explanation.
+/// Runs two variants and returns the explanation of their difference.
 fn explained(lab: &Lab, seeds: &str, what: &[&str]) -> serde_json::Value {
     lab.ends(0, [&["run"], what, &guest("16M", seeds)[..]].concat());
     explanation(lab, &[])
 }
 
-/// The explanation of two sides, or of the last campaign.
+/// Returns the explanation of two sides, or of the last campaign.
 fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
     let (out, _) = lab.ends(0, [&["compare", "--why", "--json"], sides].concat());
     let all: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -36,7 +36,7 @@ fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
     explanation
 }
 
-/// The findings and the rest must add up to the difference.
+/// Asserts that the findings and the remaining difference add up to the whole difference.
 fn adds_up(explanation: &serde_json::Value) {
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let findings = explanation["findings"].as_array().unwrap();
@@ -56,7 +56,7 @@ fn adds_up(explanation: &serde_json::Value) {
     }
 }
 
-/// The effect of the first mechanism, which must be this one.
+/// Returns the effect of the first mechanism, which must be `mechanism`.
 fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
     assert_eq!(explanation["basis"]["kind"], "traced", "{explanation:#}");
     let first = &explanation["findings"][0];
@@ -88,7 +88,8 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
         }
     }
 
-    // The two files differ in the device, which variants cannot change. The trials of the first already have records.
+    // The two campaign files differ in the swap device, which variants cannot change. All trials of the first file
+    // already have records.
     for (name, swap, new) in [("fast", "ssd:80us", 0), ("slow", "ssd:2ms", 7 + 3)] {
         let before = lab.records();
         let text = format!(
@@ -139,7 +140,7 @@ fn a_fifth_of_the_memory_taken_is_named() {
 #[ignore = "test-all"]
 fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
     let Some(lab) = Lab::that_runs() else { return };
-    // With read-ahead, the two kinds of lists also differ in how they scatter swap, which has a similar effect.
+    // With read-ahead, the two kinds of LRU lists also differ in how they scatter swap, which has a similar effect.
     let found = explained(
         &lab,
         "7",
@@ -180,8 +181,8 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     what.extend(["-p", "size=16M", "-p", "victim=10M"]);
     what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:400us"]);
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
-    // The process has most of the memory: with half of it, so little is swapped in some seeds that no difference is
-    // sure.
+    // The process has most of the memory. With half of the memory, so little is swapped in some seeds that no
+    // difference is sure.
     what.push("--observe=6");
     let found = explained(&lab, "7", &what);
     assert!(first(&found, "eviction-choice") > 0.0);
@@ -197,9 +198,9 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     );
 }
 
-/// A campaign of one variant that allocates huge pages without proactive compaction, with this share of memory
-/// fragmented beforehand. Smaller guests are not conclusive: with 24M a pass gets 5 blocks. Then a single compaction of
-/// the whole zone, which depends on the positions of its scanners, dominates.
+/// Runs a campaign of one variant that allocates huge pages without proactive compaction. Before that, the share
+/// `fragment` of memory is fragmented. Smaller guests are not conclusive: with 24M a pass gets only 5 blocks. Then a
+/// single compaction of the whole zone dominates, whose effect depends on the positions of its scanners.
 fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
     let text = format!(
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 3\n\
@@ -231,7 +232,7 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
         0,
         ["compare", "--why", "pieces:at-ease", "pieces:proactive"],
     );
-    // Lines are broken wherever they are full.
+    // Lines are broken at any space, so the text is compared word by word.
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("in the attempts' time of the observed passes of 3 seeds"),
@@ -244,7 +245,7 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
 #[ignore = "test-all"]
 fn a_variant_does_not_differ_from_itself() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Identical results show in the first seed as well as in the eighth.
+    // Results that are identical in eight seeds are also identical in the first seed.
     let mut what = vec!["run", "linear", "-p", "pages=24M", "-p", "refs=3000"];
     what.extend(["--kernel", KERNEL, "--observe=1"]);
     what.extend(guest("16M", "2"));

@@ -54,7 +54,7 @@ fn an_emulator_that_is_too_old_or_does_not_answer_is_refused_by_a_run_as_by_doct
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
 }
 
-/// Processes whose working folder is this folder or below it.
+/// Path `/proc/PID/cwd` of each process whose working folder is this folder or below it.
 fn at_work_in(folder: &Path) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let links = processes.map(|entry| entry.path().join("cwd"));
@@ -148,11 +148,11 @@ fn what_a_build_needs_is_named_all_at_once_before_anything_is_fetched() {
         "gcc, ld, make, flex, bison, bc, gzip, libelf.h",
         "apt-get install gcc binutils make flex bison bc gzip libelf-dev",
     ];
-    // If anything were fetched, the error would be about a missing apt.
+    // A fetch would fail with an error about apt, which is missing here.
     let (_, err) = told(&without_tools("run"), 2);
     one_sentence(&err, &all);
     assert!(!lab.cache().join("sources").exists());
-    // Whether a plan can be made without tools depends on which kernels are here.
+    // Whether the plan succeeds depends on the kernels in the cache; the message must name the tools in either case.
     let err = text(&without_tools("plan").stderr);
     assert!(all.iter().all(|words| err.contains(words)), "{err}");
 }

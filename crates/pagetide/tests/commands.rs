@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use crate::common::{Lab, program, text};
 
-/// Commands that need neither store nor cache and may be printed without them, and commands quoted from records or
-/// documents.
+/// Commands that may be printed without store and cache: commands that need neither, and commands quoted from records
+/// or documents.
 const BARE: [&str; 7] = [
     "pagetide run --memory 64M -- ",
     "pagetide list scenarios",
@@ -19,7 +19,7 @@ const BARE: [&str; 7] = [
     "pagetide serve",
 ];
 
-/// A laboratory whose store has a name that a shell would split; the store is only given by options.
+/// A laboratory whose store has a name that a shell would split. The store is given only by options.
 struct Place {
     lab: Lab,
     cache: PathBuf,
@@ -38,7 +38,7 @@ impl Place {
         self.lab.folder().join("it's my store")
     }
 
-    /// Runs a command in the laboratory's folder, without environment variables for the store's location.
+    /// Runs a command in the laboratory's folder. No environment variable contains the store's location.
     fn run(&self, mut command: Command) -> Output {
         let folder = self.lab.folder();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -54,7 +54,7 @@ impl Place {
         command.output().unwrap()
     }
 
-    /// Output of the program with options for store, cache and ASCII.
+    /// Runs the program with options for store, cache and ASCII; returns its output.
     fn says(&self, words: &[&str]) -> String {
         let mut command = Command::new(program());
         command.arg("--store").arg(self.store());
@@ -67,8 +67,8 @@ impl Place {
         format!("{}\n{}", text(&output.stdout), text(&output.stderr))
     }
 
-    /// Runs a suggested command as a shell would. For commands that take long or contain placeholders, only `--help` is
-    /// run, so that at least their words and options are parsed.
+    /// Runs a suggested command as a shell would. If the command takes long or contains placeholders, it is run with
+    /// `--help` instead, which checks at least its words and options.
     fn check(&self, command: &str) {
         let is_bare = BARE.iter().any(|bare| command.starts_with(bare));
         for option in ["--store", "--cache", "--ascii"] {
@@ -114,7 +114,7 @@ fn commands(text: &str) -> Vec<String> {
             all.push(piece.to_owned());
         }
     }
-    // A long one goes on in the next line.
+    // A long command continues on the next line.
     for line in text.replace(" \\\n", " ").lines() {
         let line = line.trim().trim_start_matches("$ ");
         if line.starts_with("pagetide ") {
@@ -237,7 +237,7 @@ fn what_a_run_says_to_do_next_says_where_and_how_and_runs_as_it_stands() {
     assert!(place.is_clean());
 }
 
-/// All source files below a folder.
+/// Appends the paths of all source files below a folder to `all`.
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -262,14 +262,14 @@ fn no_source_writes_a_command_by_hand() {
     let mut found = Vec::new();
     for path in all {
         let source = fs::read_to_string(&path).unwrap();
-        // Tests may contain the expected commands.
+        // The code of unit tests may contain the expected commands.
         let own = source.split("#[cfg(test)]").next().unwrap_or_default();
         for line in own.lines() {
             let line = line.trim_start();
             let is_comment = line.starts_with("//");
             for (at, _) in line.match_indices("`pagetide ").filter(|_| !is_comment) {
                 let command = &line[at + 1..];
-                // Documents and help are read independently of a store.
+                // Documents and help do not depend on a store.
                 let is_document = ["reference.rs", "guide.rs", "command/run.rs"]
                     .iter()
                     .any(|name| path.ends_with(name));

@@ -31,7 +31,7 @@ fn digest(lab: &Lab, kernel: &str) -> (String, String) {
     (records[0]["digest"].as_str().unwrap().to_owned(), said)
 }
 
-/// The folder of the only snapshot.
+/// Path of the folder of the only snapshot.
 fn snapshot(lab: &Lab) -> PathBuf {
     let mut folders = fs::read_dir(lab.cache().join("snapshots"))
         .unwrap()
@@ -43,8 +43,9 @@ fn snapshot(lab: &Lab) -> PathBuf {
     only
 }
 
-/// An instruction takes 8 ns while the guest boots, and 1 ns in a trial. So the saved clock must be ahead by the
-/// difference. Otherwise, time would stand still in the guest until the trial has caught up.
+/// Asserts that guest time continues without a gap. An instruction takes 8 ns while the guest boots, and 1 ns in a
+/// trial. So the saved clock must be ahead by the difference. Otherwise, time would stand still in the guest until the
+/// trial has caught up.
 fn goes_on_at_the_moment_it_stopped(state: &Path) {
     let state = fs::read(state).unwrap();
     let name = b"timer/icount\0\0\0\x01";
@@ -56,7 +57,7 @@ fn goes_on_at_the_moment_it_stopped(state: &Path) {
     assert_eq!(bias, 7 * instructions);
 }
 
-/// The lines that mention damage.
+/// The lines of the program's messages that mention damage.
 fn damage(said: &str) -> Vec<&str> {
     said.lines()
         .filter(|line| line.contains("damaged"))
@@ -103,7 +104,7 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
         "{said}"
     );
 
-    // A copy truncated by a full disk.
+    // The copy is truncated, as if the disk had become full.
     let state = snapshot(&lab).join("state");
     let half = fs::metadata(&state).unwrap().len() / 2;
     File::options()
@@ -117,8 +118,8 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
     let lines = damage(&said);
     assert!(lines.len() == 1 && lines[0].contains("state has"), "{said}");
 
-    // Files from which the guest is booted. The snapshot is intact, so nothing boots now, but the next boot would use
-    // them.
+    // These files are used to boot a guest. The snapshot is intact, so no guest boots now, but the next boot would use
+    // the damaged files.
     let folders: Vec<_> = fs::read_dir(lab.cache().join("kernels"))
         .unwrap()
         .flatten()
@@ -137,7 +138,7 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
         assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
     }
 
-    // Everything is intact again.
+    // All files are intact again.
     let (found, said) = digest(&lab, &kernel);
     assert_eq!((found, damage(&said)), (good, Vec::new()));
 }
@@ -185,8 +186,8 @@ fn a_guest_booted_anew_gives_the_same_trials_on_each_kernel_whatever_the_load() 
             .map(|threads| {
                 let _load = Load::of(threads);
                 let (found, said) = digest(&Lab::with_own_cache(), &kernel);
-                // Each guest is right at its first boot; without a fixed order of the emulator's threads most would not
-                // be.
+                // Each guest is right at its first boot. Without a fixed order of the emulator's threads, most guests
+                // would not be right.
                 assert!(!said.contains("was moved"), "{name}: {said}");
                 found
             })
@@ -206,8 +207,8 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
     let kernel = kernel_files(&shared);
     let lab = Lab::with_own_cache();
     lab.ends(0, ["kernel", "add", &kernel]);
-    // The disk becomes full while the initial file system is written, while the guest boots or its memory is written,
-    // or later or not at all.
+    // The disk becomes full at different times: while the initial file system is written, while the guest boots, while
+    // its memory is written, later, or not at all.
     for (size, must) in [("1m", true), ("20m", true), ("50m", true), ("72m", false)] {
         let script = format!(
             "mkdir -p cache/snapshots && mount -t tmpfs -o size={size} none cache/snapshots && \"$@\"; code=$?; ls -A cache/snapshots; exit $code"

@@ -6,10 +6,10 @@ use std::fs;
 use crate::common::trial::{Done, run_on};
 use crate::common::{KERNEL, Lab, one_sentence};
 
-/// 30 MiB in pages, with 24 MiB of memory.
+/// Number of pages in 30 MiB; the guest has 24 MiB of memory.
 const PAGES: u32 = 7680;
 
-/// Writes a file of references to all pages, in the order given by `place`.
+/// Writes a file of references to all pages. `place` gives the page for each index.
 fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     let path = lab.folder().join(name);
     let lines: Vec<String> = (0..PAGES).map(|n| place(n).to_string()).collect();
@@ -17,7 +17,7 @@ fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     format!("file:{}", path.display())
 }
 
-/// Reads these pages back from a disk with 8 ms and 40 MB/s, one request for each page.
+/// Reads the pages of a scenario back from a disk with 8 ms seek time and 40 MB/s, with one request for each page.
 fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
     let arguments = [
         scenario,
@@ -48,7 +48,7 @@ fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
 fn pages_that_lie_in_order_on_the_disk_are_read_many_times_faster_than_the_same_shuffled() {
     let Some(lab) = Lab::that_runs() else { return };
     let ordered = references(&lab, "ordered", |n| n);
-    // 2741 and 7680 have no common divisor: every page occurs once, and neighbours are far apart.
+    // 2741 and 7680 have no common divisor. So every page occurs once, and consecutive references are far apart.
     let shuffled = references(&lab, "shuffled", |n| n * 2741 % PAGES);
     let (ordered, shuffled) = (read_back(&lab, &ordered), read_back(&lab, &shuffled));
     for done in [&ordered, &shuffled] {

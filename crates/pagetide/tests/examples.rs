@@ -8,10 +8,10 @@ use crate::common::{Lab, text};
 use pagetide_testing::output::{self, Block};
 use pagetide_testing::{Need, documents, skip};
 
-/// Parts of examples that tests do not have: a kernel tree, a root, another release of Python.
+/// Texts in examples that need something that tests do not have: a kernel tree, a root, another release of Python.
 const NOT_HERE: [&str; 4] = ["~/", ".tar", "/usr/lib/python", "https://"];
 
-/// A replacement for the reader's patches, which fits any source.
+/// A patch that fits any source; it replaces the reader's own patches.
 const ANY_PATCH: &str = "--- /dev/null\n+++ b/mm/any.h\n@@ -0,0 +1 @@\n+/* any */\n";
 
 fn repository() -> PathBuf {
@@ -21,8 +21,8 @@ fn repository() -> PathBuf {
         .unwrap()
 }
 
-/// Every example once, without the program's name: from the help of every command, and from code blocks in the
-/// documents.
+/// All examples without the program's name and without repetitions: from the help of every command, and from code
+/// blocks in the documents.
 fn examples(lab: &Lab) -> Vec<Vec<String>> {
     let (help, _) = lab.ends(0, ["--help"]);
     // A line with a command is indented by two spaces; its description may continue on further lines.
@@ -54,7 +54,7 @@ fn examples(lab: &Lab) -> Vec<Vec<String>> {
     all
 }
 
-/// The blocks of output in the documents, with their places.
+/// The blocks of output in the documents, each with its place.
 fn blocks() -> Vec<(String, Block)> {
     let mut all = Vec::new();
     for document in documents::all(&repository()).unwrap() {
@@ -70,7 +70,7 @@ fn blocks() -> Vec<(String, Block)> {
     all
 }
 
-/// Inserts options before the command line of the user's own program, if there is one.
+/// Inserts options into an example. If the example runs the user's own program, they precede its command line.
 fn with(example: &[String], options: &[&str]) -> Vec<String> {
     let end = example
         .iter()
@@ -86,7 +86,7 @@ fn with(example: &[String], options: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Runs that need nothing that tests do not have.
+/// The examples of `run` that need nothing that tests do not have.
 fn runs(lab: &Lab) -> Vec<Vec<String>> {
     let here = |example: &Vec<String>| {
         !example
@@ -99,7 +99,7 @@ fn runs(lab: &Lab) -> Vec<Vec<String>> {
     runs.filter(here).collect()
 }
 
-/// A laboratory with everything that examples name: campaigns, patches, and a file of numbers.
+/// Creates a laboratory with everything that examples name: campaigns, patches, and a file of numbers.
 fn prepared() -> Lab {
     let lab = Lab::new();
     for folder in ["campaigns", "patches"] {
@@ -157,7 +157,7 @@ fn every_run_among_the_examples_can_be_planned() {
     for example in &runs {
         let mut plan = example.clone();
         "plan".clone_into(&mut plan[0]);
-        // The table at the end and the exit status do not affect the plan.
+        // Options for the table at the end and for the exit status do not affect the plan.
         plan.retain(|word| word != "--exit-zero");
         while let Some(at) = plan.iter().position(|word| word == "--as") {
             plan.drain(at..at + 2);

@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::common::{KERNEL, Lab, metric, one_sentence};
 
-/// Prints the file system mounted at `/`, the owners of files, and the checksum of the file; then writes four times its
-/// size and reads that.
+/// A shell script: prints the file system mounted at `/`, the owners of files, and the checksum of the file. Then it
+/// writes four times the file's size and reads the result.
 const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
      ls -lnL /work /bin/sh; ls -dln /work /tmp /etc/passwd; cksum numbers; \
      cat numbers numbers numbers numbers >copy && cksum copy";

@@ -20,10 +20,10 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Maximum time from a signal to the end of the program.
 const PROMISED: Duration = Duration::from_secs(2);
 
-/// A failed boot must have ended after this time: a fifth of the former time limit without monitoring.
+/// Maximum time after which a failed boot must have ended: a fifth of the former time limit without monitoring.
 const BOOT: Duration = Duration::from_mins(1);
 
-/// `run linear` with a tiny size on this kernel, with additional arguments.
+/// Arguments of `run linear` with a tiny size on this kernel, followed by more arguments.
 fn tiny<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [
         &["run", "linear", "--seeds", "1", "--kernel", kernel],
@@ -33,7 +33,7 @@ fn tiny<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     .concat()
 }
 
-/// A modified copy of the tests' kernel image, as the argument that names it.
+/// Changes a copy of the tests' kernel image. Returns the argument that names the changed kernel.
 fn changed(shared: &Lab, lab: &Lab, change: impl FnOnce(&mut Vec<u8>)) -> String {
     let kernel = kernel_files(shared);
     let (image, rest) = kernel
@@ -48,12 +48,13 @@ fn changed(shared: &Lab, lab: &Lab, change: impl FnOnce(&mut Vec<u8>)) -> String
     format!("image:{},{rest}", path.display())
 }
 
-/// Offset of the code in an image that runs first. Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+/// Offset of the code that runs first in a kernel image. Source: kernel `Documentation/arch/x86/boot.rst`,
+/// `setup_sects`.
 fn start_of(image: &[u8]) -> usize {
     (usize::from(image[0x1f1]) + 1) * 512
 }
 
-/// An image whose first code is an endless loop of two bytes.
+/// Makes a kernel image whose first code is an endless loop of two bytes; returns the argument that names the kernel.
 fn spinning(shared: &Lab, lab: &Lab) -> String {
     changed(shared, lab, |image| {
         let start = start_of(image);
@@ -125,7 +126,7 @@ fn ignores_interrupts() -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::INT.as_raw() - 1) & 1 == 1
 }
 
-/// Sends the signal; the program must end because of it within the promised time.
+/// Sends the signal to the program, which must end because of the signal within the promised time.
 fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
     // If the tests run in the background of a script, Ctrl-C may be ignored, which children inherit.
     let signal = if signal == Signal::INT && ignores_interrupts() {
@@ -147,7 +148,7 @@ fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let status = child.wait().unwrap();
-    // It either exits with the code that shells use, or is killed by the signal.
+    // The program either exits with the code that shells use, or is killed by the signal.
     let code = 128 + signal.as_raw();
     let is_served = phase == "serving" && status.success();
     assert!(
@@ -157,7 +158,7 @@ fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
     println!("{phase}: ended {:?} after {signal:?}", began.elapsed());
 }
 
-/// Starts the program with these arguments; nothing reads its output pipe.
+/// Starts the program with these arguments. Nothing reads the program's output.
 fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
     let mut command = Command::new(program());
     command
@@ -174,7 +175,7 @@ fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
     command.spawn().unwrap()
 }
 
-/// Occupies all slots for emulators in a cache, as other runs would.
+/// Occupies all slots for emulators in a cache, as other runs would. Dropping the files frees the slots.
 fn all_places(lab: &Lab) -> Vec<fs::File> {
     let folder = lab.cache().join("places");
     fs::create_dir_all(&folder).unwrap();
@@ -187,7 +188,8 @@ fn all_places(lab: &Lab) -> Vec<fs::File> {
     (0..processors).map(lock).collect()
 }
 
-/// A folder with an `apt-get` that never ends, and the path of the file that it creates when it runs.
+/// Creates a folder with an `apt-get` that never ends. Returns this folder, and the path of the file that `apt-get`
+/// creates when it runs.
 fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     let (folder, seen) = (lab.folder().join("bin"), lab.folder().join("apt-runs"));
     fs::create_dir(&folder).unwrap();
@@ -319,7 +321,7 @@ fn a_signal_ends_serve_within_two_seconds_although_a_connection_says_nothing() {
             .next()
             .unwrap();
         let mut silent = TcpStream::connect(address).unwrap();
-        // An incomplete request.
+        // The request is incomplete.
         silent.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
         std::thread::sleep(Duration::from_millis(300));
         ends_soon("serving", child, signal);
@@ -340,7 +342,7 @@ fn table(lab: &Lab, lines: usize) -> PathBuf {
     path
 }
 
-/// A plan that takes longer than any test.
+/// Path of a campaign file whose plan takes longer than any test.
 fn endless_plan(lab: &Lab) -> PathBuf {
     let list = |from: u32| {
         let values: Vec<String> = (from..from + 4000).map(|value| value.to_string()).collect();
@@ -416,7 +418,8 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
     let run = [&["run", "linear", "--kernel", KERNEL], &TINY[..], &two].concat();
     lab.ends(0, run.clone());
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        // All trials have records, so it compares at once; an earlier attempt that was stopped reports how it ended.
+        // All trials have records, so the command compares at once. An earlier attempt that was stopped reports how it
+        // ended.
         let mut command = Command::new(program());
         command
             .args(&run)
@@ -437,7 +440,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
             "{:?}",
             began.elapsed()
         );
-        // If it had ended before, or did so in time, its result counts.
+        // If the process ended before the signal or completed in time, its own exit code counts.
         let status = output.status;
         let fine = [Some(0), Some(code)].contains(&status.code())
             || status.signal() == Some(signal.as_raw());
@@ -477,7 +480,7 @@ fn a_command_that_is_ended_while_it_writes_a_file_leaves_nothing_of_it() {
             assert!(left.is_empty(), "{} {signal:?}: {left:?}", arguments[0]);
         }
     }
-    // One that is there is replaced when the new one is whole, and devices are written to as they are.
+    // An existing file is replaced when the new file is complete; a device is written directly.
     let one = [
         "ideal",
         "references",

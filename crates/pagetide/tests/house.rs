@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Maximum number of hops on the path of a trial.
 const HOPS: usize = 15;
-/// Maximum number of files outside its own folder that a new arena requires.
+/// Maximum number of files that a new arena changes outside its own folder.
 const ARENA_FILES: usize = 8;
 
 /// Maximum number of lines in the sources of the binary: arguments, calls and printing.
@@ -52,7 +52,7 @@ fn without_code(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Imports between crates, without tests, by the names in ARCHITECTURE.md.
+/// Imports of each crate, without tests. Crates have their names in ARCHITECTURE.md.
 fn imports() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -169,7 +169,7 @@ fn an_arena_needs_few_files_outside_its_own_folder() {
     let text = architecture();
     let table = rows(section(&text, "To add a …"));
     let arena = table.iter().find(|row| row[0] == "arena").unwrap();
-    // The table of crates itself is one more file.
+    // The table of crates in ARCHITECTURE.md is one more file to change.
     let files = quoted(arena[2]).len() + 1;
     assert!(files <= ARENA_FILES, "{files} files");
     for kind in ["scenario", "probe", "trace row", "counter", "format"] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, is_alive, one_sentence, text, trials_of, wait_until};
 
-/// A trial that takes minutes, so that it is certainly still running.
+/// Arguments of a trial that takes minutes, so that it is certainly still running when it is interrupted.
 const LONG: [&str; 14] = [
     "run",
     "random",
@@ -25,7 +25,7 @@ const LONG: [&str; 14] = [
 /// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Starts the long trial and waits until its emulator runs.
+/// Starts the long trial and waits until its emulator runs. Returns the process, and the ids of its emulators.
 fn in_flight(lab: &Lab) -> (Child, Vec<u32>) {
     let child = lab.start(LONG);
     wait_until("a trial in flight", LIMIT, || {
@@ -87,8 +87,8 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     // The lock is free: the same campaign can start again.
     let half_made = lab.in_the_making();
     let (child, emulators) = in_flight(&lab);
-    // It has removed incomplete snapshots if the first run was killed while making one. Other tests may be making
-    // theirs at any time.
+    // The second run has removed incomplete snapshots if the first run was killed while making one. Other tests may be
+    // making their own snapshots at any time.
     wait_until("the end of half-made snapshots", LIMIT, || {
         half_made.iter().all(|path| !path.exists())
     });

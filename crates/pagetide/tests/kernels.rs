@@ -9,7 +9,7 @@ use crate::common::trial::{Done, run_on};
 /// Words with which a trial reports that its kernel lacks a requested feature.
 const NOT_HERE: &str = "not on this kernel";
 
-/// Trials without a file system, with the counts that follow from their definitions.
+/// Trials without a file system. The exact value of each count follows from the trial's definition.
 const PLAIN: [(&str, &[(&str, u64)]); 6] = [
     (
         "contswap -p mapping=20M -p reclaimers=5 -p hold=10ms",
@@ -28,10 +28,10 @@ const PLAIN: [(&str, &[(&str, u64)]); 6] = [
     ),
 ];
 
-/// Trials with a file system.
+/// Trials with a file system, with exact counts.
 const WITH_FILES: [(&str, &[(&str, u64)]); 3] = [
     (
-        // The file system is as large as for the others, so that one guest serves all.
+        // The file system has the same size as in the other trials, so that one guest serves all.
         "kv -p size=24M -p operations=4000",
         &[("operations", 4000), ("snapshot-pages", 24 * 256)],
     ),
@@ -45,10 +45,10 @@ const WITH_FILES: [(&str, &[(&str, u64)]); 3] = [
     ),
 ];
 
-/// Trials for those ways to request a block that some kernels lack.
+/// Trial of all ways to request a block; some kernels lack some of these ways.
 const WAYS: &str = "highalloc -p age=50ms -p rest=10ms -p rate=256M -p share=0.25";
 
-/// Ways to copy that require a special feature.
+/// Ways to copy that require a kernel feature that not every kernel has.
 const COPIES: &str = "mm-cold-cp,copy-file-range-cp,splice-cp,dontcache-cp,uring-cp";
 
 fn one<'a>(lab: &'a Lab, kernel: &str, arguments: &str) -> Done<'a> {
@@ -58,7 +58,7 @@ fn one<'a>(lab: &'a Lab, kernel: &str, arguments: &str) -> Done<'a> {
     all.remove(0)
 }
 
-/// Metrics without a number, with the reasons.
+/// Metrics without a number, each with the reason.
 fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     let metrics = done.record["results"]["metrics"].as_array().unwrap();
     let reason = |metric: &serde_json::Value| {
@@ -68,7 +68,7 @@ fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     metrics.iter().filter_map(reason).collect()
 }
 
-/// Runs everything on one kernel; `lacking` are the ways to copy that it lacks.
+/// Runs all scenarios on one kernel. `lacking` are the ways to copy that the kernel does not have.
 fn all_scenarios(kernel: &str, lacking: &[&str], has_small_huge_pages: bool) {
     let Some(lab) = Lab::that_runs_on(kernel) else {
         return;

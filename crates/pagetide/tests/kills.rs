@@ -9,7 +9,7 @@ use crate::common::rot::{Random, flip, kernel_files};
 use crate::common::{Lab, TINY, emulators_of, is_alive, wait_until};
 use serde_json::Value;
 
-/// Number of kills, unless `PAGETIDE_TEST_KILLS` gives it.
+/// Default number of kills; `PAGETIDE_TEST_KILLS` overrides it.
 const KILLS: u64 = 8;
 /// Number of records of the campaign.
 const SEEDS: usize = 2;
@@ -50,11 +50,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A kind of file in the cache, and how to recognize it.
+/// A kind of file in the cache: its name, and a function that recognizes its path.
 type Kind<'a> = (&'static str, &'a dyn Fn(&Path) -> bool);
 
-/// Flips bits in one file of the cache, of a different kind each time. Returns its kind, or `None` if there is no such
-/// file.
+/// Flips bits in one file of the cache; `kind` selects the kind of file. Returns the kind's name, or `None` if there is
+/// no such file.
 fn rot(cache: &Path, kind: u64, random: &mut Random) -> Option<String> {
     let kinds: [Kind<'_>; 7] = [
         ("snapshot ram", &|path| path.ends_with("ram")),
@@ -93,7 +93,7 @@ fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wro
     let store = undisturbed.store().display().to_string();
     let began = Instant::now();
     undisturbed.ends(0, run(&kernel, &store));
-    // Some of the moments are after the end, so that runs complete and leave a snapshot for the bit rot.
+    // Some of the moments are later than the end of a run, so that runs complete and leave a snapshot for bit rot.
     let cold = u64::try_from(began.elapsed().as_millis()).unwrap() * 3 / 2;
     let mut warm = cold;
     let right = digests(&undisturbed, &store);
@@ -132,7 +132,7 @@ fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wro
             let now = digests(&lab, &store);
             assert_eq!(now, right, "round {round} after {rotten:?}");
             whole += 1;
-            // With an existing snapshot a run takes less time.
+            // If a snapshot exists, a run takes less time.
             warm = u64::try_from(began.elapsed().as_millis()).unwrap().max(500);
         } else {
             assert_eq!(status.code(), None, "round {round}: it failed by itself");

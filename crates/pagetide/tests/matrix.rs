@@ -29,7 +29,7 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
         writeln!(text, "{:012}", number * 7919 % prime).unwrap();
     }
     fs::write(lab.folder().join("numbers"), text).unwrap();
-    // Pages are scattered in swap on a disk, where reading eight at a time saves waiting or wastes memory. The
+    // Pages are scattered in swap on a disk; there, reading eight pages at a time saves waiting or wastes memory. The
     // overcommit ratio does not affect sort, and no kernel has the last setting.
     let options = [
         "--memory",
@@ -75,8 +75,8 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
     assert!(share(0).abs() > 0.02, "{effects:?}");
     assert!(share(1).abs() < 0.5 * share(0).abs(), "{effects:?}");
     assert_eq!(effects[0]["by_seed"].as_array().unwrap().len(), 3);
-    // 4 runs plus the choices, each with three seeds; the choices have new seeds. The better level is the kernel's
-    // default, so the recommendation is to keep the defaults.
+    // The design has 4 runs, and the choices are run too, each with three seeds; the choices have new seeds. The better
+    // level is the kernel's default, so the recommendation is to keep the defaults.
     assert!(share(0) < 0.0, "{effects:?}");
     let choices = found["choices"].as_array().unwrap();
     assert!((1..=2).contains(&choices.len()), "{choices:?}");
@@ -85,7 +85,7 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
     assert_eq!(choices[0]["settings"].as_array().unwrap().len(), 0);
     assert_eq!(found["trials"], 12 + 3 * choices.len());
     assert!(choices.iter().any(|choice| choice["is_on_front"] == true));
-    // The same question is answered from the records with exactly the same output.
+    // The answer to the same command comes from the records and has exactly the same output.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(asked(), out);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);

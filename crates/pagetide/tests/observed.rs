@@ -40,7 +40,8 @@ fn row<'a>(seen: &'a Value, id: &str) -> &'a Value {
     rows.iter().find(|row| row["id"] == id).unwrap()
 }
 
-/// The row agrees with its counter within one percent, or the row states that the kernel has no event for it.
+/// Asserts that a row agrees with its counter within one percent, or that the row states that the kernel has no event
+/// for it.
 fn agrees(seen: &Value, id: &str, kernel: &str) {
     let row = row(seen, id);
     let check = &row["check"];
@@ -61,7 +62,7 @@ fn agrees(seen: &Value, id: &str, kernel: &str) {
     assert!(within, "{kernel}: {id}: {row}");
 }
 
-/// Properties of every observed trial.
+/// Checks the properties of every observed trial, and returns its observation.
 fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
     let seen_of = seen(lab, observed);
     assert_eq!(
@@ -90,7 +91,7 @@ fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
         let parts = task["parts"].as_array().unwrap();
         let parts: Vec<u64> = parts.iter().map(|part| part.as_u64().unwrap()).collect();
         assert_eq!(parts.iter().sum::<u64>(), elapsed, "{kernel}: {task}");
-        // The last part is unexplained time.
+        // The last part is the unexplained time.
         let unexplained = parts[parts.len() - 1];
         assert!(
             unexplained * 50 <= elapsed,
@@ -148,7 +149,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
                 .unwrap()
                 > 0
         );
-        // An SSD with 80 microseconds: swap-in waits, and its requests are traced.
+        // The swap device is an SSD with 80 microseconds. The process waits for swap-in, and the requests are traced.
         let device = &seen["blocks"]["devices"][0];
         assert!(
             device["sums"]["reads"]["requests"].as_u64().unwrap() > 0,
@@ -184,7 +185,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
     }
 }
 
-/// Every wait of the pattern's process has a known place, which is the wait for a page.
+/// Asserts that every wait of the pattern's process has a known place, which is the wait for a page.
 fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value) {
     let task = &seen["tasks"][0];
     let slept = task["slept"].as_array().unwrap();
@@ -282,8 +283,8 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
         let scenario: Vec<&str> = scenario.split(' ').collect();
         let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
         agrees(&seen, "all-migrated", kernel);
-        // Pages that 6.1's free scanner takes off the lists in its fast search pass no tracepoint; the row must state
-        // that.
+        // 6.1's free scanner takes some pages off the lists in its fast search, which has no tracepoint. The row must
+        // state this.
         let check = &row(&seen, "isolated")["check"];
         let told = check["reason"]
             .as_str()
@@ -323,7 +324,7 @@ fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
             pages >= folios + 511.0 * number("huge-swap-outs"),
             "{kernel}: {pages} pages in {folios} folios"
         );
-        // The ratio is the one from vmstat.
+        // The ratio must be the one computed from vmstat.
         let check = |id| row(&seen, id)["check"]["counter"].as_f64().unwrap();
         let by_vmstat = 100.0 * check("all-written") / check("total-scanned");
         let shown = number("written-of-scanned");
@@ -405,7 +406,7 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
             why.contains("trace events were lost") && why.contains("--trace-ring"),
             "{listed}"
         );
-        // The kernel's ring was full, which the trace itself records.
+        // The kernel's ring buffer was full, which the trace itself records.
         let id = listed["id"].as_str().unwrap();
         let losses = &seen(&lab, id)["table"]["losses"];
         assert!(losses["events"].as_u64().unwrap() > 0, "{losses}");

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::common::{Lab, one_sentence, text, told};
 
-/// A table of two variants with this value.
+/// A table of two variants; every value of the second variant is `value`.
 fn table(value: &str) -> String {
     let mut table = "scenario,variant,metric,value,seed,unit\n".to_owned();
     for seed in 1..=6 {
@@ -52,7 +52,7 @@ fn a_store_and_a_table_may_have_names_that_are_no_text_and_a_cache_is_refused() 
     assert!(out.contains("12 records are whole"), "{out}");
     lab.ends(0, own(&["store", "rebuild"]));
     let note = fs::read_to_string(lab.folder().join(store).join("campaigns/t.json")).unwrap();
-    // The printed command can be typed again.
+    // The printed command can be typed again by the user.
     assert!(
         note.contains(r"--store $'st\\xffre' import csv $'t\\xfe.csv'"),
         "{note}"

@@ -11,7 +11,7 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// `run` with these options, one seed, and this command.
+/// Arguments of `run` with these options, one seed, and this command.
 fn program<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1"];
     all.extend(options);
@@ -50,7 +50,7 @@ impl Drop for Load {
 #[ignore = "test-all"]
 fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Every number below a prime, once, in the order of a multiplicative generator.
+    // The numbers are all integers below a prime, each once, in the order of a multiplicative generator.
     let prime = 200_003_u64;
     let mut text = String::new();
     for number in 1..prime {
@@ -81,7 +81,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     assert!(metric(&alone, "swapped-out") > 100.0 || metric(&alone, "refaults") > 100.0);
     assert!(metric(&alone, "read") > 2.5e6, "{}", metric(&alone, "read"));
     assert!(metric(&alone, "elapsed") > 1e8);
-    // The record is used for the same program, but not for a different one.
+    // The record is used again for the same program, but not for a different program.
     let started = beside["wall"]["started"].clone();
     assert_eq!(run(&[])["wall"]["started"], started, "it is not run again");
     lab.ends(
@@ -94,7 +94,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     assert_ne!(lab.newest(1).remove(0)["wall"]["started"], started);
 }
 
-/// Runs a shell command in a small machine without swap.
+/// Runs a shell command in a small machine without swap; returns the record.
 fn shell(lab: &Lab, code: i32, options: &[&str], line: &str) -> serde_json::Value {
     let mut all = vec!["--memory", "24M", "--swap", "none"];
     all.extend(options);
@@ -274,8 +274,8 @@ fn what_cannot_be_run_is_refused_before_a_guest_is_booted() {
     one_sentence(&err, &["linear"]);
 }
 
-/// A server on port 7777; its argument selects its behaviour. Perl's core, which every Debian system has, needs no
-/// modules for it.
+/// A Perl server on port 7777; its argument selects its behaviour. It needs only Perl's core, which every Debian system
+/// has.
 const SERVER: &str = r#"
 $| = 1;
 my ($how, $port) = ($ARGV[0], 7777);
@@ -306,7 +306,7 @@ for (1 .. 200) { print S "line $_\n"; my $answer = <S>; $n++ if $answer eq "echo
 print "answers $n\n";
 "#;
 
-/// Runs the load against a server with the behaviour `how`.
+/// Runs the load against a server with the behaviour `how`; returns the record.
 fn served(lab: &Lab, code: i32, how: &str, ready: &str, more: &[&str]) -> serde_json::Value {
     fs::write(lab.folder().join("server.pl"), SERVER).unwrap();
     fs::write(lab.folder().join("load.pl"), LOAD).unwrap();

@@ -128,10 +128,10 @@ fn a_source_a_kernel_and_a_patch_are_not_mixed_up() {
     }
 }
 
-/// Reverts the patch of 2008 about used-once mapped pages: they are activated at once.
+/// A patch that reverts the change of 2008 for used-once mapped pages: with it, these pages are activated at once.
 const ACTIVATE: &str = include_str!("../../../patches/used-once-2008.patch");
 
-/// Builds a real kernel: 6 minutes of processor time for the base, once for each cache.
+/// Builds a real kernel. The base takes 6 minutes of processor time, once for each cache.
 #[test]
 fn real_patches_go_from_their_files_to_verdicts() {
     let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
@@ -160,7 +160,7 @@ fn real_patches_go_from_their_files_to_verdicts() {
         "{err}"
     );
 
-    // mm-sync-cp copies between two mappings: pages that are activated at once displace pages that are needed.
+    // `mm-sync-cp` copies between two mappings. Pages that are activated at once displace pages that are needed.
     let path = file(patches.path(), "activate.patch", ACTIVATE);
     let (out, err) = lab.ends(
         1,

@@ -1,4 +1,4 @@
-//! Known differences, and none at all: the verdicts on them on a real kernel.
+//! Known differences, and pairs without any difference: tests their verdicts on a real kernel.
 
 use std::fs;
 
@@ -16,8 +16,8 @@ struct Side {
     page_cluster: u32,
 }
 
-/// Data a third larger than memory, read in random order page by page: each additional page of memory or microsecond of
-/// latency has an effect.
+/// A side whose data is a third larger than memory and is read in random order, page by page. Each additional page of
+/// memory or microsecond of latency has an effect.
 const RANDOM: Side = Side {
     name: "random",
     pattern: "random",
@@ -26,7 +26,7 @@ const RANDOM: Side = Side {
     swap: "ssd:80us",
     page_cluster: 0,
 };
-/// In order, with read-ahead of eight pages.
+/// A side that reads its data in order, with read-ahead of eight pages.
 const LINEAR: Side = Side {
     name: "linear",
     pattern: "linear",
@@ -35,8 +35,8 @@ const LINEAR: Side = Side {
     ..RANDOM
 };
 
-/// Runs the side as a separate campaign in the guest of the planted causes. Returns the name by which `compare` finds
-/// it.
+/// Runs a side as a separate campaign, in the same guest as the tests of planted causes. Returns the name by which
+/// `compare` finds the side.
 fn run(lab: &Lab, side: Side) -> String {
     let Side {
         name,
@@ -58,7 +58,7 @@ fn run(lab: &Lab, side: Side) -> String {
     format!("{name}:{name}")
 }
 
-/// The judgement on `metric` of B compared with A.
+/// The judgement of B compared with A on `metric`.
 fn judged(lab: &Lab, a: &str, b: &str, metric: &str) -> Value {
     let (out, _) = lab.ends(0, ["compare", a, b, "--anyway", "--exit-zero", "--json"]);
     let found: Value = serde_json::from_str(&out).unwrap();
@@ -81,7 +81,8 @@ fn judged(lab: &Lab, a: &str, b: &str, metric: &str) -> Value {
 fn planted_slowdowns_are_found_or_called_inconclusive_and_never_improvements() {
     let Some(lab) = Lab::that_runs() else { return };
     let bases = [RANDOM, LINEAR].map(|side| (side.pattern, run(&lab, side)));
-    // Small differences move the metric by less than the margin of 1 %; eight seeds certainly find the others.
+    // Small differences move the metric by less than the margin of 1 %. All other differences are certainly found with
+    // eight seeds.
     let planted = [
         (
             true,

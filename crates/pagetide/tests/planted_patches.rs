@@ -17,9 +17,9 @@ use serde_json::Value;
 /// A patch with an effect on a workload.
 #[derive(Clone, Copy)]
 struct Planted {
-    /// Name of its file.
+    /// Name of the patch's file.
     name: &'static str,
-    /// The scenario with its options.
+    /// Arguments of `run`: the scenario with its options.
     run: &'static [&'static str],
     /// Additional options.
     more: &'static [&'static str],
@@ -31,7 +31,7 @@ struct Planted {
     cause: &'static str,
 }
 
-/// Huge pages are allocated in memory that was fragmented before, while nothing else runs.
+/// Scenario that allocates huge pages in memory that was fragmented before, while nothing else runs.
 const FRAGMENTED: &[&str] = &[
     "highalloc",
     "-p",
@@ -106,9 +106,9 @@ const PLANTED: [Planted; 6] = [
     },
 ];
 
-/// The patch that only changes a comment.
+/// Name of the patch that only changes a comment.
 const COMMENT: &str = "nothing-comment";
-/// Patches that move code but do not change what it does.
+/// Names of patches that move code but do not change what the kernel does.
 const NOTHING: [&str; 2] = ["nothing-nop", "nothing-function"];
 
 fn folder() -> PathBuf {
@@ -122,11 +122,11 @@ fn file(name: &str) -> String {
 /// State of the kernel without patches in a cache, according to `plan`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Base {
-    /// The source is not in the cache.
+    /// The source of the kernel is not in the cache.
     Nothing,
-    /// The source is in the cache.
+    /// The source of the kernel is in the cache, but the kernel is not built.
     Source,
-    /// It is built.
+    /// The kernel is built.
     Built,
 }
 
@@ -239,7 +239,7 @@ fn verdicts(found: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Asserts that the sign is as planted; returns whether the first cause is.
+/// Runs a planted patch and asserts that the sign is as planted. Returns true if the first cause is as planted too.
 fn tried(lab: &Lab, planted: Planted, cache: &str) -> bool {
     let Planted {
         name,

@@ -39,7 +39,7 @@ fn a_group_above_its_high_mark_is_reclaimed_and_slower_and_not_killed() {
     assert!(metric(&free, "group-swap-peak") < 1.0);
     let held = buffer(&lab, 0, &["--high", "8M"]);
     assert!(metric(&held, "group-swap-peak") > 3.0 * MIB);
-    // The group may exceed the limit for a moment by what is charged at once.
+    // The group may exceed the limit for a moment by the amount that is charged at once.
     assert!(metric(&held, "group-peak") < 9.0 * MIB);
     assert!(metric(&held, "psi-memory-some") > 0.0);
     assert!(metric(&held, "elapsed") > 1.2 * metric(&free, "elapsed"));
@@ -92,6 +92,6 @@ fn files_in_memory_that_are_more_than_the_memory_are_refused_before_a_guest_is_b
     one_sentence(&err, &["--fs tmpfs", "24 MiB", "--memory", "another --fs"]);
     assert!(!err.contains("booting"), "{err}");
     assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
-    // On a disk, files are read as far as memory is available.
+    // On a disk, the files need not fit into memory.
     lab.ends(0, words("24M", "ext4"));
 }

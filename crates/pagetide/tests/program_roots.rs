@@ -1,5 +1,5 @@
-//! Roots that contain everything a program needs: what is in them, what is not, and what is refused before a guest is
-//! booted.
+//! Tests roots that contain everything a program needs: their content, what is missing in them, and what is refused
+//! before a guest is booted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
-/// Packs the content of a folder.
+/// Packs the content of a folder as a tar archive.
 fn tar(folder: &Path, into: &Path) {
     let status = Command::new("tar")
         .args(["--create", "--dereference", "--file"])
@@ -22,7 +22,7 @@ fn tar(folder: &Path, into: &Path) {
     assert!(status.success());
 }
 
-/// A layer of a saved image, with files by their path inside.
+/// Creates a layer of a saved image; each file has its path in the image.
 fn layer(folder: &Path, files: &[(&str, &[u8])]) {
     let below = folder.with_extension("files");
     for (path, bytes) in files {
@@ -35,7 +35,7 @@ fn layer(folder: &Path, files: &[(&str, &[u8])]) {
     tar(&below, &folder.join("layer.tar"));
 }
 
-/// The shell of this machine with its libraries, by path.
+/// The shell of this machine and its libraries, each with path and content.
 fn shell() -> Vec<(&'static str, Vec<u8>)> {
     [
         ("bin/sh", "/bin/sh"),
@@ -49,7 +49,7 @@ fn shell() -> Vec<(&'static str, Vec<u8>)> {
     .into()
 }
 
-/// A saved image with two layers; the second removes a file of the first.
+/// Creates a saved image with two layers; the second layer removes a file of the first.
 fn image(lab: &Lab) -> PathBuf {
     let folder = lab.folder().join("image");
     let shell = shell();

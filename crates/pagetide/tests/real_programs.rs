@@ -10,10 +10,10 @@ use crate::common::Lab;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
-/// Variable with the programs to run: `all`, or names of files separated by commas.
+/// Environment variable with the programs to run: `all`, or names of files separated by commas.
 const ASKED: &str = "PAGETIDE_TEST_PROGRAMS";
 
-/// The campaign files, sorted.
+/// Paths of the campaign files, sorted.
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/programs");
     let entries = fs::read_dir(folder)
@@ -53,7 +53,7 @@ impl Drop for Load {
     }
 }
 
-/// Runs a campaign again with one seed and returns the digest by variant. All trials must be valid.
+/// Runs a campaign again with one seed and returns the digest of each variant's record. All trials must be valid.
 fn digests(lab: &Lab, file: &Path) -> BTreeMap<String, String> {
     let file = file.to_str().unwrap();
     let words = [

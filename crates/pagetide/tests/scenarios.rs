@@ -20,7 +20,7 @@ fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Vec<Done<'a>> {
     run_on(lab, KERNEL, arguments)
 }
 
-/// Runs one trial.
+/// Runs one trial and returns it.
 fn one<'a>(lab: &'a Lab, arguments: &[&str]) -> Done<'a> {
     let mut all = run(lab, arguments);
     assert_eq!(all.len(), 1, "{arguments:?}");
@@ -102,7 +102,7 @@ fn contswap_as_written_reads_the_zero_page_and_swaps_nothing() {
     assert!(why.contains("nothing of the mapping was swapped"), "{why}");
 }
 
-/// The reference string, made outside of the guest.
+/// The reference string of a pattern as page indices, made outside of the guest.
 fn references(lab: &Lab, pattern: &str, pages: &str, refs: &str) -> Vec<u64> {
     let arguments = [
         "references",
@@ -119,7 +119,7 @@ fn references(lab: &Lab, pattern: &str, pages: &str, refs: &str) -> Vec<u64> {
     out.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The log must equal the reference string, and the last series of pages must have the number and the time of each
+/// Asserts that the log equals the reference string. The last series of pages must have the number and the time of each
 /// page's references.
 fn check_references(done: &Done<'_>, string: &[u64], last: &str) {
     let name = done.name();
@@ -184,7 +184,7 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
 fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_on_the_way_and_swap()
 {
     let Some(lab) = Lab::that_runs() else { return };
-    // A small version of the third test of 2002: twice the memory in page order.
+    // This is a small version of the third test of 2002: twice the memory in page order.
     let params = "smooth-sin --as-written -p pages=48M -p refs=60000";
     let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
     assert!(
@@ -205,7 +205,7 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
     // Full pages of data were written, so they reach the device.
     let swapped = done.vmstat("pswpout");
     assert!(swapped > 6000, "{swapped}");
-    // A first read still maps the zero page.
+    // With `access=read`, a first read maps the zero page, as in the original.
     let params = "random --as-written -p access=read -p pages=30M -p refs=9000";
     let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
     assert_eq!(done.count("references"), 9000);
@@ -431,7 +431,7 @@ fn swapbench_writes_and_reads_its_share_and_zeros_as_written_reach_no_device() {
     same(done.metric("major-faults"), sum(&faults["major-faults"]));
     assert!(sum(&faults["minor-faults"]) >= f64::from(6 * 1536));
     assert!(done.count("major-faults") > 1000);
-    // Almost all of it is written to the device, except pages that were read back and not changed since.
+    // Almost all reclaimed memory is written to the device, except pages that were read back and not changed since.
     near(done.metric("swapped-out"), done.metric("reclaimed"), 0.02);
     near(done.metric("compressed"), 0.35, 0.1);
 

@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// `squeeze` with these options and this command.
+/// Arguments of `squeeze` with these options and this command.
 fn squeeze<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["squeeze", "--kernel", KERNEL];
     all.extend(options);
@@ -41,12 +41,12 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
     assert_eq!(answer["kind"], "between", "{answer}");
     let (small, enough) = (&answer["too_small"], &answer["enough"]);
     assert!(size(small) < size(enough));
-    // The buffer, plus the 2 MiB of the program and its libraries, most of which it reads.
+    // The size is the buffer, plus 2 MiB of the program and its libraries, most of which the program reads.
     assert!((12.5 * MIB..15.0 * MIB).contains(&size(enough)), "{answer}");
     assert!(size(enough) / size(small) < 1.1, "{answer}");
     assert_eq!(enough["is_sure"], true, "{answer}");
     assert!(found["runs"].as_u64().unwrap() <= 15, "{found}");
-    // The first row is the smallest size; plenty has every seed and a slowdown of zero.
+    // The first row is the smallest size. The last row is plenty of memory, with every seed and a slowdown of zero.
     let curve = found["curve"].as_array().unwrap();
     assert_eq!(curve[0]["died"], "was killed at its limit", "{curve:?}");
     let plenty = curve.last().unwrap();
@@ -67,7 +67,7 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
     let slower = meant["slowdown"].as_f64().unwrap();
     assert!(waited < level && level < most("psi_some"), "{meant}");
     assert!(0.0 < slower && slower < most("slowdown"), "{meant}");
-    // The same question is answered from the records with exactly the same output.
+    // The answer to the same command comes from the records and has exactly the same output.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(lab.ends(0, squeeze(&options, &dd)).0, out);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
@@ -96,7 +96,7 @@ fn the_answer_says_if_memory_never_matters_or_if_even_plenty_fails() {
     assert!(text.contains("status 3"), "{text}");
 }
 
-/// Lines of twelve digits, all different, in the order of a multiplicative generator.
+/// Text with different lines of twelve digits, in the order of a multiplicative generator.
 fn numbers() -> String {
     let prime = 150_001_u64;
     (1..prime).fold(String::new(), |mut text, number| {
@@ -126,7 +126,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     for one in searches {
         assert!(one["squeeze"]["runs"].as_u64().unwrap() <= 15, "{one}");
     }
-    // Two kinds of pressure; both are compared, and neither differs.
+    // There are two kinds of pressure; both are compared, and neither differs.
     let differences = found["differences"].as_array().unwrap();
     assert_eq!(differences.len(), 2, "{differences:?}");
     for difference in differences {
@@ -155,7 +155,8 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     }
 }
 
-/// Reads blocks of `data` at random, those at its beginning more often: pages are read again without being mapped.
+/// A Perl program that reads random blocks of the file `data`, blocks at its beginning more often. Pages are read again
+/// without being mapped.
 const READS: &str = "srand($ARGV[0]); open(F, '<', 'data') or die; for (1..3000) { sysseek(F, 4096 * int(2048 * rand()**3), 0); \
                      sysread(F, $b, 4096) == 4096 or die; for $i (1..60) { $s += $i } }";
 
@@ -207,7 +208,7 @@ fn pressure_means_something_else_on_a_kernel_that_counts_less_of_the_waiting() {
     assert!(page.contains("does not mean the same"));
 }
 
-/// The number after a word in a zone's part of `/proc/zoneinfo`.
+/// The number that follows a word in one zone's part of `/proc/zoneinfo`.
 fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
     let (_, part) = text.split_once(&format!("zone {zone:>8}\n")).unwrap();
     let mut words = part.split_whitespace();
@@ -243,8 +244,8 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     assert_eq!(answer["kind"], "between", "{answer}");
     let (small, enough) = (size(&answer["too_small"]), size(&answer["enough"]));
 
-    // The need according to the kernel's figures: the store and its page tables, the harness, the free memory at which
-    // background reclaim begins, and the part of the first zone that is reserved for others.
+    // The need according to the kernel's figures is the sum of these parts: the store and its page tables, the harness,
+    // the free memory at which background reclaim begins, and the part of the first zone that is reserved.
     let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
     let ids: Vec<&str> = list
         .as_array()
@@ -277,7 +278,7 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let harness = harness["value"]["number"].as_f64().unwrap();
     let store = 16.0 * MIB * (1.0 + 1.0 / 512.0);
     let spare = |free: f64| (free - kept) * 4096.0 - store - harness;
-    // Pages on a CPU's lists count as free, or stay there: their number differs between guests and sizes.
+    // Pages on the lists of a CPU may become free or stay on the lists. Their number differs between guests and sizes.
     let on_lists: f64 = zones.split("count:").skip(1).map(first_number).sum();
     let (least, most) = (spare(free), spare(free + on_lists));
     assert!(

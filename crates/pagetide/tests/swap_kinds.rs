@@ -8,10 +8,10 @@ use std::fs;
 use crate::common::{KERNEL, Lab, metric, one_sentence};
 use serde_json::Value;
 
-/// A Debian kernel with zswap.
+/// A Debian kernel that has zswap.
 const WITH_ZSWAP: &str = "debian:sid";
 
-/// Values from a trial.
+/// Results of one trial.
 struct Tried {
     digest: String,
     /// Elapsed time in virtual seconds.
@@ -36,8 +36,8 @@ impl Tried {
     }
 }
 
-/// Sorts text with too little memory and with this swap, and returns the results. Text is used because the pages filled
-/// by scenarios have the same size with every compressor.
+/// Sorts text with too little memory and with this kind of swap; returns the results. Text is used because the pages
+/// filled by scenarios have the same size with every compressor.
 fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
     let prime = 200_003_u64;
     let mut text = String::new();
@@ -108,7 +108,7 @@ fn every_compressor_of_zram_runs_to_the_bit_and_does_its_own_work() {
     assert!(most["zram:zstd"] * 10 < most["zram:lz4"] * 8, "{most:?}");
     assert!(most["zram:deflate"] * 10 < most["zram:lz4"] * 8, "{most:?}");
     assert_ne!(most["zram:lz4hc"], most["zram:lz4"], "{most:?}");
-    // The default compressor, named explicitly or not.
+    // The default compressor gives the same results if it is named explicitly.
     assert!(
         most["zram"].abs_diff(most["zram:lz4"]) * 4 < most["zram"],
         "{most:?}"

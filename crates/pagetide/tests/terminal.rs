@@ -1,4 +1,4 @@
-//! Output to the terminal: nothing controls it, and there is no panic if it cannot be written to.
+//! Output to the terminal: no text controls the terminal, and the program does not panic if it cannot write.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use crate::common::{Lab, text};
 /// A name that would clear the screen and set the window's title.
 const NASTY: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m";
 
-/// Runs a shell command in the laboratory's folder; `$P` is the program.
+/// Runs a shell command in the laboratory's folder; `$P` is the program. Returns status, output and error output.
 fn shell(lab: &Lab, line: &str) -> (ExitStatus, String, String) {
     let output = Command::new("bash")
         .args(["-c", line])
@@ -23,7 +23,7 @@ fn shell(lab: &Lab, line: &str) -> (ExitStatus, String, String) {
     (output.status, text(&output.stdout), text(&output.stderr))
 }
 
-/// Fails if a character would have an effect on a terminal.
+/// Asserts that no character has an effect on a terminal.
 fn is_harmless(what: &str, said: &str) {
     let bad: Vec<char> = said
         .chars()
@@ -207,7 +207,7 @@ fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
     }
 }
 
-/// A text escaped for quotes in TOML.
+/// Escapes a text for a string in TOML.
 fn toml(text: &str) -> String {
     text.chars()
         .map(|c| {

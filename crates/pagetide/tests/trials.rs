@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `run linear` with a tiny size and additional arguments.
+/// Arguments of `run linear` with a tiny size, followed by more arguments.
 fn linear<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["run", "linear", "--kernel", KERNEL];
     all.extend(TINY);
@@ -74,7 +74,8 @@ fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
     lab.ends(0, linear(&["--seeds", "1"]));
     let other = Lab::new();
     let mut run = other.start(linear(&["--seeds", "1"]));
-    // Longer than the 100 ms after which the emulator would resize its TLB if it used the host's clock.
+    // The process is stopped longer than 100 ms: after this time the emulator would resize its TLB if it used the
+    // host's clock.
     let (stopped, going) = (Duration::from_millis(105), Duration::from_millis(15));
     let mut stops = 0;
     while run.try_wait().unwrap().is_none() {
@@ -260,7 +261,7 @@ fn a_calibration_compares_with_harmless_variants_and_is_shown_under_its_cells_al
     );
     let (out, _) = lab.ends(0, ["compare", "--exit-zero"]);
     assert!(out.contains("0 false alarms in 4 campaigns"), "{out}");
-    // Another cell, which was not calibrated.
+    // This is a different cell, which was not calibrated.
     lab.ends(
         0,
         linear(&[

@@ -62,7 +62,7 @@ fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
         let (_, err) = lab.ends(4, &arguments);
         one_sentence(&err, &["did you mean", near]);
     }
-    // A name without similar names gives the most similar ones, not all, and says how to list all.
+    // If no name is similar enough, the error contains the most similar names, not all names, and says how to list all.
     let (_, err) = lab.ends(4, ["run", "copy"]);
     one_sentence(&err, &["filecopy", "pagetide list scenarios"]);
     assert!(err.matches(", ").count() <= 2, "{err}");
@@ -434,7 +434,8 @@ fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_senten
             .output()
             .unwrap()
     };
-    // 144 MB with few pages, at 24 bytes per entry; then more pages than 100 MB can number.
+    // The first input has 144 MB and few pages, at 24 bytes per entry; the second has more pages than 100 MB can
+    // number.
     let few = under_limit(&mut (0..6_000_000_u64).map(|time| time * time % 20_011));
     assert!(few.status.success(), "{}", text(&few.stderr));
     assert!(text(&few.stdout).contains("6,000,000 references"));
@@ -449,7 +450,7 @@ fn an_atlas_of_nothing_is_a_sentence_and_never_an_empty_picture() {
     let lab = Lab::with_own_cache();
     let (out, _) = lab.ends(0, ["ideal", "atlas"]);
     assert!(out.starts_with("no record has known references"), "{out}");
-    // A file would not say why it is empty.
+    // An empty file could not say why it is empty.
     let (out, err) = lab.ends(2, ["ideal", "atlas", "--svg"]);
     assert_eq!(out, "");
     one_sentence(&err, &["no record has known references", "pagetide run"]);

@@ -3,7 +3,6 @@
 //! If a program is not available (no network, no Debian), its test is skipped with a message. Downloads are kept in
 //! cargo's folder for temporary test files and used again.
 
-// Helpers may use `unwrap` and `panic`, as tests do.
 use crate::judge::{Python, Tool, Why, kunit, python};
 use pagetide_compare::Values;
 use pagetide_quantity::Nanos;

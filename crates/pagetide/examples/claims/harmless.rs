@@ -2,7 +2,7 @@
 
 use crate::tool::{Row, Tool, causes, rows};
 
-/// The differences: an argument that nothing reads, or a setting with its default value.
+/// Differences without effect: an argument that nothing reads, or a setting with its default value.
 const HARMLESS: [&str; 4] = [
     "boot=pagetide.unread=1",
     "kernel.pid_max=32768",
@@ -10,7 +10,7 @@ const HARMLESS: [&str; 4] = [
     "vm.page_lock_unfairness=5",
 ];
 
-/// The cells.
+/// The scenarios of the campaigns with their options, one cell each.
 const CELLS: [&[&str]; 6] = [
     &[
         "linear",
@@ -75,9 +75,9 @@ const CELLS: [&[&str]; 6] = [
 /// Number of seeds of each campaign.
 const SEEDS: u32 = 8;
 
-/// Limits as shares of all campaigns: for any false claim about primary metrics (5 % plus 3 points for chance), and for
-/// any false improvement or regression in any row.
+/// Maximum share of campaigns with a false claim about a primary metric: 5 %, plus 3 percentage points for chance.
 const PRIMARY: f64 = 0.08;
+/// Maximum share of campaigns with a false improvement or regression in any row.
 const ANY: f64 = 0.10;
 
 /// Runs the campaigns; returns true if the error rates are within the limits.
@@ -94,7 +94,7 @@ pub fn run(tool: &Tool, campaigns: u32) -> bool {
         words.extend(["--memory", "16M", "--swap-size", "64M", "--vs", &vs]);
         words.extend(["--first-seed", &first, "--seeds", &seeds]);
         let name = format!("harmless-{number}");
-        // Only sure differences are explained, so the others need no observed passes.
+        // Only sure differences are explained, so observed passes are not needed otherwise.
         let timed = [&words[..], &["--observe=none"]].concat();
         let Some(comparison) = tool.run(&name, &timed) else {
             continue;

@@ -19,7 +19,7 @@ mod tool;
 
 use std::process::ExitCode;
 
-/// Number of campaigns with variants without effect.
+/// Default number of campaigns with variants without effect.
 const CAMPAIGNS: u32 = 42;
 
 fn main() -> ExitCode {

@@ -4,28 +4,28 @@ use serde_json::Value;
 
 use crate::tool::{Tool, causes, pairs, rows};
 
-/// Direction in which the planted difference moves the metric.
+/// Expected direction of the metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sense {
     Improved,
     Regressed,
     /// No effect: the metric must be neither improved nor regressed, and nothing may be explained.
     Nothing,
-    /// According to the kernel's counters. If this metric, a count, is higher with the change for all seeds, the
-    /// verdict must be regressed; if it is lower for all, improved. Otherwise the direction is unknown, and any verdict
-    /// is right except the opposite of most seeds.
+    /// The kernel's counters give the direction, from this metric, which is a count. If the count is higher with the
+    /// change for all seeds, the verdict must be regressed. If it is lower for all seeds, the verdict must be improved.
+    /// Otherwise the direction is unknown, and only a verdict that contradicts most seeds is wrong.
     Follows(&'static str),
 }
 
-/// The difference between the sides.
+/// How the two sides differ.
 enum Change {
-    /// A setting of the second variant.
+    /// The second variant has this setting.
     Setting(&'static str, &'static str),
-    /// Options of each side, which make two cells.
+    /// The sides are two cells with these options.
     Cell(&'static [&'static str], &'static [&'static str]),
 }
 
-/// One planted difference.
+/// A difference with a known direction.
 struct Planted {
     name: &'static str,
     workload: &'static str,
@@ -152,7 +152,8 @@ const PLANTED: [Planted; 16] = [
         sense: Sense::Follows("major-faults"),
         causes: &["eviction-choice"],
     },
-    // Without it, nothing is reclaimed or compacted for a fault (Documentation/admin-guide/mm/transhuge.rst).
+    // Without this setting, no memory is reclaimed or compacted for a fault
+    // (Documentation/admin-guide/mm/transhuge.rst).
     Planted {
         name: "no-huge-pages-made-where-they-are-advised",
         workload: SCATTERED,
@@ -247,17 +248,18 @@ pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
     senses == all && firsts + 1 >= all
 }
 
-/// Known direction of a planted difference, from its design or from the kernel's counters.
+/// Direction of a planted difference, known from its design or from the kernel's counters.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Improves,
     Regresses,
     MattersNot,
-    /// Counters go in both directions; this verdict would contradict most of them.
+    /// The counts of the seeds differ in direction; this verdict would contradict most seeds.
     NotSurely(&'static str),
 }
 
-/// If a count changes by less than this share, time may change by less than the margin of 1 % and be equivalent.
+/// Minimum relative change of a count. With smaller changes, time may change by less than the margin of 1 % and be
+/// equivalent.
 const ENOUGH: f64 = 0.02;
 
 fn known(sense: Sense, comparison: &Value) -> Known {
@@ -293,7 +295,7 @@ fn seeds(planted: &Planted) -> &'static str {
     }
 }
 
-/// The comparison of a planted difference, and its explanations.
+/// Returns the comparison of a planted difference and its explanations; `None` if a command failed.
 fn of(tool: &Tool, planted: &Planted, first: &str) -> Option<(Value, Vec<Value>)> {
     let seeds = seeds(planted);
     let mut sampling = vec!["--swap-size", "96M", "--seeds", seeds, "--observe=6"];

@@ -16,7 +16,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// `$PAGETIDE`, or the program built together with this example.
+    /// The program at `$PAGETIDE`, or the program built together with this example.
     pub fn find() -> Self {
         let built = || {
             let own = std::env::current_exe().expect("this program lies somewhere");
@@ -31,7 +31,7 @@ impl Tool {
         Self { program, store }
     }
 
-    /// Output of the program; `None` if it failed, with its messages printed.
+    /// Runs the program and returns its output. `None` if it failed; then its messages are printed.
     fn call(&self, words: &[&str]) -> Option<String> {
         let output = Command::new(&self.program)
             .args(words)
@@ -49,12 +49,12 @@ impl Tool {
         None
     }
 
-    /// Runs a campaign with `words` and returns its comparison.
+    /// Runs a campaign with `words` and returns its comparison; `None` if it failed.
     pub fn run(&self, name: &str, words: &[&str]) -> Option<Value> {
         serde_json::from_str(&self.run_alone(name, words)?).ok()
     }
 
-    /// Runs a campaign with a single variant, for which there is no comparison yet.
+    /// Runs a campaign with a single variant, which has nothing to compare. `None` if it failed.
     pub fn run_alone(&self, name: &str, words: &[&str]) -> Option<String> {
         let common = [
             "--kernel",
@@ -68,13 +68,13 @@ impl Tool {
         self.call(&[&["run"], words, &common, &["--as", "json"]].concat())
     }
 
-    /// The comparison of two sides with different cells.
+    /// Returns the comparison of two sides with different cells; `None` if it failed.
     pub fn compare(&self, a: &str, b: &str) -> Option<Value> {
         let out = self.call(&["compare", a, b, "--anyway", "--exit-zero", "--as", "json"])?;
         serde_json::from_str(&out).ok()
     }
 
-    /// The explanations by cell. `sides` are a campaign or two sides.
+    /// Returns the explanations by cell. `sides` is one campaign or two sides.
     pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
         let out = self.call(&[&["compare", "--why", "--json"], sides].concat());
         out.and_then(|out| serde_json::from_str(&out).ok())
@@ -82,7 +82,7 @@ impl Tool {
     }
 }
 
-/// The rows of the first cell: name, whether primary, verdict and estimate of the last column.
+/// The rows of the first cell, with name, verdict and estimate for the last column.
 pub fn rows(comparison: &Value) -> Vec<Row> {
     let rows = comparison["cells"][0]["metrics"].as_array();
     rows.into_iter()
@@ -99,7 +99,7 @@ pub fn rows(comparison: &Value) -> Vec<Row> {
         .collect()
 }
 
-/// Values of a metric in the first cell by seed, in the first and the last column.
+/// Values of a metric in the first cell: one pair for each seed, with the values in the first and the last column.
 pub fn pairs(comparison: &Value, name: &str) -> Vec<[f64; 2]> {
     let rows = comparison["cells"][0]["metrics"].as_array();
     let row = rows.into_iter().flatten().find(|row| row["name"] == name);
@@ -120,7 +120,7 @@ pub fn pairs(comparison: &Value, name: &str) -> Vec<[f64; 2]> {
     both.collect()
 }
 
-/// A judged metric.
+/// A metric with its judgement.
 pub struct Row {
     pub name: String,
     pub primary: bool,
@@ -129,14 +129,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if it claims that one side is better.
+    /// True if the verdict claims that one side is better.
     pub fn claims(&self) -> bool {
         ["improved", "regressed"].contains(&self.verdict.as_str())
     }
 }
 
-/// The causes in an explanation, largest first: mechanism and effect in nanoseconds. The effect is unknown for the
-/// cause of a count. If there is no cause for the time, only causes of counts are returned.
+/// The causes in an explanation, largest first: mechanism, and effect in nanoseconds. A cause of a count has no known
+/// effect. Causes of counts are returned only if there is no cause for the time.
 pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
     explained
         .iter()

@@ -20,9 +20,9 @@ use crate::session::{Session, typed};
 /// Find the first kernel, or the first commit, that differs
 ///
 /// Good and bad run first and must surely differ. Then the versions in between are bisected; each is compared with the
-/// good version using the same seeds. A version with an open result gets twice as many seeds, up to --seeds [32]. One
-/// that stays open, or does not build or boot, is skipped. Trials with a record are not run again, so the same command
-/// continues a stopped search.
+/// good version using the same seeds. A version with an open result gets twice as many seeds, up to --seeds [32]. A
+/// version is skipped if its result stays open, or if it does not build or boot. Trials with a record are not run
+/// again, so the same command continues a stopped search.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("metric", |arg| arg.requires(Resettable::<Id>::Reset).value_name("NAME[=REGEX:higher|lower]")))]
 #[command(after_long_help = "\
@@ -59,7 +59,8 @@ pub struct Args {
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut program = args.program.clone();
-    // A metric read from the program's output is defined with `=`; a metric of the scenario is only named.
+    // `--metric` with `=` defines a metric that is read from the program's output; without `=` it names a metric of the
+    // scenario.
     let named = |text: &mut String| !text.contains('=');
     let request = BisectRequest {
         good: args.good.clone(),

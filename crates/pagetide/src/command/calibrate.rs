@@ -14,10 +14,11 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Compare a variant with ones that have no effect: the arena's noise, and how often it gives false alarms
+/// Compare a variant with variants that have no effect, to measure the arena's noise and how often it gives false
+/// alarms
 ///
-/// These variants differ from the first in a boot argument that nothing reads, and in a setting with its default value:
-/// without effect, but enough that no two trials are identical. The result is kept in the store and shown below
+/// One of these variants differs from the first in a boot argument that nothing reads, another in a setting with its
+/// default value. This has no effect, but no two trials are identical. The result is kept in the store and shown below
 /// verdicts on the same cells.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\

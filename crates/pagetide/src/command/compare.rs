@@ -26,15 +26,15 @@ Examples:
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
-    /// The side that is compared with it
+    /// The side that is compared with the baseline
     b: Option<String>,
     /// Compare even if more than the variant differs
     #[arg(long, requires = "b")]
     anyway: bool,
-    /// Say why they differ in time instead: mechanisms ranked by how much they account for, each with its evidence
+    /// Explain instead why the sides differ in time: mechanisms with the largest effect first, each with its evidence
     ///
-    /// Time is attributed from the traces of observed passes (`--observe`, or `observe = 3` in a campaign file). Without one, only
-    /// time off the CPU is, and counters that changed are listed.
+    /// Time is attributed from the traces of observed passes (`--observe`, or `observe = 3` in a campaign file).
+    /// Without traces, only time off the CPU is attributed, and counters that changed are listed.
     #[arg(long, conflicts_with_all = ["format", "all", "pictures", "tails"])]
     why: bool,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Args {
     judged: JudgedArgs,
 }
 
-/// Unintended differences that are accepted.
+/// Options to accept unintended differences between the sides.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct AcceptArgs {
     /// Accept an unintended difference: huge-pages, swap, memory, dirty-limits, given, or a setting
@@ -52,7 +52,7 @@ pub struct AcceptArgs {
 }
 
 impl AcceptArgs {
-    /// The names of the sides; `anyway` permits differences in more than the variant.
+    /// The sides to compare; `anyway` permits differences in more than the variant.
     pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
         Names {
             a: a.map(str::to_owned),
@@ -74,7 +74,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return why(&names, places, out);
     }
     let store = places.store()?;
-    // The papers' tables judge nothing, so that one variant will do.
+    // The papers' tables contain no judgement, so a single variant is enough.
     let comparison = if args.judged.is_paper() {
         names.show(&store)?
     } else {

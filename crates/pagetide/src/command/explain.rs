@@ -24,7 +24,7 @@ Examples:
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
-    /// The side that is compared with it
+    /// The side that is compared with the baseline
     b: Option<String>,
     /// Explain even if more than the variant differs
     #[arg(long, requires = "b")]
@@ -41,7 +41,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     why(&names, places, out)
 }
 
-/// Says why the sides of a comparison differ.
+/// Prints why the sides of a comparison differ.
 pub fn why(names: &Names, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let mut comparison = names.compare(&store)?;

@@ -48,7 +48,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let history = match history(&store, &args.metric, &filter, args.by) {
         Err(CompareError::NoRecords { .. }) => {
-            // Imported scenarios are only known from their records.
+            // Imported scenarios have no definition; only their records are known.
             let of_scenario = Filter {
                 scenario: args.scenario.clone(),
                 ..Filter::default()

@@ -95,7 +95,7 @@ pub struct Args {
     policies: bool,
 }
 
-/// What has its own options.
+/// Subcommands of `ideal` with options of their own.
 #[derive(Subcommand, Debug)]
 enum Other {
     References(references::Args),

@@ -23,13 +23,15 @@ use crate::session::typed;
     after_long_help = long_help()
 )]
 pub struct Args {
-    /// Files or folders, after the format where it cannot be told from them; VARIANT= names the variant that a path holds
+    /// Files or folders, after the format if it cannot be detected; VARIANT= names the variant whose results a path
+    /// contains
     #[arg(required = true, value_name = "[VARIANT=]PATH", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
-    /// Name of the campaign the results become [default: that of the first path]
+    /// Name of the campaign that is created [default: derived from the first path]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Baseline: the variant that the others are compared with [default: the first by time, or else the first named]
+    /// Baseline: the variant that all others are compared with [default: the earliest, or the first named if no times
+    /// are known]
     #[arg(long, value_name = "VARIANT")]
     baseline: Option<String>,
     /// The variants took turns, even if no times in the results say so
@@ -40,7 +42,7 @@ pub struct Args {
     pair: Option<String>,
 }
 
-/// What stands below the options: examples, formats and what makes pairs.
+/// Help text below the options: examples, formats, and what pairs trials.
 fn long_help() -> String {
     format!(
         "\
@@ -64,7 +66,7 @@ whether the variants took turns.",
     )
 }
 
-/// The variant and the path of an argument. A path that exists as it was typed has no variant.
+/// Splits an argument into variant and path. If the whole argument is an existing path, there is no variant.
 fn source(typed: &Path) -> Source {
     let bytes = typed.as_os_str().as_bytes();
     let split = bytes.iter().position(|byte| *byte == b'=');
@@ -98,7 +100,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let Some(Source { path, .. }) = sources.first() else {
         return Err(Usage::error("name a file or folder to import"));
     };
-    // A first word that is no path may be a format with a typing mistake.
+    // A first word that is not a path may be a misspelled format.
     if let Some(word) = first.filter(|_| named.is_none() && sources.len() > 1 && !path.exists())
         && let Some(near) = slip(word, FORMATS.iter().map(|format| format.name))
     {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::exit::End;
 use crate::output::Output;
 
-/// Repeat a historical comparison in a model: rmap is that of 2002, 2.4.19 against rmap14a
+/// Repeat a historical comparison in a model; rmap is the comparison of 2002 between 2.4.19 and rmap14a
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Example:
@@ -31,7 +31,7 @@ enum ModelName {
     Rmap,
 }
 
-/// The output as JSON.
+/// Output of the model as JSON.
 #[derive(Serialize)]
 struct Model {
     parameters: Parameters,
@@ -39,7 +39,7 @@ struct Model {
     about: &'static str,
 }
 
-/// Runs the model.
+/// Runs the model and prints its result.
 pub fn run(args: &Args, out: Output) -> Result<End> {
     let ModelName::Rmap = args.which;
     let mut parameters = Parameters::default();

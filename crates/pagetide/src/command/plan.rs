@@ -45,7 +45,7 @@ pub struct Args {
 /// Maximum number of cells in the table; only the first cells of a larger plan are shown.
 const SHOWN_CELLS: usize = 100;
 
-/// What has its own options.
+/// Subcommands of `plan` with options of their own.
 #[derive(Subcommand, Debug)]
 enum Other {
     Power(power::Args),
@@ -70,7 +70,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         forecast(&campaign, arena, &store, jobs, args.fresh, &kernels, take)
     };
     if out.json {
-        // A first pass finds what cannot run, so that no incomplete document is written.
+        // A first pass finds what cannot run, so that an error leaves no incomplete JSON document.
         cast(&mut |_| {})?;
         let stdout = std::io::stdout().lock();
         json::streamed(stdout, "cells", |put| cast(&mut |cell| put(&cell)))??;

@@ -8,7 +8,7 @@ use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Required probability of finding an effect.
+/// Probability with which an effect must be found.
 const PROBABILITY: f64 = 0.8;
 
 /// Show the effect that a number of seeds would find, and the number of seeds that an effect needs

@@ -47,7 +47,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// The patterns, for help.
+/// List of the patterns for the help text.
 fn patterns() -> String {
     let mut text = "Patterns:\n".to_owned();
     for about in pagetide_reference::catalogue() {

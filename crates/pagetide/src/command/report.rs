@@ -28,7 +28,7 @@ pub struct Args {
     /// A campaign or a record; with B, the baseline
     #[arg(value_name = "WHAT|A")]
     a: Option<String>,
-    /// The side that is compared with A
+    /// The side that is compared with the baseline A
     b: Option<String>,
     /// File to write; - for standard output
     #[arg(

@@ -28,9 +28,9 @@ pub struct Args {
     listen: Option<SocketAddr>,
 }
 
-/// Serves until Ctrl-C.
+/// Serves the store until Ctrl-C.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    // With this listener, Ctrl-C ends the process soon, even if a page is being made or a connection is idle.
+    // With this listener, Ctrl-C ends the process soon, even while a page is being made or a connection is idle.
     let _interrupt = Interrupt::listen()?;
     // If the store does not exist yet, it is created.
     let folder = places.store()?.folder().to_owned();

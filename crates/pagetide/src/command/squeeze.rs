@@ -1,4 +1,5 @@
-//! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty.
+//! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty of
+//! memory.
 
 use anyhow::Result;
 use pagetide_campaign::Vary;
@@ -20,14 +21,15 @@ use crate::output::Output;
 use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
-/// Find the smallest memory at which a program or scenario is not much slower than with plenty
+/// Find the smallest memory at which a program or scenario is not much slower than with plenty of memory
 ///
-/// --memory is plenty. For your own program, the limit of its memory group is searched within that machine; for a
-/// scenario, the memory of the machine. There are at most 15 runs: plenty with every seed, a bisection with the first
-/// seed, the two sizes around the answer with all seeds, and one observed run for the content of memory there. Trials
-/// with a record are not run again, so the same command continues a stopped search. `--vary heap=16M,64M` searches once
-/// for each value of a word `{heap}` in the command, and says whether this setting bounds the program's need. With
-/// several kernels, or --vs, each variant is searched, and slowdowns at equal pressure (PSI) are compared.
+/// --memory says how much is plenty. For your own program, the limit of its memory group is searched within a machine
+/// of this size; for a scenario, the memory of the machine is searched. There are at most 15 runs: plenty with every
+/// seed, a bisection with the first seed, the two sizes around the answer with all seeds, and one observed run for the
+/// content of memory at the answer. Trials with a record are not run again, so the same command continues a stopped
+/// search. `--vary heap=16M,64M` searches once for each value of a word `{heap}` in the command, and says whether this
+/// setting limits the program's need. With several kernels, or --vs, each variant is searched, and slowdowns at equal
+/// pressure (PSI) are compared.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -61,7 +63,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Runs one search for each variant, or with `--vary` for each value.
+/// Runs one search for each variant, or with `--vary` one search for each value.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let (mut asked, mut program) = (args.campaign.clone(), args.program.clone());
@@ -93,7 +95,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
-/// Searches each variant with this value of the varied word; `None` if a search was stopped or a kernel could not be
+/// Searches each variant with one value of the varied word. `None` if a search was stopped or a kernel could not be
 /// built.
 fn search(
     session: &mut Session<'_>,
@@ -137,7 +139,7 @@ fn search(
     Ok(Some(searches))
 }
 
-/// Result of a command whose searches have these answers.
+/// Exit result of a command whose searches have these answers.
 fn end<'a>(mut answers: impl Iterator<Item = &'a Answer>) -> End {
     let is_found = answers.all(Answer::is_found);
     if is_found { End::Done } else { End::Open }

@@ -15,7 +15,7 @@ use assert_cmd::Command;
 use pagetide_testing::{Need, skip};
 use tempfile::TempDir;
 
-/// The kernel the tests run on.
+/// The kernel on which the tests run.
 pub const KERNEL: &str = "debian:bookworm/6.12";
 /// A workload so small that a trial takes a second.
 pub const TINY: [&str; 8] = [
@@ -35,7 +35,7 @@ pub fn program() -> &'static Path {
     PROGRAM.get_or_init(|| assert_cmd::cargo::cargo_bin("pagetide"))
 }
 
-/// What is missing for running trials, and why.
+/// What is missing for running trials, and the reason.
 type Missing = (Need, String);
 
 /// Working folder, store and cache of a test.
@@ -57,19 +57,19 @@ impl Lab {
         }
     }
 
-    /// A laboratory with an empty cache of its own.
+    /// A laboratory with an empty store and an empty cache.
     pub fn with_own_cache() -> Self {
         let mut lab = Self::new();
         lab.cache = lab.folder.path().join("cache");
         lab
     }
 
-    /// A laboratory that can run trials; `None`, with the reason printed, if it cannot.
+    /// A laboratory that can run trials. `None` if trials cannot run; then the reason is printed.
     pub fn that_runs() -> Option<Self> {
         Self::that_runs_on(KERNEL)
     }
 
-    /// The same on another kernel.
+    /// A laboratory that can run trials on this kernel. `None` if trials cannot run; then the reason is printed.
     pub fn that_runs_on(kernel: &str) -> Option<Self> {
         // Whether trials can run is determined once for all tests of a file.
         static ASKED: Mutex<BTreeMap<String, Result<(), Missing>>> = Mutex::new(BTreeMap::new());
@@ -89,7 +89,7 @@ impl Lab {
         }
     }
 
-    /// Adds the kernel; returns what is missing if trials cannot run.
+    /// Adds the kernel to the cache; returns what is missing if trials cannot run.
     fn can_run(&self, kernel: &str) -> Result<(), Missing> {
         if std::process::Command::new("qemu-system-x86_64")
             .arg("--version")
@@ -106,17 +106,17 @@ impl Lab {
         Err((Need::Kernels, why))
     }
 
-    /// A folder that is deleted with the test.
+    /// Path of the test's folder, which is deleted at the end of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The store.
+    /// Path of the store.
     pub fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
 
-    /// The cache.
+    /// Path of the cache.
     pub fn cache(&self) -> &Path {
         &self.cache
     }
@@ -192,12 +192,12 @@ impl Lab {
             .unwrap()
     }
 
-    /// Records that are being written.
+    /// Paths of records that are being written.
     pub fn incoming(&self) -> Vec<PathBuf> {
         entries(&self.store().join("incoming"))
     }
 
-    /// Incomplete files in the store.
+    /// Paths of incomplete files in the store.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut left = self.incoming();
         left.extend(
@@ -208,7 +208,7 @@ impl Lab {
         left
     }
 
-    /// Snapshots that are being made by any running test.
+    /// Paths of snapshots that are being made by any running test.
     pub fn in_the_making(&self) -> Vec<PathBuf> {
         let mut found = entries(&self.cache.join("snapshots"));
         found.retain(|path| path.extension().is_some_and(|ending| ending == "making"));
@@ -228,7 +228,7 @@ pub fn metric(record: &serde_json::Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{metric}"))
 }
 
-/// Checks the exit code and returns both outputs.
+/// Checks the exit code and returns standard output and standard error.
 pub fn told(output: &Output, code: i32) -> (String, String) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(
@@ -239,7 +239,7 @@ pub fn told(output: &Output, code: i32) -> (String, String) {
     (out, err)
 }
 
-/// Asserts that the text is one clear sentence that contains these words.
+/// Asserts that a text is one clear sentence that contains these words.
 pub fn one_sentence(said: &str, words: &[&str]) {
     let lines: Vec<&str> = said
         .lines()
@@ -257,7 +257,7 @@ pub fn one_sentence(said: &str, words: &[&str]) {
     }
 }
 
-/// Bytes as text.
+/// Converts bytes to text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -269,7 +269,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     )
 }
 
-/// Emulators whose parent is this process.
+/// Process ids of emulators whose parent is this process.
 pub fn emulators_of(parent: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for path in entries(Path::new("/proc")) {
@@ -292,7 +292,8 @@ pub fn emulators_of(parent: u32) -> Vec<u32> {
     found
 }
 
-/// Emulators among the children of a process that continue a snapshot: these run trials, others boot guests.
+/// Process ids of emulators that run a trial, among the children of a process. Emulators that boot a guest are left
+/// out.
 pub fn trials_of(parent: u32) -> Vec<u32> {
     let mut found = emulators_of(parent);
     found.retain(|pid| {
@@ -312,7 +313,7 @@ pub fn is_alive(pid: u32) -> bool {
         .any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
-/// Waits until a condition holds; panics with `what` if it does not within `limit`.
+/// Waits until `holds` returns true; panics with `what` after `limit`.
 pub fn wait_until(what: &str, limit: Duration, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {

@@ -13,12 +13,12 @@ use super::{KERNEL, Lab};
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence for this seed.
+    /// The sequence of numbers for this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `limit`.
+    /// A random number from 0 to `limit` - 1.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Flips `bits` bits of a file in its parts with data.
+/// Flips `bits` random bits in the parts of a file that contain data.
 pub fn flip(path: &Path, bits: usize, random: &mut Random) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut runs = Vec::new();
@@ -54,12 +54,12 @@ pub fn flip(path: &Path, bits: usize, random: &mut Random) {
     }
 }
 
-/// The kernel of the tests as a list of files that can be added, from the shared cache.
+/// The tests' kernel in the shared cache, as a list of its files that can be added to another cache.
 pub fn kernel_files(shared: &Lab) -> String {
     files_of(shared, KERNEL)
 }
 
-/// The same for another kernel.
+/// The kernel `wanted` in the shared cache, as a list of its files that can be added to another cache.
 pub fn files_of(shared: &Lab, wanted: &str) -> String {
     let kernels: Value =
         serde_json::from_str(&shared.ends(0, ["list", "kernels", "--json"]).0).unwrap();

@@ -6,16 +6,15 @@ use serde_json::Value;
 
 use super::{Lab, text};
 
-/// Options of the guest of all these trials. Two snapshots of a kernel are enough, one with a file system and one
-/// without.
+/// Options of the guest in these trials. Two snapshots of a kernel are enough: one with a file system and one without.
 const GUEST: [&str; 6] = ["--memory", "24M", "--swap-size", "64M", "--seeds", "1"];
 /// Maximum memory of the harness in bytes.
 const HARNESS: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// A valid trial.
+/// A valid trial with its record.
 pub struct Done<'a> {
     lab: &'a Lab,
-    /// Its record.
+    /// The trial's record as JSON.
     pub record: Value,
     id: String,
 }
@@ -53,7 +52,7 @@ impl<'a> Done<'a> {
         done
     }
 
-    /// Identity of its record.
+    /// Identity of the trial's record.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -64,14 +63,14 @@ impl<'a> Done<'a> {
         format!("{} {}", subject["scenario"], subject["params"])
     }
 
-    /// Value of a metric: a number or a reason.
+    /// Value of a metric as JSON: a number, or the reason why there is none.
     pub fn value(&self, name: &str) -> &Value {
         let metrics = self.record["results"]["metrics"].as_array().unwrap();
         let found = metrics.iter().find(|metric| metric["name"] == name);
         &found.unwrap_or_else(|| panic!("{} has no metric {name}", self.name()))["value"]
     }
 
-    /// The number of a metric.
+    /// The number of a metric; panics if there is none.
     pub fn metric(&self, name: &str) -> f64 {
         let value = self.value(name);
         value["number"]
@@ -79,7 +78,7 @@ impl<'a> Done<'a> {
             .unwrap_or_else(|| panic!("{}: {name} is {value}", self.name()))
     }
 
-    /// Value of a metric that counts.
+    /// The number of a metric that counts, as an integer.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -91,7 +90,7 @@ impl<'a> Done<'a> {
         value as u64
     }
 
-    /// A parameter.
+    /// Value of a parameter.
     pub fn param(&self, name: &str) -> &str {
         self.record["subject"]["params"][name].as_str().unwrap()
     }
@@ -103,7 +102,7 @@ impl<'a> Done<'a> {
         at(1) - at(0)
     }
 
-    /// The columns of a series.
+    /// The columns of a series by name.
     pub fn series(&self, name: &str) -> BTreeMap<String, Vec<f64>> {
         let (out, _) = self.lab.ends(0, ["show", &self.id, "--series", name]);
         let mut lines = out.lines();
@@ -121,7 +120,7 @@ impl<'a> Done<'a> {
         columns
     }
 
-    /// One column of a series.
+    /// The values of one column of a series.
     pub fn column(&self, series: &str, column: &str) -> Vec<f64> {
         let mut columns = self.series(series);
         columns
@@ -129,7 +128,7 @@ impl<'a> Done<'a> {
             .unwrap_or_else(|| panic!("{series} has {:?}", columns.keys()))
     }
 
-    /// Content of a blob.
+    /// Content of a blob of the record.
     pub fn blob(&self, name: &str) -> Vec<u8> {
         let mut show = self.lab.pagetide(["show", &self.id, "--blob", name]);
         let output = show.output().unwrap();
@@ -137,7 +136,7 @@ impl<'a> Done<'a> {
         output.stdout
     }
 
-    /// The pages of the access log, in order.
+    /// Page indices of the access log, in the order of the accesses.
     pub fn log(&self, name: &str) -> Vec<u64> {
         let bytes = self.blob(name);
         let entries = bytes.as_chunks::<8>().0.iter();
@@ -146,7 +145,7 @@ impl<'a> Done<'a> {
             .collect()
     }
 
-    /// Number of values in a histogram.
+    /// Number of values in a histogram of the record.
     pub fn histogram_count(&self, name: &str) -> u64 {
         self.record["results"]["histograms"][name]["count"]
             .as_u64()
@@ -154,7 +153,7 @@ impl<'a> Done<'a> {
     }
 }
 
-/// A column's name without its unit.
+/// The name of a column without its unit.
 fn plain(head: &str) -> &str {
     head.split(" (").next().unwrap_or(head)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, TINY, is_alive, one_sentence, program, text, wait_until};
 
-/// A browser that scripts can control; `None`, with the reason printed, if there is none.
+/// Path of a browser that scripts can control. `None` if there is none; then the reason is printed.
 fn browser() -> Option<&'static Path> {
     static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match FOUND.get_or_init(find) {
@@ -82,7 +82,7 @@ fn shots(name: &str) -> PathBuf {
     folder
 }
 
-/// A server that ends with the test.
+/// A server process that ends with the test.
 struct Serving {
     _child: Ending,
     url: String,
@@ -143,7 +143,7 @@ impl Drop for LastRun {
     }
 }
 
-/// Runs the program with a store other than the laboratory's own.
+/// Runs the program with another store than the laboratory's. Returns standard output and standard error.
 fn with_store(lab: &Lab, store: &Path, words: &[&str]) -> (String, String) {
     let store = store.to_str().unwrap();
     lab.ends(0, [words, &["--store", store]].concat())
@@ -185,7 +185,7 @@ fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
     drive(chromium, "serve.mjs", &[urls[0], urls[1], &shots("serve")]);
 }
 
-/// A campaign of two variants that takes minutes, so that it is certainly running.
+/// Arguments of a campaign of two variants that takes minutes, so that it is certainly running.
 fn long() -> Vec<&'static str> {
     let mut words = vec![
         "run",

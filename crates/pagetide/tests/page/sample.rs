@@ -45,7 +45,7 @@ fn begun(scenario: &str, side: usize, seed: u64) -> Record {
     record
 }
 
-/// A smooth sine in random order over twice the available memory.
+/// Adds a record of a smooth sine in random order over twice the available memory.
 fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
     let mut order = Rng::new(seed);
     let mut times = Rng::new(seed * 2 + side as u64);
@@ -115,7 +115,7 @@ fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Writes the expected content of the download of the first trace.
+/// Writes the expected content of a download: the accesses of the first trace.
 fn tell(dir: &Path, log: &[u8]) {
     let entries: Vec<u64> = log
         .as_chunks::<8>()
@@ -169,7 +169,7 @@ fn contswap(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Attempts to allocate in two passes, with increasingly fragmented free memory.
+/// Adds a record of two passes of allocation attempts, with increasingly fragmented free memory.
 fn highalloc(store: &mut Store, side: usize, seed: u64) {
     let mut mix = Rng::new(seed * 3 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
@@ -230,7 +230,7 @@ fn highalloc(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Files copied in three ways next to a victim process.
+/// Adds a record of files copied in three ways next to a victim process.
 fn filecopy(store: &mut Store, side: usize, seed: u64) {
     let mut mix = Rng::new(seed * 5 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
@@ -258,7 +258,7 @@ fn filecopy(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Thirty processes that write and read.
+/// Adds a record of thirty processes that write and read.
 fn swapbench(store: &mut Store, side: usize, seed: u64) {
     let mut mix = Rng::new(seed * 7 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
@@ -286,11 +286,12 @@ fn swapbench(store: &mut Store, side: usize, seed: u64) {
         .expect("a record can be added");
 }
 
-/// Number of kernels of a history, and the first one that is faster.
+/// Number of kernels in a history.
 const HISTORY: u64 = 14;
+/// Number of the first kernel that is faster.
 const FASTER: u64 = 8;
 
-/// A metric over many kernels that becomes 20 % faster with one of them.
+/// Fills a store with a metric over many kernels. The metric becomes 20 % faster with one of the kernels.
 pub fn fill_history(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
     for minor in 1..=HISTORY {
@@ -312,7 +313,7 @@ pub fn fill_history(dir: &Path) {
     }
 }
 
-/// A campaign with the trials of two scenarios in the store.
+/// Fills a store with a campaign that has trials of two scenarios.
 pub fn fill_campaign(dir: &Path) {
     let store = Store::open(&dir.join("store")).expect("a store can be opened");
     let scenarios = ["smooth-sin-random", "contswap"];
@@ -343,7 +344,7 @@ pub fn fill_campaign(dir: &Path) {
     store.note(&note).expect("a note can be kept");
 }
 
-/// A store in `DIR/dead` in which all trials of the second kernel are invalid for the same reason.
+/// Fills a store in `DIR/dead` in which all trials of the second kernel are invalid for the same reason.
 pub fn fill_dead(dir: &Path) {
     let mut store = Store::open(&dir.join("dead")).expect("a store can be opened");
     for seed in 1..=4 {
@@ -362,7 +363,7 @@ pub fn fill_dead(dir: &Path) {
     }
 }
 
-/// A store of two kernels in `DIR/store`, and the expected content of the download of the first trace in
+/// Fills a store of two kernels in `DIR/store`, and writes the expected download of the first trace to
 /// `DIR/accesses.txt`.
 pub fn fill(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
@@ -383,7 +384,7 @@ pub const TRICKS: [&str; 2] = [
     "</script><script>document.title='owned'</script>\u{1b}[2J\u{202e}",
 ];
 
-/// A store in `DIR/hostile` of two kernels with hostile names, labels and logs.
+/// Fills a store of two kernels in `DIR/hostile` with hostile names, labels and logs.
 pub fn fill_hostile(dir: &Path) {
     let mut store = Store::open(&dir.join("hostile")).expect("a store can be opened");
     let huge = "<b>x</b>".repeat(131_072);

@@ -200,8 +200,7 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// A short reason why a verdict is open although its interval does not contain zero effect; `None` for all other
-/// verdicts.
+/// A short reason why a verdict is open although its interval does not contain zero effect; otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
