@@ -27,9 +27,9 @@ use crate::output::say;
 /// Result of a command without errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Done; nothing regressed.
+    /// The command succeeded, and no metric regressed.
     Done,
-    /// A regression was found.
+    /// A metric regressed.
     Regressed,
     /// The work was not possible; the output already states why.
     Unable,

@@ -12,7 +12,7 @@ use pagetide_kernel::{Cache, named_root};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_store::Store;
 
-/// Locations of the store and the cache.
+/// Options for the locations of the store and the cache.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Places")]
 pub struct StoreArgs {

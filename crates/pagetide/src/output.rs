@@ -22,7 +22,7 @@ pub fn left_out(omitted: &[String]) {
     }
 }
 
-/// Output of a command.
+/// Standard output of a command, with its style.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// Colours, width and characters.

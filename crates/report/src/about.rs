@@ -10,7 +10,7 @@ use pagetide_verdict::{Judgement, number};
 /// Data that a comparison does not contain: its title, the command that repeats it, the machine, pictures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
-    /// Title, such as the campaign file's.
+    /// Title of the comparison, such as the title in a campaign file.
     pub title: String,
     /// Command line that repeats the comparison.
     pub command: String,
@@ -38,7 +38,7 @@ pub(crate) fn shown<'a>(
     others(comparison).filter(|&column| cell.twin(column).is_none())
 }
 
-/// The judgement on a column; `None` for the baseline.
+/// The judgement on a column compared with the baseline; `None` for the baseline itself.
 pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()
 }

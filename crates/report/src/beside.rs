@@ -8,7 +8,7 @@ use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
 use crate::terminal::effect;
 
-/// Maximum length of a name, and of a value.
+/// Maximum length of a name or a value, in columns.
 const NAME_CHARS: usize = 40;
 const VALUE_CHARS: usize = 60;
 /// Maximum number of differences that are named if the differences cannot affect the result.

@@ -17,7 +17,7 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::about::{self, BASELINE};
 use crate::draw::escaped;
 
-/// A file that could not be written.
+/// Error while writing a CSV file.
 #[derive(Debug, thiserror::Error)]
 #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
 pub struct CsvError(#[from] io::Error);
@@ -109,7 +109,7 @@ pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     }
 }
 
-/// Parameters joined into one cell.
+/// Parameters and their values as text for one cell.
 pub(crate) fn params(params: &std::collections::BTreeMap<String, String>) -> String {
     let all: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
     all.join(" ")

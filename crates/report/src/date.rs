@@ -6,7 +6,7 @@ use pagetide_quantity::Nanos;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;
-/// Number of days in 400 years.
+/// Number of days in a period of 400 years, after which the calendar repeats.
 const ERA: u64 = 146_097;
 
 /// A time (nanoseconds since 1970) as RFC 3339 with seconds, such as `2026-11-20T20:39:40Z`. The calendar algorithm is

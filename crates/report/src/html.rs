@@ -61,7 +61,7 @@ pub const LIVE: &str = include_str!("html/live.js");
 /// The stylesheet of the page, built by `web/build.sh`.
 pub const STYLE: &str = include_str!("html/bundle.css");
 
-/// A page could not be written.
+/// Reasons why a page cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     /// Writing the output failed.
@@ -75,11 +75,11 @@ pub enum HtmlError {
 /// Function that opens the record with this identity; returns an error message on failure.
 pub type OpenRecord<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
-/// Input of a page.
+/// Data from which a page is made.
 pub struct Input<'a> {
     /// The comparison that the page shows.
     pub comparison: &'a Comparison,
-    /// Title, command and machine.
+    /// Title, command and machine to show with the comparison.
     pub about: &'a About,
     /// Data that the comparison does not contain: reclaim tables of observed trials, and searches for the smallest
     /// memory.
@@ -98,9 +98,9 @@ pub enum Assets<'a> {
     Inside,
     /// Script and stylesheet are requested from a server; the page contains only their addresses.
     Served {
-        /// Address of [`SCRIPT`].
+        /// Address at which the server has [`SCRIPT`].
         script: &'a str,
-        /// Address of [`STYLE`].
+        /// Address at which the server has [`STYLE`].
         style: &'a str,
         /// Addresses and names of the links at the top of every served page.
         links: &'a [(&'a str, &'a str)],

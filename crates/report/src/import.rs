@@ -63,7 +63,7 @@ pub enum ImportError {
     Io {
         /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file or folder contains no results of the expected kind.
@@ -204,7 +204,7 @@ pub enum ImportError {
     /// Two paths would give the same variant name.
     #[error("{path} would be the second variant called {name}: name them, as in `OTHER={path}`")]
     OneName {
-        /// The second path with this name.
+        /// The second of the two paths.
         path: PathBuf,
         /// The variant name, shortened.
         name: String,
@@ -267,7 +267,7 @@ fn place(line: usize) -> String {
 /// Records from another tool, with the keys that pair trials.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The imported records.
+    /// The imported records, in the order of the input.
     pub records: Vec<Record>,
     /// For each record, a key; records of different variants with equal keys are a pair. Unused if `paired_by` is
     /// `None`.
@@ -284,7 +284,7 @@ pub struct Batch {
     pub in_a_row: Option<PathBuf>,
 }
 
-/// Result of an import.
+/// Summary of what an import added to the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
     /// Identity of the campaign that was created from the results.

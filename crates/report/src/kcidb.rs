@@ -18,9 +18,9 @@ use crate::draw::clean;
 use crate::json;
 use crate::ktap::token;
 
-/// Maximum length of free text in characters.
+/// Maximum length of free text, in characters.
 const TEXT_CHARS: usize = 1000;
-/// Maximum length of a part of a path in characters.
+/// Maximum length of a part of a path, in characters.
 const PART_CHARS: usize = 60;
 
 #[derive(Serialize)]

@@ -11,7 +11,7 @@ use crate::about::{self, About};
 use crate::draw::clean;
 use crate::terminal::effect;
 
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 80;
 
 /// Returns a comparison as KTAP text.

@@ -31,9 +31,9 @@ pub(crate) const LOOK: Look = Look {
     colour: false,
     ascii: true,
 };
-/// Maximum lengths of metric names; they are tried in turn until the table fits.
+/// Maximum lengths of metric names, in columns; they are tried in turn until the table fits.
 const METRIC: [usize; 3] = [30, 22, 16];
-/// Maximum length of a variant's name.
+/// Maximum length of a variant's name, in columns.
 const HEAD_CHARS: usize = 14;
 /// Maximum number of invalid trials that are named.
 const INVALID: usize = 8;
@@ -328,7 +328,7 @@ fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
     (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
 }
 
-/// Name and unit of a row.
+/// Label of a row: the metric's name, cut to `limit` columns, and its unit.
 fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     let unit = match scale.unit {
         "" => String::new(),

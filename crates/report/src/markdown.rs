@@ -16,9 +16,9 @@ use crate::why;
 
 /// Style of text in Markdown: Unicode, no colours, and at most 160 columns for each cell.
 const LOOK: Look = Look::plain(160);
-/// Maximum length of a name in a cell.
+/// Maximum length of a name in a cell, in columns.
 const NAME_CHARS: usize = 60;
-/// Maximum length of a sentence.
+/// Maximum length of a sentence, in columns.
 const TEXT_CHARS: usize = 500;
 
 /// A comparison as Markdown.

@@ -25,7 +25,7 @@ pub(crate) use view::View;
 
 use crate::about;
 
-/// Maximum length of a column's name.
+/// Maximum length of a column's name, in columns.
 const HEAD_CHARS: usize = 20;
 /// Headings of the columns with published values.
 const PUBLISHED: [&str; 2] = ["published before", "published after"];

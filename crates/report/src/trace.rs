@@ -11,7 +11,7 @@ use pagetide_quantity::{Nanos, Series, Unit};
 use crate::draw::clean;
 use crate::json;
 
-/// Maximum length of a name.
+/// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 200;
 
 /// The timeline of one trial.
@@ -19,18 +19,18 @@ const NAME_CHARS: usize = 200;
 pub struct Timeline {
     /// Title, such as the record's cell and seed.
     pub title: String,
-    /// Tracks of slices.
+    /// Tracks, each with the slices of one task or subject.
     pub tracks: Vec<Track>,
-    /// Counters.
+    /// Counters that are drawn over time.
     pub counters: Vec<Counter>,
 }
 
-/// A row of slices.
+/// A row of the timeline, which contains slices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Track {
     /// Group, such as "reclaim", "kswapd" or "processes".
     pub group: String,
-    /// Name within the group, such as a task's name and process id.
+    /// Name of the track within its group, such as a task's name and process id.
     pub name: String,
     /// The slices of the track, in any order.
     pub slices: Vec<Slice>,
@@ -41,11 +41,11 @@ pub struct Track {
 pub struct Slice {
     /// Name of the event.
     pub name: String,
-    /// Start on the trial's clock.
+    /// Start time in nanoseconds on the trial's clock.
     pub start: Nanos,
-    /// Duration.
+    /// Duration in nanoseconds.
     pub duration: Nanos,
-    /// Additional details: names and values.
+    /// Names and values of additional details, which the viewer shows for the slice.
     pub details: Vec<(String, String)>,
 }
 
@@ -54,7 +54,7 @@ pub struct Slice {
 pub struct Counter {
     /// Group, such as "vmstat" or "pressure".
     pub group: String,
-    /// Name within the group.
+    /// Name of the counter within its group.
     pub name: String,
     /// Times and values, in ascending order of time.
     pub points: Vec<(Nanos, f64)>,
@@ -93,7 +93,7 @@ pub fn counters(series: &Series) -> Vec<Counter> {
         .collect()
 }
 
-/// Microseconds with three decimals, exact.
+/// A time in microseconds as text with three decimals, which is exact.
 fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
 }
@@ -153,7 +153,7 @@ impl<W: Write> Events<W> {
     }
 }
 
-/// Writes a trace.
+/// Writes a timeline as Chrome trace-event JSON.
 pub fn write(writer: impl Write, trace: &Timeline) -> io::Result<()> {
     let mut groups: Vec<&str> = Vec::new();
     for group in trace

@@ -22,7 +22,7 @@ use crate::draw::clean::clean;
 /// Maximum numbers of findings, and of pieces of evidence for each finding, in the short form under a comparison.
 const SHORT: [usize; 2] = [3, 3];
 
-/// Maximum length of a name in a sentence.
+/// Maximum length of a name in a sentence, in columns.
 const NAME_CHARS: usize = 40;
 
 /// Amount of detail of an explanation.
@@ -71,7 +71,7 @@ impl Detail {
 /// A statement of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The statement.
+    /// Text of the statement.
     pub claim: String,
     /// The pieces of evidence for the statement.
     pub evidence: Vec<String>,

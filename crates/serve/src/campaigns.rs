@@ -26,7 +26,7 @@ use crate::Site;
 use crate::form::{Form, is_own};
 use crate::pages::{NAME_CHARS, answer, message, rendered};
 
-/// Maximum length of a line of a run's output.
+/// Maximum length of a line of a run's output, in characters.
 const LINE_CHARS: usize = 300;
 /// Maximum number of bytes read from the output of a run that ended at once.
 const MOST_LOG_BYTES: u64 = 16 << 20;

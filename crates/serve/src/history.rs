@@ -23,7 +23,7 @@ const ACROSS: (f64, f64) = (96.0, 786.0);
 const DOWN: (f64, f64) = (24.0, 170.0);
 /// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
-/// Maximum length of a kernel's name below the picture.
+/// Maximum length of a kernel's name below the picture, in characters.
 const RELEASE: usize = 14;
 /// Number of colours for variants.
 const COLOURS: usize = 4;

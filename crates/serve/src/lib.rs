@@ -34,15 +34,15 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use listener::{PATIENCE, PatientListener};
 
-/// Why the server cannot run.
+/// Reasons why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be used.
+    /// The server cannot listen on the address.
     #[error("listening on {address} was refused ({source}): choose another with --listen")]
     Listen {
         /// The address on which the server should listen.
         address: SocketAddr,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The system provides no random numbers.
@@ -77,7 +77,7 @@ pub(crate) struct Site {
     pub program: PathBuf,
     /// Secret in the forms of this server process.
     pub key: String,
-    /// Token of this server process.
+    /// Token of this server process, which every request must contain.
     pub token: String,
     /// The address on which the server listens.
     pub address: SocketAddr,

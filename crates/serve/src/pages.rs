@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::Site;
 
-/// Maximum length of a name in characters.
+/// Maximum length of a name, in characters.
 pub(crate) const NAME_CHARS: usize = 80;
 
 /// HTML of a page, or a sentence with the reason why there is no page.

@@ -50,7 +50,7 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-/// Prints or writes man pages.
+/// Prints a man page, or writes all man pages into a folder.
 pub fn man(args: &ManArgs) -> Result<End> {
     let Some(folder) = &args.into else {
         let page = match args.page {
@@ -79,7 +79,7 @@ pub fn man(args: &ManArgs) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Prints completions.
+/// Prints the completions for a shell.
 pub fn completions(args: &CompletionArgs) -> Result<End> {
     let (shells, mut out) = (Shells::builtins(), io::stdout().lock());
     if let Some(shell) = shells.completer(&args.shell.to_string()) {

@@ -59,7 +59,7 @@ impl Cell {
     }
 }
 
-/// Rows of cells.
+/// Rows of cells that are drawn as a table without rules.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     aligns: Vec<Align>,
@@ -70,7 +70,7 @@ pub struct Grid {
 pub(crate) const GAP: usize = 2;
 
 impl Grid {
-    /// An empty grid with these columns.
+    /// A grid without rows; `aligns` gives the alignment of each column.
     pub fn new(aligns: impl IntoIterator<Item = Align>) -> Self {
         Self {
             aligns: aligns.into_iter().collect(),

@@ -149,7 +149,7 @@ pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     out
 }
 
-/// A time with three digits.
+/// A time as text with three significant digits and its unit.
 fn time(nanos: u64, look: &Look) -> String {
     clean(&Nanos(nanos).to_string(), 20, look.ascii)
 }

@@ -14,7 +14,7 @@ const BARS: f64 = 500.0;
 const LINE: f64 = 22.0;
 /// Height of a bar in pixels.
 const BAR: f64 = 12.0;
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 34;
 
 /// Draws all places as a standalone SVG that follows the reader's choice of light or dark mode. `None` if there are no

@@ -17,7 +17,7 @@ const LEVEL: f64 = 0.95;
 const MOST_TRIALS: usize = 64;
 /// Prefix of the names of metrics that give the time of a way to copy.
 const TIME: &str = "time-";
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 60;
 
 /// Values of all trials by way of copying; the outer list has one item for each column.

@@ -11,7 +11,7 @@ use crate::why;
 
 /// Maximum number of explanations in this section; further explanations are only shown with their cells.
 const SHOWN: usize = 6;
-/// Maximum length of a sentence.
+/// Maximum length of a sentence, in characters.
 const LONG: usize = 600;
 
 /// Writes the explanations; nothing if no difference is sure or no cause was found.

@@ -12,7 +12,7 @@ use crate::draw::clean;
 use crate::names::Names;
 use crate::terminal::effect;
 
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 120;
 /// Width of the pictures in pixels.
 const WIDTH: f64 = 220.0;

@@ -2,7 +2,7 @@
 
 use crate::draw::escaped;
 
-/// Maximum length of text before it is cut.
+/// Maximum length of a text, in characters; the rest is cut.
 pub(crate) const LONG: usize = 4000;
 
 /// Escapes text for element content and quoted attributes. The text is cut to `limit` characters; control characters

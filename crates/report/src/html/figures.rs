@@ -16,7 +16,7 @@ use super::states::Faults;
 use super::{HtmlError, Input, or_omit, table};
 use crate::draw::{clean, clean_label};
 
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 120;
 /// Maximum number of deflated bytes for all accesses. Base64 adds a third; a file of 12 MiB then still has space for
 /// the rest of the page.

@@ -16,9 +16,9 @@ use crate::terminal::effect;
 
 /// Width of the pictures in pixels.
 const WIDTH: f64 = 380.0;
-/// Maximum length of the text about what the cells share.
+/// Maximum length of the text about what the cells share, in characters.
 const SHARED_CHARS: usize = 300;
-/// Maximum length of a name in a row.
+/// Maximum length of a name in a row, in characters.
 const NAME_CHARS: usize = 120;
 /// Number of visible rows; further rows are in a collapsed part.
 const SHOWN_ROWS: usize = 24;

@@ -6,7 +6,7 @@ use super::Input;
 use super::escape::{LONG, lines, text};
 use crate::about;
 
-/// Maximum length of a kernel log.
+/// Maximum length of a kernel log, in characters.
 const LOG_CHARS: usize = 20_000;
 
 /// Writes machine, kernels, settings, command and digests.

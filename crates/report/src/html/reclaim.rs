@@ -11,9 +11,9 @@ use super::meaning::meaning;
 use crate::about;
 use crate::draw::quantity::{Scale, count};
 
-/// Maximum length of a name in a table.
+/// Maximum length of a name in a table, in characters.
 const NAME_CHARS: usize = 160;
-/// Maximum length of an explanation.
+/// Maximum length of an explanation, in characters.
 const WHY_CHARS: usize = 300;
 
 /// Writes the observations of a cell: first the rows that differ between variants; all other rows are in a collapsed

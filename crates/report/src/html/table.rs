@@ -10,7 +10,7 @@ use crate::draw::clean;
 
 /// Maximum number of rows of a series in the page; a longer series is thinned to every second, third, … row.
 pub(crate) const ROWS: usize = 1 << 18;
-/// Maximum length of a name.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 80;
 
 /// Writes the columns of a series as blobs and returns the table that refers to them.

@@ -16,11 +16,11 @@ use crate::draw::{Ink, Look};
 use crate::names::Names;
 use crate::terminal::{effect, notes, summary};
 
-/// Maximum length of a name in a table.
+/// Maximum length of a name in a table, in characters.
 const NAME_CHARS: usize = 80;
 /// Width of the pictures of intervals in pixels.
 const WIDTH: f64 = 260.0;
-/// Maximum number of seeds that is suggested.
+/// Maximum number of seeds that is printed as enough to decide a verdict.
 const MANY: u64 = 1000;
 /// Maximum number of invalid trials listed one by one.
 const SHOWN_INVALID: usize = 200;

@@ -2,7 +2,7 @@
 
 use super::{View, clock, head, lay, row, seconds};
 
-/// Writes the table.
+/// Returns the table of one cell in the layout of contswap.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!(
         "contswap (2009): {}\nmean and (standard deviation) over the runs\n\n",

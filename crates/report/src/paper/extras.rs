@@ -28,7 +28,7 @@ pub struct Extras {
     pub elapsed: BTreeMap<Place, Vec<Nanos>>,
     /// Times of each process, averaged over trials and passes.
     pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
-    /// Reclaim tables, one for each column.
+    /// Reclaim table of each observed column.
     pub reclaim: BTreeMap<Place, ReclaimTable>,
     /// Reason in one word why a column has no reclaim table. A column that is neither here nor in `reclaim` was not
     /// observed.
@@ -244,7 +244,7 @@ pub enum ExtrasError {
     Log {
         /// Identity of the record.
         record: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

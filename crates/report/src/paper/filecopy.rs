@@ -12,7 +12,7 @@ const ORIGINAL: [(&str, f64, f64); 6] = [
     ("mw-madv-cp", 61.35, 61.31),
 ];
 
-/// Writes the table. The six ways of the original come first, then all other ways.
+/// Returns the table of one cell. The six ways of the original come first, then all other ways.
 pub(super) fn table(view: &View) -> String {
     let mut names: Vec<&str> = ORIGINAL.iter().map(|(name, ..)| *name).collect();
     for row in &view.cell.metrics {

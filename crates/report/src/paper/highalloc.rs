@@ -42,7 +42,7 @@ const RECLAIM: [(RowId, [&str; 2]); 24] = [
     (RowId::TimeKswapdAwakeShare, ["40.59%", "36.10%"]),
 ];
 
-/// Writes the tables.
+/// Returns the tables of one cell: success, times, latencies and reclaim statistics.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!("STRESS-HIGHALLOC (2010): {}\n\n", view.label());
     let mut rows = vec![head(view)];

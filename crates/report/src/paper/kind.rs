@@ -3,15 +3,15 @@
 /// One of the five papers, that is, historical systems whose workloads pagetide repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// contswap, 2009.
+    /// The benchmark contswap of 2009: swap-in after concurrent reclaim.
     Contswap,
-    /// VM Regress, 2002.
+    /// The benchmark VM Regress of 2002: access times of reference patterns.
     VmRegress,
-    /// The high-order allocation stress, 2010.
+    /// The stress test of high-order allocation of 2010.
     Highalloc,
-    /// swapbench, 2009.
+    /// The benchmark swapbench of 2009: read and write times of processes.
     Swapbench,
-    /// mmap copy, 2008.
+    /// The benchmark mmap copy of 2008: ways to copy a file.
     Filecopy,
 }
 

@@ -9,7 +9,7 @@ const PUBLISHED: [(&str, f64, f64); 2] = [
     ("published after", 0.433_929, 0.430_475),
 ];
 
-/// Writes the table.
+/// Returns the table of one cell in the layout of swapbench's readstats.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!(
         "swapbench (2009): {}\nreadstats: seconds, mean over processes and runs\n\n",

@@ -6,7 +6,7 @@ use super::{Extras, HEAD_CHARS};
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
-/// Maximum length of a title; the papers' tables have this width.
+/// Maximum length of a title, in columns; the papers' tables have this width.
 pub(super) const TITLE_CHARS: usize = 96;
 
 /// One cell of a comparison, with the data for its table.

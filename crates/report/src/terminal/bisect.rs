@@ -9,7 +9,7 @@ use crate::draw::{Align, Ink, Look, clean};
 use crate::terminal::effect;
 use crate::terminal::list::{Row, list};
 
-/// Maximum length of a line about a version.
+/// Maximum length of a line about a version, in columns.
 const LINE_CHARS: usize = 200;
 
 /// The whole result as text, without the comparison of the two versions.
@@ -73,7 +73,7 @@ fn named(version: &Version) -> String {
     format!("{} {}", version.name, version.what)
 }
 
-/// The result in one sentence.
+/// The result of the search in one sentence.
 pub fn sentence(result: &BisectResult) -> String {
     match result.first_bad.as_slice() {
         [first] => format!("The first bad version is {}.", named(first)),

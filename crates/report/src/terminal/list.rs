@@ -9,12 +9,12 @@ use crate::draw::grid::GAP;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, width};
 use crate::json;
 
-/// Maximum length of text in a cell; the JSON output has the full text.
+/// Maximum length of text in a cell, in columns; the JSON output has the full text.
 const LONGEST_CHARS: usize = 200;
 /// Minimum width of a column, even on narrow terminals.
 const NARROWEST_CHARS: usize = 8;
 
-/// An item of a list.
+/// An item of a list, which is one row of a table or one object in JSON.
 pub trait Row: Serialize {
     /// Headings of the columns with their alignment.
     const HEADS: &'static [(&'static str, Align)];

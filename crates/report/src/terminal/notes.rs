@@ -15,7 +15,7 @@ use crate::terminal::summary::percent;
 
 /// Maximum number of metrics named in a note.
 const NAMED: usize = 6;
-/// Maximum length of a name.
+/// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 28;
 
 /// Names grouped by note, in the order of their first appearance.

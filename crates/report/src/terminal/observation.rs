@@ -37,7 +37,7 @@ const MOST_SITES: usize = 5;
 /// Maximum number of processes shown individually.
 const MOST_TASKS: usize = 4;
 
-/// Draws the observation of a trial.
+/// Draws the whole observation of a trial as text.
 pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
     let mut page = Page {
         look: *look,

@@ -146,7 +146,7 @@ pub fn calibration_line(note: &CalibrationNote) -> String {
     )
 }
 
-/// Row for a stretch of a history.
+/// Row for the values between two changes in a history.
 #[derive(Serialize)]
 struct HistoryRow([String; 6]);
 
@@ -166,7 +166,7 @@ impl Row for HistoryRow {
     }
 }
 
-/// The history of a metric by cell.
+/// Draws the history of a metric for each cell.
 pub fn history(history: &History, metric: &str, look: &Look) -> String {
     let mut text = String::new();
     for cell in &history.cells {

@@ -6,7 +6,7 @@ use pagetide_compare::{Cell as Group, Comparison};
 use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
 
-/// Maximum length of a variant's name.
+/// Maximum length of a variant's name, in columns.
 const NAME_CHARS: usize = 24;
 
 /// A row with the distance from the fewest possible faults for each variant; `None` if the references are unknown.

@@ -8,11 +8,11 @@ use crate::draw::quantity::{self, count};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
-/// Maximum number of counters per source.
+/// Maximum number of counters shown for each source.
 const MOST_COUNTERS: usize = 12;
-/// Maximum number of lines of the kernel log.
+/// Maximum number of lines shown from the kernel log.
 const LOG_LINES: usize = 12;
-/// Maximum number of lines of a program's output.
+/// Maximum number of lines shown from a program's output.
 const OUTPUT_LINES: usize = 20;
 /// Maximum number of lines of a single value.
 const VALUE_LINES: usize = 6;
@@ -22,7 +22,7 @@ const MOST_LISTED: usize = 80;
 /// Which pages of a mapping were present in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// Name of the series.
+    /// Name of the series that contains the pages.
     pub name: String,
     /// True for each page that was present, starting with page 0.
     pub pages: Vec<bool>,

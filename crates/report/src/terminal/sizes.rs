@@ -7,7 +7,7 @@ use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;
 
-/// Maximum length of a label, and of a name.
+/// Maximum length of a label or a name, in columns.
 const LABEL_CHARS: usize = 70;
 const NAME_CHARS: usize = 30;
 

@@ -22,11 +22,11 @@ use crate::why;
 pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
     contention are not modelled.";
 
-/// Maximum lengths of metric names; they are tried in turn until the table fits.
+/// Maximum lengths of metric names, in columns; they are tried in turn until the table fits.
 const METRIC: [usize; 4] = [28, 22, 16, 12];
-/// Maximum length of a variant's name as a column heading.
+/// Maximum length of a variant's name as a column heading, in columns.
 const HEAD: usize = 18;
-/// Maximum length of a variant's name on one line of a narrow table; the column of values has this width.
+/// Maximum length of a variant's name on one line of a narrow table, in columns; the column of values has this width.
 const SHORT_HEAD: usize = 9;
 /// Possible widths of the field in which intervals are drawn, in columns; the largest width that fits is used. All
 /// widths are odd, so that zero effect has a column in the middle.
@@ -470,7 +470,7 @@ fn blocks(
     grid
 }
 
-/// The invalid trials with their reasons.
+/// Draws the invalid trials with their reasons.
 fn invalid(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     let all = about::invalid(comparison);
@@ -503,7 +503,7 @@ fn invalid(comparison: &Comparison, look: &Look) -> String {
     out
 }
 
-/// Warnings about the comparison as a whole.
+/// Draws the warnings about the whole comparison.
 fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     // The caution that times are virtual is left out here, because the end of the output states it in other words.

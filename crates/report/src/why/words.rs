@@ -106,7 +106,7 @@ pub(super) const fn arrow(ascii: bool) -> &'static str {
     if ascii { "->" } else { "→" }
 }
 
-/// A time with its sign.
+/// A time as text with its sign and unit.
 pub(super) fn signed(time: f64, ascii: bool) -> String {
     let sign = match (time < 0.0, ascii) {
         (true, true) => "-",
