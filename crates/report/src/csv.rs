@@ -33,7 +33,7 @@ impl From<csv::Error> for CsvError {
     }
 }
 
-/// Header of the table of judgements.
+/// Names of the columns in the table of judgements.
 pub const JUDGEMENTS: [&str; 30] = [
     "cell",
     "scenario",
@@ -67,7 +67,7 @@ pub const JUDGEMENTS: [&str; 30] = [
     "no_verdict",
 ];
 
-/// Header of the table of samples.
+/// Names of the columns in the table of samples.
 pub const SAMPLES: [&str; 19] = [
     "record",
     "digest",

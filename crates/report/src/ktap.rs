@@ -126,8 +126,8 @@ pub(crate) fn token(text: &str, limit: usize) -> String {
     }
 }
 
-/// Free text after a `#`. Parsers end a run at lines that look like one of the kernel's last messages. All of these
-/// contain a colon, so colons are replaced.
+/// Free text after a `#`, with all colons replaced. Parsers end a run at a line that looks like one of the kernel's
+/// last messages, and all of these messages contain a colon.
 fn free(text: &str) -> String {
     clean(text, 300, true).replace(':', ";").replace('#', "_")
 }

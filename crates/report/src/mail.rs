@@ -235,7 +235,8 @@ fn moved(row: &MetricRow) -> Option<(f64, bool)> {
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// The rows as a table, or as several if there are too many variants for one. `corner` is the text above the names.
+/// Draws the rows as one table, or as several tables if there are too many variants for one. `corner` is the text above
+/// the names.
 fn tables(
     out: &mut String,
     comparison: &Comparison,

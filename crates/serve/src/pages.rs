@@ -92,7 +92,7 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
 }
 
-/// The text of a form's field without surrounding spaces; `None` if it is empty.
+/// The text of a form's field without surrounding spaces; `None` if no text remains.
 pub(crate) fn given(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())

@@ -10,10 +10,10 @@ use crate::judged::JudgedArgs;
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Compare B with A, or all variants of a campaign with its first
+/// Compare B with A, or all variants of a campaign with its first variant
 ///
-/// A and B are variants of the last campaign, CAMPAIGN:VARIANT, kernel releases, or records. With one name, that
-/// campaign's variants are compared; with none, those of the campaign that ran last.
+/// A and B are variants of the last campaign, CAMPAIGN:VARIANT, kernel releases, or records. With one name, the
+/// variants of that campaign are compared. Without names, the variants of the campaign that ran last are compared.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

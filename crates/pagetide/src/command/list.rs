@@ -158,7 +158,7 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
         let note = match store.campaign(&id) {
             Ok(Some(note)) => note,
             Ok(None) => continue,
-            // A damaged note must not hide the others.
+            // A damaged note must not hide the other campaigns.
             Err(error @ StoreError::Note { .. }) => {
                 say(&format!("campaign {id} is left out: {error}"));
                 continue;

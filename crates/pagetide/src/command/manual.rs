@@ -12,7 +12,7 @@ use pagetide_campaign::reference;
 use crate::cli::definition;
 use crate::exit::End;
 
-/// Print a man page, or write all into a folder: each command, campaign files, scenarios
+/// Print a man page, or write all man pages into a folder: each command, campaign files, scenarios
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -126,7 +126,7 @@ pub(crate) struct Table {
     pub record: String,
     /// Name of the series.
     pub name: String,
-    /// Number of rows in the page.
+    /// Number of rows of the series that the page contains.
     pub rows: usize,
     /// One row out of this number of rows of the record is in the page.
     pub stride: usize,

@@ -144,7 +144,7 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
     out.push_str("</tbody></table>\n");
 }
 
-/// A short reason for a result that is not sure.
+/// A short reason why a result is not sure.
 fn why_not(judgement: &Judgement) -> String {
     let why = match &judgement.verdict {
         Verdict::Invalid { reason } => Some(reason.clone()),

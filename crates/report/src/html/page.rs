@@ -25,7 +25,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     out.push_str("<link rel=\"icon\" href=\"data:,\">\n");
     match input.assets {
         Assets::Inside => {
-            // A mailed page too may only run its own script and must not use the network.
+            // A mailed page too may run only its own script and must not use the network.
             put!(
                 out,
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src {}; \

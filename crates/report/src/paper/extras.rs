@@ -26,7 +26,7 @@ pub struct Extras {
     pub cpu: BTreeMap<Place, Vec<CpuTime>>,
     /// Elapsed time of each trial in nanoseconds.
     pub elapsed: BTreeMap<Place, Vec<Nanos>>,
-    /// Times of each process, averaged over trials and passes.
+    /// Mean times of each process over trials and passes, by indices of cell and column.
     pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
     /// Reclaim table of each observed column.
     pub reclaim: BTreeMap<Place, ReclaimTable>,

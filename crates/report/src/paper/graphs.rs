@@ -19,7 +19,7 @@ const HEAD: usize = 14;
 const MOST: u64 = 1 << 20;
 /// Shades from empty to full.
 const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
-/// Fields of vmstat that are drawn, if recorded.
+/// Fields of vmstat that are drawn, if the series contains them.
 const VMSTAT: [&str; 8] = [
     "nr_free_pages",
     "pgfault",

@@ -25,8 +25,8 @@ pub trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
 }
 
-/// Draws paragraphs wrapped to the terminal, with an empty line at the end. Each has an indent; those with indent 0 are
-/// headings.
+/// Draws paragraphs, wrapped to the terminal's width, with an empty line at the end. An item is an indent in columns
+/// and a text; an indent of 0 makes a heading.
 pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> String {
     let mut text = String::new();
     for (indent, words) in all {

@@ -58,7 +58,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Notes for a cell's table with these rows, each of one or two sentences.
+/// Notes below a cell's table with these rows; each note has one or two sentences.
 pub fn notes(
     comparison: &Comparison,
     group: &Group,

@@ -109,7 +109,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     )
 }
 
-/// A level in per cent with as many digits as needed.
+/// A confidence level in per cent, with as many digits as needed.
 pub fn percent(level: f64) -> String {
     let text = format!("{:.1}", level * 100.0);
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
