@@ -12,7 +12,8 @@ use crate::exit::Usage;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
-    /// Your own program, unmodified, instead of scenarios; a script brings its interpreter; `{seed}` in it is the trial's seed
+    /// Your own program, unmodified, instead of scenarios; a script brings its interpreter; `{seed}` in it is the
+    /// trial's seed
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
     /// Server to start first, quoted as for a shell; COMMAND is then its load, on loopback, and the result is that of

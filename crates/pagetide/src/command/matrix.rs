@@ -12,7 +12,8 @@ use crate::output::Output;
 use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
-/// Find which settings matter to a program or scenario, and which to choose: swap, MGLRU, swappiness, read-ahead of swap, huge pages
+/// Find which settings matter to a program or scenario, and which to choose: swap, MGLRU, swappiness, read-ahead of
+/// swap, huge pages
 ///
 /// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with
 /// every seed: lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of

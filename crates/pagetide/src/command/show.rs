@@ -27,8 +27,8 @@ pub struct Args {
     /// Show reclaim statistics by row, time by part, and the effect of tracing, from the observed pass of this trial
     #[arg(long, conflicts_with_all = ["series", "blob"])]
     reclaim: bool,
-    /// Write the timeline of the observed pass for Perfetto's viewer or chrome://tracing: reclaim, stalls, kswapd, processes
-    /// and counters
+    /// Write the timeline of the observed pass for Perfetto's viewer or chrome://tracing: reclaim, stalls, kswapd,
+    /// processes and counters
     #[arg(long, conflicts_with_all = ["reclaim", "series", "blob"])]
     timeline: bool,
     /// Write this series as comma-separated values
