@@ -1,6 +1,6 @@
-//! Error rates of verdicts in thousands of simulated campaigns with five kinds of noise: false alarms per campaign
-//! without a difference, coverage of 95 % intervals, power for a 2 % shift, and the results of two other suites' rules
-//! for the same values.
+//! Error rates of verdicts in thousands of simulated campaigns with five kinds of noise. Prints false alarms per
+//! campaign without a difference, coverage of 95 % intervals, power for a 2 % shift, and the results of the rules of
+//! two other suites for the same values.
 //!
 //! ```text
 //! cargo run --release -p pagetide-verdict --example false_alarms [CAMPAIGNS]
@@ -16,9 +16,9 @@ use common::campaign::{PRIMARIES, Question};
 use common::noise::{ALL, Noise};
 use common::suites;
 
-/// Largest number of pairs of a campaign that samples until sure.
+/// Largest number of pairs in a campaign that samples until the result is sure.
 const CAP: u64 = 60;
-/// Number of resamples of tails that are too many to enumerate.
+/// Number of random resamples for a tail with too many resamples to enumerate.
 const RESAMPLES: u32 = 1_999;
 
 fn main() {
@@ -58,7 +58,8 @@ fn main() {
     println!("{:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// False alarm rate: campaigns without a difference that claimed one of a primary metric.
+/// Prints the false alarm rate: the fraction of campaigns without a difference that claim a difference of a primary
+/// metric.
 fn false_alarms(campaigns: u32) {
     let head = [
         "n=3",
@@ -87,7 +88,7 @@ fn false_alarms(campaigns: u32) {
     });
 }
 
-/// Coverage: fraction of intervals that contain the true ratio of 1.02.
+/// Prints the coverage: the fraction of intervals that contain the true ratio of 1.02.
 fn coverage(campaigns: u32) {
     let head = [
         "n=8",
@@ -118,7 +119,7 @@ fn coverage(campaigns: u32) {
     });
 }
 
-/// Power: how often a true ratio of 1.02 is found, and with how many pairs.
+/// Prints the power: the fraction of campaigns that find a true ratio of 1.02, and the number of pairs they need.
 fn power(campaigns: u32) {
     let head = ["n=8", "n=30", "sure", "mean n", "2 sd n=30", "wrong"];
     table("\n2 % shift", &head, |noise| {
@@ -140,7 +141,8 @@ fn power(campaigns: u32) {
     });
 }
 
-/// Sampling until sure with a margin of 3 %, if nothing differs and if the difference equals the margin.
+/// Prints the results of sampling until sure with a margin of 3 %: without a difference, and with a difference equal to
+/// the margin.
 fn equivalence(campaigns: u32) {
     table("\nmargin 3 %", &["same", "mean n", "3 % apart"], |noise| {
         let ask = Question {
@@ -158,7 +160,7 @@ fn equivalence(campaigns: u32) {
     });
 }
 
-/// How often the rules of other suites claim that a metric differs, without and with a difference.
+/// Prints how often the rules of other suites claim that a metric differs, without and with a true difference.
 fn others(campaigns: u32) {
     println!(
         "\nclaims of a difference for one metric, 3 trials against 3 and nothing differs (A/A), or 30 against 30"
@@ -193,7 +195,7 @@ fn two_deviations(noise: Noise) -> f64 {
     1.0 + 2.0 * noise.deviation()
 }
 
-/// Unpaired tails need thousands of resamples each, so fewer campaigns are simulated.
+/// Reduces the number of simulated campaigns for unpaired tails, because each of these needs thousands of resamples.
 fn fewer(ask: Question) -> Question {
     Question {
         campaigns: (ask.campaigns / 10).max(1),

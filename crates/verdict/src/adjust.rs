@@ -1,10 +1,11 @@
-//! Multiple metrics, one error rate: Holm for metrics that decide, Benjamini-Hochberg for metrics that explain.
+//! p-values adjusted for judging multiple metrics with one error rate: Holm for metrics that decide, Benjamini-Hochberg
+//! for metrics that explain.
 
 /// Holm's step-down adjusted p-values (Holm 1979), in the order given. `rule(p, remaining)` returns the p-value of one
 /// hypothesis among `remaining`; Holm's own rule is `p * remaining`.
 ///
-/// Group-sequential plans pass another rule: the critical bound for a fraction of the error rate is not that fraction
-/// of the bound (Maurer and Bretz 2013).
+/// Group-sequential plans pass another rule, because the critical bound is not proportional to the error rate (Maurer
+/// and Bretz 2013).
 pub(crate) fn step_down(p: &[f64], rule: impl Fn(f64, usize) -> f64) -> Vec<f64> {
     let order = ascending(p);
     let mut adjusted = vec![1.0; p.len()];

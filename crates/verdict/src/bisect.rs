@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::judgement::{Judgement, Shift, Verdict};
 
-/// Result of judging a version.
+/// Result of judging one version in a search for the first bad version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
-    /// It behaves like the good version.
+    /// The version behaves like the good version.
     Good,
-    /// It differs in the same way as the bad version.
+    /// The version differs from the good version in the same way as the bad version.
     Bad,
-    /// It cannot be judged.
+    /// The version cannot be judged.
     Skip,
 }
 
 impl Mark {
-    /// The name that git bisect uses.
+    /// The name that git bisect uses for this mark.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -42,25 +42,26 @@ pub enum Unfit {
     /// A version comes before one of its parents, or names a parent that does not exist.
     #[error("the history is out of order at its version {at}")]
     Order {
-        /// Index of the version.
+        /// Index of the version that breaks the order.
         at: usize,
     },
-    /// The good version is no ancestor of the bad one.
+    /// The good version is not an ancestor of the bad version.
     #[error("the good version is no ancestor of the bad one")]
     NoAncestor,
 }
 
-/// Result of a search.
+/// Result of a search for the first bad version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// This is the first bad version.
+    /// Index of the first bad version.
     First(usize),
-    /// The first bad version is one of these. They cannot be told apart, because all but the last were skipped.
+    /// Indices of the versions among which the first bad version is. They cannot be told apart, because all but the
+    /// last were skipped.
     Among(Vec<usize>),
 }
 
-/// A search in progress.
+/// A search for the first bad version, in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     parents: Vec<Vec<usize>>,
@@ -70,8 +71,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Starts a search. `parents` holds, for each version, the indices of its parents, all smaller than its own. Fails
-    /// if the order is wrong or `good` is not an ancestor of `bad`.
+    /// Starts a search. `parents` holds the indices of the parents of each version; a parent has a smaller index than
+    /// its child. Fails if this order is violated or `good` is not an ancestor of `bad`.
     pub fn new(parents: Vec<Vec<usize>>, good: usize, bad: usize) -> Result<Self, Unfit> {
         let places = parents.len();
         let wrong = (0..places).find(|&at| parents[at].iter().any(|parent| *parent >= at));
@@ -96,7 +97,7 @@ impl Search {
         Ok(search)
     }
 
-    /// Records the result for a version.
+    /// Records the mark of the version with index `place`.
     pub fn mark(&mut self, place: usize, mark: Mark) {
         match mark {
             Mark::Skip => self.skipped[place] = true,
@@ -153,7 +154,7 @@ impl Search {
         open.max_by_key(|&at| (halves(at).saturating_mul(away(at)), std::cmp::Reverse(at)))
     }
 
-    /// The result; `None` while there is a version left to try.
+    /// The result of the search; `None` while there is a version left to try.
     pub fn answer(&self) -> Option<Answer> {
         if self.next().is_some() {
             return None;
@@ -177,7 +178,7 @@ impl Search {
         all
     }
 
-    /// For each suspect, the number of suspects among its ancestors, itself included.
+    /// Number of suspects among the ancestors of each suspect, the suspect itself included.
     fn weights(&self) -> Vec<usize> {
         let mut weights = vec![0; self.parents.len()];
         let mut seen = vec![usize::MAX; self.parents.len()];
@@ -196,8 +197,8 @@ impl Search {
         weights
     }
 
-    /// Counts the suspects among a version and its ancestors. `seen` holds, for each version, the version whose count
-    /// visited it last.
+    /// Counts the suspects among a version and its ancestors. `seen` holds, for each version, which version was being
+    /// counted when the search last visited it.
     fn count(&self, of: usize, seen: &mut [usize]) -> usize {
         let (mut count, mut open) = (0, vec![of]);
         while let Some(at) = open.pop() {
@@ -211,9 +212,9 @@ impl Search {
     }
 }
 
-/// The mark of a version that was judged against the good version, given that the bad version differs in the direction
-/// `towards`. `None` if more trials may decide. A version that differs in the other direction is good: it does not show
-/// the regression.
+/// The mark of a version that was compared with the good version. `towards` is the direction in which the bad version
+/// differs. A version that differs in the opposite direction is good, because it does not show the regression. `None`
+/// if more trials may decide.
 pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     match judgement.verdict {
         Verdict::Equivalent | Verdict::Identical => Some(Mark::Good),
@@ -230,8 +231,8 @@ pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     }
 }
 
-/// Numbers of seeds after which a version is judged, ascending: each is twice the one before and the last is `most`.
-/// None is so small that no difference can be claimed.
+/// Numbers of seeds after which a version is judged, ascending. Each is twice the number before, and the last is
+/// `most`. All numbers before the last are at least six pairs, the fewest with which a difference can be claimed.
 pub fn looks(most: u64) -> Vec<u64> {
     /// Fewest pairs with which a difference can be claimed at 95 %.
     const FEWEST: u64 = 6;

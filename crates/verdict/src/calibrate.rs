@@ -1,5 +1,5 @@
-//! Measures how an arena's noise affects verdicts: campaigns that compare a variant with itself, so that every claim is
-//! false.
+//! Measures how an arena's noise affects verdicts. The campaigns compare a variant with itself, so every claimed
+//! difference is false.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ pub struct Calibration {
     pub campaigns: u64,
     /// Number of campaigns in which a primary metric was claimed to differ.
     pub false_alarms: u64,
-    /// Share of campaigns with a false alarm, with Wilson's 95 % interval; `None` without campaigns.
+    /// Fraction of campaigns with a false alarm, with Wilson's 95 % interval; `None` without campaigns.
     pub false_alarm_rate: Option<Interval>,
-    /// Error rate that the campaigns were judged with.
+    /// Error rate with which the campaigns were judged.
     pub alpha: f64,
     /// Noise of each metric, over all campaigns.
     pub metrics: Vec<MetricNoise>,
@@ -29,32 +29,32 @@ pub struct Calibration {
 /// Noise of one metric between two runs of the same variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricNoise {
-    /// The metric's name.
+    /// Name of the metric.
     pub name: String,
-    /// Its unit, as a label.
+    /// Unit of the metric, as a label.
     pub unit: String,
-    /// Whether the figures below are of log ratios or of differences in the metric's unit.
+    /// Whether the following numbers are computed from log ratios or from differences in the metric's unit.
     pub kind: EffectKind,
-    /// Number of pairs.
+    /// Number of pairs of runs, over all campaigns.
     pub pairs: u64,
-    /// Number of pairs whose records are equal to the bit.
+    /// Number of pairs whose two records are equal to the bit.
     pub identical: u64,
     /// Standard deviation of the effect within pairs; `None` for one pair.
     pub deviation: Option<f64>,
-    /// The same, estimated from the median absolute value (times 1.4826), which single outliers do not affect.
+    /// Standard deviation of the effect within pairs, estimated as 1.4826 times the median absolute value. Single
+    /// outliers do not affect it.
     pub robust_deviation: f64,
-    /// Correlation of each pair with the next. A value far from zero means that a trial depends on those before it.
-    /// `None` if nothing varies.
+    /// Correlation of the effect of each pair with that of the next pair. A value far from zero means that a trial
+    /// depends on the trials before it. `None` if nothing varies.
     pub autocorrelation: Option<f64>,
-    /// Estimated effect of B against A, with its interval, although both are the same variant. An interval that
-    /// excludes no effect indicates an order effect.
+    /// Estimated effect of B against A with its interval, although both are the same variant. If the interval excludes
+    /// "no effect", the order of the runs has an effect.
     pub bias: Option<Effect>,
-    /// Number of campaigns that claimed a difference on this metric.
+    /// Number of campaigns that falsely claimed a difference of this metric.
     pub false_claims: u64,
 }
 
-/// Judges campaigns that compare a variant with itself, and measures the noise of each metric that the first campaign
-/// has.
+/// Judges campaigns that compare a variant with itself, and measures the noise of each metric of the first campaign.
 pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
     let judged: Vec<Vec<Judgement>> = campaigns.iter().map(judge).collect::<Result<_>>()?;
     let alarm = |judgements: &&Vec<Judgement>| {
@@ -86,8 +86,8 @@ pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
     })
 }
 
-/// Splits one long run of pairs into campaigns of `pairs` pairs each, in the order in which they ran. A remainder, and
-/// metrics that are not paired values, are dropped.
+/// Splits one long run of pairs into campaigns of `pairs` pairs each, in the order of measurement. Drops the pairs that
+/// do not fill a campaign, and all metrics that are not paired values.
 pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
     let pairs = pairs.max(1);
     let least = long.metrics.iter().filter_map(|sample| match &sample.data {
@@ -171,7 +171,7 @@ fn noise(
     }))
 }
 
-/// Correlation of each value with the next, around the common mean.
+/// Correlation of each value with the next value, around the common mean; `None` if nothing varies.
 fn autocorrelation(values: &[f64]) -> Result<Option<f64>> {
     let Some(deviation) = standard_deviation(values)?.filter(|deviation| *deviation > 0.0) else {
         return Ok(None);

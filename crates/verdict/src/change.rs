@@ -11,7 +11,7 @@ use crate::error::{Result, Side};
 use crate::number::{all_finite, median_of_sorted, probability, sorted};
 use crate::rng::Xoshiro;
 
-/// Parameters of a search for change points.
+/// Parameters of a search for change points in a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// A split is accepted if its permutation p-value is at most this.
@@ -44,9 +44,9 @@ pub struct ChangePoint {
     pub statistic: f64,
     /// Permutation p-value of the split, with the +1 correction.
     pub p: f64,
-    /// Median of the values from the previous change point (or the start) up to this one.
+    /// Median of the values between the previous change point (or the start of the series) and this change point.
     pub before: f64,
-    /// Median of the values from this change point to the next (or the end).
+    /// Median of the values between this change point and the next one (or the end of the series).
     pub after: f64,
 }
 
@@ -61,8 +61,8 @@ struct Split {
 
 /// Returns all change points of a series, in order. Fails if a value is not finite or `alpha` is not a probability.
 ///
-/// The series is split where the divergence is largest, then its parts. It stops when the best remaining split is no
-/// larger than what random permutations within the parts give.
+/// The series is split at the position with the largest divergence, then each part is split in the same way. The search
+/// stops when random permutations within the parts often reach the divergence of the best remaining split.
 pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>> {
     all_finite(Side::Effect, values)?;
     probability("the significance of a change point", search.alpha)?;
@@ -139,7 +139,7 @@ fn described(values: &[f64], found: &[(usize, f64, f64)]) -> Vec<ChangePoint> {
 /// holds the sums of distances to all smaller and larger values.
 #[derive(Clone)]
 struct Segment {
-    /// Centred and scaled, so that sums neither overflow nor lose precision to a common offset.
+    /// Values of the series, centred and scaled, so that sums neither overflow nor lose precision to a common offset.
     values: Vec<f64>,
     ranks: Vec<usize>,
     order: Vec<usize>,
@@ -187,7 +187,7 @@ impl Segment {
         segment
     }
 
-    /// The values before centring, still scaled.
+    /// Values of the segment before centring, still scaled.
     fn values(&self) -> Vec<f64> {
         self.values.iter().map(|x| x + self.centre).collect()
     }
@@ -222,7 +222,8 @@ impl Segment {
         best
     }
 
-    /// Cumulative sums of distances among the first 1, 2, … values in order, or among the last 1, 2, ….
+    /// Cumulative sums of the distances between the first 1, 2, … values; between the last 1, 2, … values if `from_end`
+    /// is set.
     fn inner_sums(&self, from_end: bool) -> Vec<f64> {
         let n = self.values.len();
         let mut tree = Fenwick::new(n);
@@ -250,7 +251,7 @@ fn divergence(n: usize, m: usize, between: f64, inside_n: f64, inside_m: f64) ->
     n * m / (n + m) * energy
 }
 
-/// Counts and sums of the values added so far, by rank (Fenwick 1994).
+/// Counts and sums of the values added so far, indexed by rank (Fenwick 1994).
 struct Fenwick {
     counts: Vec<usize>,
     sums: Vec<f64>,

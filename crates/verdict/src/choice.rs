@@ -1,8 +1,8 @@
 //! Pareto front of several choices, each of which has several costs, measured for each seed.
 //!
-//! A choice *beats* another if at least one of its costs is surely less, and none of its mean costs is more than
-//! [`SAME`] above the other's. A cost is surely less if the 95 % Student interval of the paired differences by seed
-//! lies below zero, and the mean difference is at least [`SAME`] of the other's cost. Choices that no other beats form
+//! Choice A *beats* choice B if at least one cost of A is surely less, and no mean cost of A is more than [`SAME`]
+//! above that of B. A cost is surely less if the 95 % Student interval of the paired differences by seed lies below
+//! zero, and the mean difference is at least the fraction [`SAME`] of B's cost. Choices that no other choice beats form
 //! the Pareto front.
 
 use crate::number::mean;
@@ -11,11 +11,11 @@ use crate::student;
 /// Differences below this fraction of a cost are ignored: 1 %.
 pub const SAME: f64 = 0.01;
 
-/// Costs of a choice: for each kind of cost, one value per seed, in the same order for all choices. Lower is better.
-/// Empty for a kind that was not measured.
+/// Costs of one choice: for each kind of cost, one value per seed. Lower is better. Kinds and seeds have the same order
+/// in all choices. The list of a kind that was not measured is empty.
 pub type Costs = Vec<Vec<f64>>;
 
-/// True if cost `a` is surely less than cost `b`, each given by seed.
+/// True if cost `a` is surely less than cost `b`. Both hold one value per seed.
 pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
     let (Ok(difference), Ok(whole)) = (mean(&differences), mean(b)) else {
@@ -25,7 +25,7 @@ pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     is_clear && -difference >= SAME * whole.abs()
 }
 
-/// True if choice `a` beats choice `b`. Kinds of cost that either of them lacks are ignored.
+/// True if choice `a` beats choice `b`. Kinds of cost that were not measured for both are ignored.
 pub fn beats(a: &Costs, b: &Costs) -> bool {
     let kinds = || {
         a.iter()
@@ -39,7 +39,7 @@ pub fn beats(a: &Costs, b: &Costs) -> bool {
     kinds().all(is_no_worse) && kinds().any(|(a, b)| is_surely_less(a, b))
 }
 
-/// For each choice, true if no other beats it.
+/// For each choice, true if no other choice beats it.
 pub fn front(choices: &[Costs]) -> Vec<bool> {
     choices
         .iter()

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Which of the two variants a value belongs to.
+/// The variant that a value belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -34,7 +34,7 @@ pub enum StatError {
     /// There are no values.
     #[error("{what} needs at least one value, but there is none: run at least one valid trial")]
     Empty {
-        /// The statistic.
+        /// Name of the statistic.
         what: String,
     },
     /// A value is NaN or infinite.
@@ -42,7 +42,7 @@ pub enum StatError {
         "value {index} of {side} is not a finite number: mark its trial invalid and leave it out"
     )]
     NotFinite {
-        /// Whose value it is.
+        /// The variant, or the effect, that the value belongs to.
         side: Side,
         /// Index of the value.
         index: usize,
@@ -52,11 +52,11 @@ pub enum StatError {
         "a ratio needs positive values, but value {index} of {side} is {value}: compare as differences"
     )]
     NotPositive {
-        /// Whose value it is.
+        /// The variant, or the effect, that the value belongs to.
         side: Side,
         /// Index of the value.
         index: usize,
-        /// The value itself.
+        /// The value that is zero or negative.
         value: f64,
     },
     /// A difference overflows a 64-bit floating-point number.
@@ -72,29 +72,29 @@ pub enum StatError {
     BadProbability {
         /// Name of the probability.
         what: String,
-        /// The given value.
+        /// The invalid probability.
         value: f64,
     },
-    /// More successes than attempts, or no attempts.
+    /// A count has more successes than attempts, or no attempts.
     #[error(
         "count {index} of {side} has {successes} successes in {attempts} attempts: there must be at least one attempt and no more successes than attempts"
     )]
     BadCount {
-        /// Whose count it is.
+        /// The variant that the count belongs to.
         side: Side,
         /// Index of the count.
         index: usize,
-        /// The given successes.
+        /// Number of successes of the count.
         successes: u64,
-        /// The given attempts.
+        /// Number of attempts of the count.
         attempts: u64,
     },
     /// There are fewer values than the statistic needs.
     #[error("{what} needs at least {need} values, but has {got}: run more trials")]
     TooFew {
-        /// The statistic.
+        /// Name of the statistic.
         what: String,
-        /// Fewest values that it needs.
+        /// Fewest values that the statistic needs.
         need: usize,
         /// Number of values given.
         got: usize,
@@ -102,13 +102,13 @@ pub enum StatError {
     /// The caller marked the data as unusable.
     #[error("{reason}")]
     Refused {
-        /// The reason, as one sentence.
+        /// Why the data are unusable, as one sentence.
         reason: String,
     },
     /// The sample sizes of a sequential plan are not ascending.
     #[error("the plan of looks {looks:?} does not grow: give sample sizes in ascending order")]
     BadLooks {
-        /// The given sample sizes.
+        /// The sample sizes of the plan, in the given order.
         looks: Vec<u64>,
     },
 }

@@ -1,5 +1,5 @@
-//! Estimate, interval and p-value of one metric, before the error rate of the family is considered. The working scale
-//! has no effect at zero: log ratios or differences.
+//! Estimate, interval and p-value of one metric, not yet adjusted for the other metrics of its family. The working
+//! scale has no effect at zero: log ratios or differences.
 
 mod paired;
 mod tails;
@@ -16,7 +16,7 @@ use crate::sample::{Data, MetricSample, Scale};
 /// How to analyse the data of one metric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// Confidence level of intervals.
+    /// Confidence level of intervals, between 0 and 1.
     pub level: f64,
     /// Random seed for this metric.
     pub seed: u64,
@@ -24,20 +24,21 @@ pub(crate) struct Look {
     pub resamples: u32,
 }
 
-/// What the data of one metric show.
+/// Estimate, interval, p-value and descriptive statistics from the data of one metric.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub kind: EffectKind,
     /// Estimated effect: a log ratio or a difference.
     pub estimate: f64,
-    /// Interval of the effect, on the same scale; `None` if one value alone allows none.
+    /// Interval of the effect, on the same scale as `estimate`; `None` for a single pair or value.
     pub interval: Option<Interval>,
     pub test: Test,
     pub p_sign_flip: Option<f64>,
     pub n: u64,
     pub n_b: Option<u64>,
     pub identical_pairs: Option<u64>,
-    /// True if no pair differs. Such a hypothesis can never be rejected, so it is left out of the family (Tarone 1990).
+    /// True if no pair differs. Such a metric can never be claimed to differ, so it is left out of the family (Tarone
+    /// 1990).
     pub no_difference: bool,
     pub a: Summary,
     pub b: Summary,
@@ -119,12 +120,13 @@ fn choose_kind(sample: &MetricSample, a: &[f64], b: &[f64]) -> Result<(EffectKin
     }
 }
 
-/// Proportions are compared as differences: from 1 % to 2 % is one point, not a doubling.
+/// True for a unit that is a proportion. Proportions are compared as differences: from 1 % to 2 % is one point, not a
+/// doubling.
 fn is_share(unit: &str) -> bool {
     matches!(unit, "share" | "percent" | "points")
 }
 
-/// Log ratio or difference of each pair. Fails if one overflows.
+/// Log ratio or difference of each pair. Fails if a difference overflows.
 fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
     a.iter()
         .zip(b)
@@ -143,7 +145,7 @@ fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// Values on the working scale: logarithms for ratios.
+/// Values on the working scale: logarithms for ratios, unchanged for differences.
 fn working(kind: EffectKind, values: &[f64]) -> Vec<f64> {
     match kind {
         EffectKind::Ratio => values.iter().map(|&value| libm::log(value)).collect(),

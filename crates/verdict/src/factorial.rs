@@ -2,11 +2,11 @@
 //!
 //! # The design
 //!
-//! Every factor has two levels, and every run sets all factors. With up to three factors all combinations run. With
-//! more, the levels of the other factors are products of those of the first three or four ([`GENERATORS`]). These are
-//! the designs 2^(4-1), 2^(5-1), 2^(6-2), 2^(7-3) and 2^(8-4) of Box and Hunter (1961), *The 2^(k-p) fractional
-//! factorial designs*, Technometrics 3, 311 and 449, tabulated in Box, Hunter and Hunter, *Statistics for
-//! Experimenters* (2nd edition, 2005), table 6.22. All have at least resolution IV:
+//! Every factor has two levels, and every run sets all factors. With up to three factors, all combinations of levels
+//! run. With more factors, the first three or four run in all combinations, and the levels of each other factor are
+//! products of their levels ([`GENERATORS`]). These are the designs 2^(4-1), 2^(5-1), 2^(6-2), 2^(7-3) and 2^(8-4) of
+//! Box and Hunter (1961), *The 2^(k-p) fractional factorial designs*, Technometrics 3, 311 and 449, tabulated in Box,
+//! Hunter and Hunter, *Statistics for Experimenters* (2nd edition, 2005), table 6.22. All have at least resolution IV:
 //!
 //! - a main effect is aliased with interactions of three or more factors, but not with an interaction of two. So two
 //!   factors that have an effect only in combination cause no false main effect;
@@ -33,13 +33,13 @@ use serde::Serialize;
 use crate::number::mean;
 use crate::student;
 
-/// Largest number of factors of a design.
+/// Largest number of factors in a design.
 pub const MOST_FACTORS: usize = 8;
-/// Largest number of factors of which all combinations run.
+/// Largest number of factors for which all combinations of levels run.
 pub const MOST_ACTIVE: usize = 4;
 
-/// For designs with more than three factors: the number of base factors, whose combinations all run, and for each other
-/// factor the base factors whose product it is.
+/// Designs for four to eight factors. The number is that of the base factors, whose combinations all run. Each list
+/// holds the base factors whose levels are multiplied to get the level of one other factor.
 const GENERATORS: [(usize, &[&[usize]]); 5] = [
     (3, &[&[0, 1, 2]]),
     (4, &[&[0, 1, 2, 3]]),
@@ -48,7 +48,7 @@ const GENERATORS: [(usize, &[&[usize]]); 5] = [
     (4, &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 2], &[0, 1, 3]]),
 ];
 
-/// The runs of a design: for each run the level of each factor; true is the second level.
+/// The runs of a design, with the level of each factor in each run; true is the second level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fraction {
     runs: Vec<Vec<bool>>,
@@ -94,7 +94,7 @@ impl Fraction {
         self.resolution
     }
 
-    /// The design with all combinations of this number of factors; `None` for 0 or more than [`MOST_ACTIVE`].
+    /// The design that has all combinations of this number of factors; `None` for 0 or more than [`MOST_ACTIVE`].
     pub fn whole(factors: usize) -> Option<Self> {
         let run = |number: usize| (0..factors).map(|bit| number >> bit & 1 == 1).collect();
         (1..=MOST_ACTIVE).contains(&factors).then(|| Self {
@@ -103,14 +103,15 @@ impl Fraction {
         })
     }
 
-    /// The effect of each factor. `values` holds one value per run and seed; missing values are `None`.
+    /// The effect of each factor, in the order of the design. `values` holds one log cost per run and seed; a missing
+    /// value is `None`.
     pub fn effects(&self, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let contrasts = (0..factors).map(|factor| self.contrast(&[factor]));
         self.of_contrasts(contrasts.collect(), values)
     }
 
-    /// The interactions of two factors: one per contrast, with all pairs that have it.
+    /// The interactions of two factors, one per contrast. Each lists all pairs of factors that have this contrast.
     pub fn interactions(&self, values: &[Vec<Option<f64>>]) -> Vec<Interaction> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let mut all: Vec<(Vec<bool>, Vec<[usize; 2]>)> = Vec::new();
@@ -137,7 +138,7 @@ impl Fraction {
         self.runs.iter().map(|run| low(run) % 2 == 0).collect()
     }
 
-    /// The effect of each contrast: the mean over the runs where it is true minus the mean over the others.
+    /// The effect of each contrast: mean over the runs in which the contrast is true, minus mean over the other runs.
     fn of_contrasts(&self, contrasts: Vec<Vec<bool>>, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let seeds = values.iter().map(Vec::len).max().unwrap_or(0);
         let whole = |seed: usize| -> Option<Vec<f64>> {
@@ -159,18 +160,18 @@ impl Fraction {
     }
 }
 
-/// An interaction of two factors: the cost of the runs in which both have the same level, against the cost of the runs
-/// in which their levels differ.
+/// An interaction of two factors: compares the cost of the runs in which both have the same level with the cost of the
+/// runs in which their levels differ.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interaction {
     /// Pairs of factors, as indices in the design; several if the design cannot separate them.
     pub pairs: Vec<[usize; 2]>,
-    /// The effect, in the same form as that of a factor.
+    /// Size of the interaction: the cost with equal levels against the cost with different levels.
     pub effect: Effect,
 }
 
 /// Factors named by a claimed effect or interaction, in the order of the design. If there are more than
-/// [`MOST_ACTIVE`], those with the largest sums of claimed effects.
+/// [`MOST_ACTIVE`], only the factors with the largest sums of claimed effects are returned.
 pub fn active(
     effects: &[Effect],
     interactions: &[Interaction],
@@ -201,10 +202,10 @@ pub fn active(
     factors
 }
 
-/// Sets of levels worth choosing, computed from runs of all combinations and the mean cost of each (a logarithm; `None`
-/// if a run failed). The result has, for each number of changes from `default`, the cheapest run if it is cheaper by
-/// more than `same` than all runs with fewer changes. It also has each single change that is cheaper than `default` by
-/// more than `same`.
+/// Sets of levels worth choosing, given the levels and the mean log cost of each run of a design with all combinations.
+/// The cost is `None` if the run failed. For each number of changes from `default`, the result contains the cheapest
+/// run if its cost is lower than that of all runs with fewer changes by more than `same`. It also contains each single
+/// change that lowers the cost of `default` by more than `same`.
 pub fn worth_choosing(
     runs: &[Vec<bool>],
     costs: &[Option<f64>],
@@ -240,18 +241,18 @@ pub fn worth_choosing(
     kept
 }
 
-/// Effect of a factor's second level against its first.
+/// Effect of a factor's second level against its first level.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Effect {
-    /// Effect for each seed with all runs, as a log ratio.
+    /// Effect in each seed that has all runs, as a log ratio.
     pub by_seed: Vec<f64>,
-    /// Mean effect as a fraction: 0.05 is 5 % more. `None` without seeds.
+    /// Mean effect as a fraction: 0.05 means that the cost is 5 % higher. `None` without seeds.
     pub share: Option<f64>,
-    /// 95 % interval of `share`, for this effect alone.
+    /// 95 % interval of `share`, not adjusted for other effects.
     pub interval: Option<[f64; 2]>,
-    /// Student's p-value, for this effect alone.
+    /// Student's p-value, not adjusted for other effects.
     pub p: Option<f64>,
-    /// p-value adjusted for all effects of the family ([`adjust`]).
+    /// p-value adjusted for all effects of the family by [`adjust`].
     pub adjusted: Option<f64>,
 }
 
@@ -268,14 +269,15 @@ impl Effect {
         }
     }
 
-    /// True if the effect is significant at level `alpha` for the whole family, and is at least `least` as a fraction.
+    /// True if the effect is significant at level `alpha` for the whole family and the size of the mean effect is at
+    /// least the fraction `least`.
     pub fn is_sure(&self, alpha: f64, least: f64) -> bool {
         let is_large = self.share.is_some_and(|share| share.abs() >= least);
         is_large && self.adjusted.is_some_and(|p| p <= alpha)
     }
 }
 
-/// Adjusts the p-values of a family of effects by Holm. Effects without a p-value are left out.
+/// Adjusts the p-values of a family of effects with Holm's procedure. Effects without a p-value are left out.
 pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     let mut all: Vec<&mut Effect> = family.filter(|effect| effect.p.is_some()).collect();
     all.sort_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
@@ -288,8 +290,8 @@ pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     }
 }
 
-/// Levels that all failed runs have and some other run does not have: index of the factor, and true for its second
-/// level. `died` holds one flag per run. Empty if no run or every run failed.
+/// Levels that all failed runs have in common and that at least one other run does not have. Each is the index of a
+/// factor, and true for the second level. `died` holds one flag per run. Empty if no run or every run failed.
 pub fn blame(fraction: &Fraction, died: &[bool]) -> Vec<(usize, bool)> {
     let dead: Vec<&Vec<bool>> = fraction
         .runs()

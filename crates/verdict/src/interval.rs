@@ -9,8 +9,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, in the unit of the effect.
     pub high: f64,
-    /// Actual confidence level. A rank test of few values has few possible levels, so it differs from the requested
-    /// level.
+    /// Actual confidence level. It differs from the requested level, because a rank test of few values has few possible
+    /// levels.
     pub level: f64,
     /// Requested confidence level.
     pub wanted: f64,
@@ -23,7 +23,7 @@ impl Interval {
         self.level >= self.wanted - 1e-9
     }
 
-    /// True if `value` is inside, ends included.
+    /// True if `value` is inside the interval, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -38,7 +38,7 @@ impl Interval {
         0.5 * self.high - 0.5 * self.low
     }
 
-    /// The same interval with both ends mapped by a non-decreasing function.
+    /// Interval with the same level whose ends are mapped by the non-decreasing function `f`.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -54,13 +54,12 @@ impl Interval {
 pub struct Test {
     /// Two-sided p-value, 0 < p ≤ 1.
     pub p: f64,
-    /// True if the null distribution was enumerated, ties included. False for an approximation or a random sample of
-    /// it.
+    /// True if the null distribution was enumerated, ties included. False if it was approximated or randomly sampled.
     pub exact: bool,
 }
 
 /// Largest number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
 /// data too.
 pub const EXACT_PAIRS: usize = 50;
-/// Same as [`EXACT_PAIRS`], for the values of two unpaired groups together.
+/// Largest total number of values in two unpaired groups for which the null distribution of a rank test is enumerated.
 pub const EXACT_UNPAIRED: usize = 60;

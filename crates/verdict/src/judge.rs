@@ -1,4 +1,4 @@
-//! From the evidence of each metric to its verdict: the family's error rate, margins and directions.
+//! Turns the evidence of each metric into its verdict, with the family's error rate, margins and directions.
 
 use crate::adjust::{benjamini_hochberg, step_down};
 use crate::error::{Result, StatError};
@@ -12,9 +12,9 @@ use crate::rule::Rule;
 use crate::sample::{Family, MetricSample};
 use pagetide_quantity::Direction;
 
-/// Power that `n_needed` of [`Verdict::Inconclusive`] is computed for.
+/// Power for which `n_needed` of [`Verdict::Inconclusive`] is computed.
 const POWER: f64 = 0.8;
-/// Larger numbers of trials are not suggested.
+/// Largest number of trials that is suggested.
 const MOST: u64 = 10_000_000;
 
 /// Judges every metric of a family sampled with a fixed number of trials, in the order given.
@@ -44,7 +44,7 @@ pub fn judge(family: &Family) -> Result<Vec<Judgement>> {
     Ok(judge_by(family, &Rule::fixed(family.alpha)?))
 }
 
-/// Judges every metric of a family with the thresholds of one look of a sequential plan.
+/// Judges every metric of a family with the thresholds of one look in a sequential plan.
 pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
     let evidence: Vec<Result<Evidence>> = family
         .metrics
@@ -82,8 +82,8 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .collect()
 }
 
-/// True if a metric counts in the multiplicity correction. A metric without any difference can never be rejected, so it
-/// is left out.
+/// True if a metric counts in the correction for multiple metrics. A metric without any difference can never be claimed
+/// to differ, so it is left out.
 fn is_tested(evidence: &Result<Evidence>) -> bool {
     evidence
         .as_ref()
@@ -243,7 +243,7 @@ fn claim(direction: Direction, shift: Shift) -> Verdict {
     }
 }
 
-/// Bounds of equivalence on the working scale.
+/// Bounds within which an effect counts as equivalent, on the working scale.
 #[derive(Clone, Copy)]
 struct Bounds {
     low: f64,
@@ -251,7 +251,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The slack counts an effect of exactly the margin as inside, although 1.01 has no exact logarithm.
+    /// True if the interval lies within the bounds. A small slack counts an effect of exactly the margin as inside,
+    /// because rounding may move it outside.
     fn enclose(self, interval: Interval) -> bool {
         let slack = 1e-12 * self.high.abs();
         interval.is_inside(self.low - slack, self.high + slack)
@@ -297,9 +298,9 @@ fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
         .unwrap_or(4_000)
 }
 
-/// Number of pairs pointing the same way that would give a verdict. `None` unless all pairs point the same way and only
-/// the adjustment for `peers` metrics judged together prevents a claim. The p-values of the other metrics are assumed
-/// not to change.
+/// Number of pairs with the same direction that would give a verdict, if the p-values of the other metrics do not
+/// change. `None` unless all pairs have the same direction and only the adjustment for `peers` metrics prevents a
+/// claim.
 fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> Option<u64> {
     let slack = 1.0 + 1e-9;
     let p = evidence.test.p;
@@ -319,8 +320,7 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
 }
 
 /// Number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the estimate:
-/// enough for the interval to exclude zero, or to fit inside the margin, whichever needs fewer. `None` if that is more
-/// than [`MOST`].
+/// with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are needed.
 ///
 /// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
 /// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known

@@ -1,4 +1,4 @@
-//! Judgements: a verdict with everything that is needed to check it.
+//! Judgements: the verdict on a metric, with all data needed to check it.
 
 use std::fmt;
 
@@ -18,26 +18,26 @@ pub enum Verdict {
     Improved,
     /// B is significantly worse.
     Regressed,
-    /// B differs significantly, in a metric for which neither direction is better.
+    /// B differs significantly. For a metric without a better direction.
     Changed,
     /// The whole interval lies inside the margin, so any difference is too small to matter.
     Equivalent,
     /// The records of every pair are equal to the bit.
     Identical,
-    /// A claim would be made, but something that nobody asked for differs and may have made the difference.
+    /// A difference is significant, but an unintended difference between A and B may be its cause.
     Confounded {
-        /// What differs, in one line.
+        /// The unintended difference, in one line.
         by: String,
     },
     /// The data support no claim.
     Inconclusive {
-        /// Number of pairs, or trials of each variant, with which a verdict is likely (80 %) if the true effect is the
-        /// estimate. `None` if no number would be enough or it cannot be estimated.
+        /// Number of pairs, or trials of each variant, with which a verdict has a probability of 80 % if the true
+        /// effect is the estimate. `None` if no number is enough or the number cannot be estimated.
         n_needed: Option<u64>,
     },
     /// The data cannot be judged.
     Invalid {
-        /// The reason, as one sentence.
+        /// Why the data cannot be judged, as one sentence.
         reason: String,
     },
 }
@@ -51,7 +51,7 @@ impl Verdict {
         )
     }
 
-    /// True if a difference is claimed.
+    /// True if the verdict claims a difference.
     pub fn is_difference(&self) -> bool {
         matches!(self, Self::Improved | Self::Regressed | Self::Changed)
     }
@@ -95,11 +95,11 @@ impl EffectKind {
 /// Size of the difference between B and A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Ratio or difference.
+    /// Whether the numbers are ratios or differences.
     pub kind: EffectKind,
-    /// The estimated effect.
+    /// The estimated effect, as a ratio or a difference.
     pub estimate: f64,
-    /// Its interval with the actual level; `None` if a single value allows none.
+    /// Interval of the effect with its actual level; `None` for a single value.
     pub interval: Option<Interval>,
 }
 
@@ -136,19 +136,19 @@ pub struct Summary {
 pub enum Note {
     /// With this few values even the clearest result cannot reach the requested level.
     TooFew {
-        /// Fewest pairs, or trials of each variant, that can reach it.
+        /// Fewest pairs, or trials of each variant, that can reach the requested level.
         least: u64,
     },
-    /// All pairs point the same way, but the adjustment for the other metrics prevents a claim.
+    /// All pairs have the same direction, but the adjustment for the other metrics prevents a claim.
     AllAgree {
-        /// Number of pairs.
+        /// Number of pairs measured.
         n: u64,
-        /// Number of pairs pointing the same way that would be enough if the other metrics do not change.
+        /// Number of pairs with the same direction that would be enough for a claim if the other metrics do not change.
         least: u64,
     },
-    /// Not judged: the metric is a fixed multiple of another metric of the same trials, which is judged.
+    /// This metric is not judged, because it is a fixed multiple of another metric of the same trials, which is judged.
     MultipleOf {
-        /// The name of that metric.
+        /// Name of the metric that is judged instead.
         metric: String,
     },
     /// The difference is significant, but too small to matter.
@@ -160,15 +160,15 @@ pub enum Note {
         /// Number of accesses beyond the quantile, in the smaller pool.
         beyond: f64,
     },
-    /// Successive trials are correlated, so they carry less information than the same number of independent trials. The
-    /// interval was widened and the p-value raised accordingly. For unpaired groups only.
+    /// Successive trials of an unpaired group are correlated, so they carry less information than the same number of
+    /// independent trials. The interval was widened and the p-value raised to account for this.
     Dependent {
         /// Correlation of neighbouring trials.
         correlation: f64,
         /// Number of independent trials that carry as much information as the smaller group.
         worth: f64,
     },
-    /// A pair was marked as identical, but its values differ. It was not counted as identical.
+    /// A pair was marked as having identical records, but its values differ. The pair was not counted as identical.
     ContradictoryPair {
         /// Index of the pair, from 0.
         index: usize,
@@ -178,45 +178,46 @@ pub enum Note {
 /// Names of the statistical methods used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Methods {
-    /// Estimator of the effect.
+    /// Name of the estimator of the effect.
     pub estimator: String,
-    /// Method of the interval.
+    /// Name of the method that computes the interval.
     pub interval: String,
-    /// The test that `p` comes from.
+    /// Name of the test that `p` comes from.
     pub test: String,
-    /// Adjustment of p-values for the family.
+    /// Name of the procedure that adjusts the p-values of the family.
     pub adjustment: String,
 }
 
 /// The verdict on one metric with all figures that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// The metric's name.
+    /// Name of the metric.
     pub name: String,
-    /// Its unit, as a label.
+    /// Unit of the metric, as a label.
     pub unit: String,
-    /// Which direction is better.
+    /// Direction in which the metric is better.
     pub direction: Direction,
-    /// Whether the metric is primary: only primary metrics share the family's error rate.
+    /// True for a primary metric. Only primary metrics share the family's error rate.
     pub primary: bool,
-    /// The verdict.
+    /// Verdict on the metric.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Direction of a significant difference, even if the difference is too small to matter.
+    /// Direction of a significant difference, even if the difference is too small to matter; `None` if no difference is
+    /// significant.
     pub shift: Option<Shift>,
     /// Size of the difference between B and A; `None` if invalid.
     pub effect: Option<Effect>,
     /// Two-sided p-value that the verdict is based on; `None` if invalid.
     pub p: Option<f64>,
-    /// `p` adjusted for the family; compared with `alpha`.
+    /// `p` adjusted for the other metrics of the family. It is compared with `alpha`.
     pub p_adjusted: Option<f64>,
     /// Sign-flip permutation p-value of the mean, for paired data. For information; the verdict does not use it.
     pub p_sign_flip: Option<f64>,
     /// The family's error rate.
     pub alpha: f64,
-    /// Number of pairs, or of A's trials; sampling units for nested data.
+    /// Number of pairs, or of A's trials if unpaired. For nested data, the number of sampling units.
     pub n: u64,
-    /// Number of B's trials; `None` for pairs.
+    /// Number of B's trials or sampling units; `None` for pairs.
     pub n_b: Option<u64>,
     /// Number of pairs whose records are equal to the bit; `None` for unpaired data.
     pub identical_pairs: Option<u64>,
@@ -224,15 +225,15 @@ pub struct Judgement {
     pub a: Option<Summary>,
     /// Descriptive statistics of B.
     pub b: Option<Summary>,
-    /// Values far from the others; all of them were used.
+    /// Values far from the other values. They are labelled, not dropped.
     pub outliers: Vec<Outlier>,
     /// The equivalence margin; `None` if invalid.
     pub margin: Option<MarginUsed>,
-    /// Variance between and within A's sampling units, of logarithms for a ratio. Only for nested data with
-    /// repetitions.
+    /// Variance between and within A's sampling units, of the logarithms if the effect is a ratio. `None` unless the
+    /// data are nested with repetitions.
     pub components: Option<Components>,
-    /// Names of the statistical methods used.
+    /// Names of the statistical methods that gave these numbers.
     pub methods: Methods,
-    /// Additional information for the reader.
+    /// Additional information for the reader of the judgement.
     pub notes: Vec<Note>,
 }

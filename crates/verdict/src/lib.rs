@@ -12,7 +12,7 @@
 //!
 //! # Guarantees
 //!
-//! - False "improved", "regressed" or "changed" among the primary metrics of one family: in at most α (5 %) of
+//! - A false "improved", "regressed" or "changed" for any primary metric of a family occurs in at most α (5 %) of
 //!   campaigns, for any noise, provided that the order of the variants in each pair was random. For the same guarantee
 //!   over a whole campaign, put all its comparisons into one family.
 //! - Among the other metrics, at most α of the claims are false (Benjamini and Hochberg). They explain; they do not

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Margin {
-    /// As a fraction of A: 0.01 is one percent. For ratios the bounds are 1 + m and 1 / (1 + m).
+    /// Fraction of A: 0.01 is one percent. For ratios the bounds are 1 + m and 1 / (1 + m).
     Relative(f64),
-    /// In the metric's unit.
+    /// Amount in the metric's unit.
     Absolute(f64),
 }
 
 impl Margin {
-    /// The number: a fraction of A, or an amount in the metric's unit.
+    /// Size of the margin: a fraction of A, or an amount in the metric's unit.
     pub fn size(self) -> f64 {
         match self {
             Self::Relative(size) | Self::Absolute(size) => size,
@@ -33,25 +33,25 @@ impl fmt::Display for Margin {
     }
 }
 
-/// Removes rounding noise: 0.07 times 100 is not exactly 7 in binary.
+/// Removes rounding noise from a percentage: 0.07 times 100 is not exactly 7 in binary.
 fn round(percent: f64) -> f64 {
     (percent * 1e9).round() / 1e9
 }
 
-/// A default margin: the metrics it applies to, and its reason.
+/// A default margin, with the metrics it applies to and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Default {
-    /// Names of the metrics it applies to; `*` matches any characters.
+    /// Pattern for the names of the metrics with this margin; `*` matches any characters.
     pub metric: &'static str,
-    /// Units it applies to; `*` matches any.
+    /// Pattern for the units of the metrics with this margin; `*` matches any unit.
     pub unit: &'static str,
-    /// The margin.
+    /// Largest difference that does not matter for these metrics.
     pub margin: Margin,
-    /// The reason, as one sentence.
+    /// Reason for this margin, as one sentence.
     pub reason: &'static str,
 }
 
-/// All defaults. The first match is used, so specific entries come before general ones.
+/// All default margins. The first match is used, so specific entries come before general entries.
 pub const DEFAULTS: &[Default] = &[
     Default {
         metric: "*success*",
@@ -139,7 +139,7 @@ pub const DEFAULTS: &[Default] = &[
     },
 ];
 
-/// The default margin for a metric with this name and unit.
+/// The default margin of a metric with this name and unit.
 pub fn default_for(name: &str, unit: &str) -> Default {
     DEFAULTS
         .iter()
@@ -168,10 +168,10 @@ fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The margin that a judgement used, and the reason for it.
+/// The margin that a judgement used, and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarginUsed {
-    /// The margin.
+    /// The margin as given or as chosen by default.
     pub margin: Margin,
     /// Lower bound of equivalence, on the scale of the effect.
     pub low: f64,

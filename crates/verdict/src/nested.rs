@@ -9,19 +9,19 @@ use crate::error::{Result, StatError};
 use crate::number::mean;
 use crate::signed_rank::pseudo_median;
 
-/// One value for each unit: the Hodges-Lehmann estimate of its repetitions.
+/// Reduces each unit to one value: the Hodges-Lehmann estimate of its repetitions.
 pub fn aggregate(units: &[Vec<f64>]) -> Result<Vec<f64>> {
     units.iter().map(|unit| pseudo_median(unit)).collect()
 }
 
-/// Variance components of nested data.
+/// Variance of nested data, between units and within units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Components {
     /// Variance between units; zero if the estimate is negative.
     pub between: f64,
     /// Variance of repetitions within a unit.
     pub within: f64,
-    /// Repetitions per unit, weighted as in the analysis of variance.
+    /// Mean number of repetitions per unit, weighted as in the analysis of variance.
     pub repetitions: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The normal and Student distributions: the functions that the tests need.
+//! The normal distribution and Student's distribution, as far as the tests need them.
 
 use std::f64::consts::{PI, SQRT_2};
 

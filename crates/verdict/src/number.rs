@@ -4,7 +4,7 @@ pub(crate) use pagetide_quantity::floor as floor_u64;
 
 use crate::error::{Result, Side, StatError};
 
-/// Fails if a value is NaN or infinite; the error names the first.
+/// Fails if a value is NaN or infinite. The error names the first such value.
 pub(crate) fn all_finite(side: Side, values: &[f64]) -> Result<()> {
     values
         .iter()
@@ -12,7 +12,7 @@ pub(crate) fn all_finite(side: Side, values: &[f64]) -> Result<()> {
         .map_or(Ok(()), |index| Err(StatError::NotFinite { side, index }))
 }
 
-/// Fails if there are no values.
+/// Fails if there are no values. `what` names the statistic in the error.
 pub(crate) fn not_empty(what: &str, values: &[f64]) -> Result<()> {
     if values.is_empty() {
         return Err(StatError::Empty { what: what.into() });
@@ -20,7 +20,7 @@ pub(crate) fn not_empty(what: &str, values: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `value` is not in (0, 1).
+/// Fails if `value` is not in (0, 1). `what` names the probability in the error.
 pub(crate) fn probability(what: &str, value: f64) -> Result<()> {
     if value > 0.0 && value < 1.0 {
         return Ok(());
@@ -49,7 +49,7 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     sign * size + 0.0
 }
 
-/// A sorted copy.
+/// A sorted copy of the values.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
     copy.sort_unstable_by(f64::total_cmp);
@@ -66,14 +66,14 @@ pub(crate) fn median_of_sorted(values: &[f64]) -> f64 {
     }
 }
 
-/// Median of finite values. Fails if there are none.
+/// Median of finite values. Fails without values.
 pub fn median(values: &[f64]) -> Result<f64> {
     not_empty("a median", values)?;
     all_finite(Side::Effect, values)?;
     Ok(median_of_sorted(&sorted(values)))
 }
 
-/// Arithmetic mean of finite values; computed without overflow for large values. Fails if there are none.
+/// Arithmetic mean of finite values, computed without overflow for large values. Fails without values.
 pub fn mean(values: &[f64]) -> Result<f64> {
     not_empty("a mean", values)?;
     all_finite(Side::Effect, values)?;
@@ -85,7 +85,7 @@ pub fn mean(values: &[f64]) -> Result<f64> {
     Ok(values.iter().map(|value| value / count).sum())
 }
 
-/// Sample standard deviation (n − 1 in the denominator); `None` for one value. Fails if there are none.
+/// Sample standard deviation (n − 1 in the denominator); `None` for one value. Fails without values.
 pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
     let centre = mean(values)?;
     if values.len() < 2 {
@@ -106,7 +106,7 @@ pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
     Ok(Some(scale * (sum / (values.len() - 1) as f64).sqrt()))
 }
 
-/// Same as [`floor_u64`], for indices.
+/// Largest index that is at most `value`; the conversion is that of [`floor_u64`].
 pub(crate) fn floor_usize(value: f64) -> usize {
     usize::try_from(floor_u64(value)).unwrap_or(usize::MAX)
 }
@@ -121,7 +121,7 @@ pub(crate) fn ordered_bits(value: f64) -> u64 {
     }
 }
 
-/// The inverse of [`ordered_bits`].
+/// The float that [`ordered_bits`] maps to this integer.
 pub(crate) fn from_ordered_bits(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 {
         bits & !(1 << 63)

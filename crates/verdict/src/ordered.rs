@@ -1,4 +1,5 @@
-//! Order statistics of derived values, such as all pairwise averages, which are not all stored if there are many.
+//! Order statistics of derived values, such as all pairwise averages. If there are many derived values, they are not
+//! stored.
 
 use crate::interval::Interval;
 use crate::number::{bisect_floats, median_of_sorted};
@@ -6,20 +7,20 @@ use crate::signed_rank::Cutoff;
 
 /// Values derived from a sample, such as the averages of all its pairs or the differences from another sample.
 pub(crate) trait Ordered {
-    /// All values in ascending order, if they are few enough to be stored.
+    /// All derived values in ascending order; `None` if they are too many to be stored.
     fn kept(&self) -> Option<&[f64]>;
 
-    /// Number of values.
+    /// Number of derived values.
     fn count(&self) -> u64;
 
-    /// The smallest and the largest value.
+    /// The smallest and the largest derived value.
     fn bounds(&self) -> (f64, f64);
 
-    /// Number of values that are at most `limit`.
+    /// Number of derived values that are at most `limit`.
     fn at_most(&self, limit: f64) -> u64;
 
-    /// The value at `position` in ascending order, from 1. If the values are not stored, it is found by bisection over
-    /// all floats, which needs no memory beyond the sample.
+    /// The derived value at `position` in ascending order, counted from 1. If the values are not stored, bisection over
+    /// all floats finds it without additional memory.
     fn order_statistic(&self, position: u64) -> f64 {
         if let Some(kept) = self.kept() {
             let last = kept.len() - 1;
@@ -29,7 +30,7 @@ pub(crate) trait Ordered {
         bisect_floats(low, high, position, |limit| self.at_most(limit))
     }
 
-    /// The median.
+    /// The median of the derived values.
     fn median(&self) -> f64 {
         if let Some(kept) = self.kept() {
             return median_of_sorted(kept);
@@ -43,7 +44,7 @@ pub(crate) trait Ordered {
         }
     }
 
-    /// The interval that excludes `cut.outside` values at each end; `wanted` is the requested level.
+    /// The interval that excludes `cut.outside` derived values at each end. `wanted` is the requested level.
     fn interval(&self, cut: Cutoff, wanted: f64) -> Interval {
         Interval {
             low: self.order_statistic(cut.outside + 1),

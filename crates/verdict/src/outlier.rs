@@ -1,29 +1,28 @@
-//! Labels outliers, so that a reader can look at their records. They are never dropped.
+//! Labels outliers, so that a reader can look at their records. Outliers are never dropped.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Side};
 use crate::number::{all_finite, median_of_sorted, sorted};
 
-/// Values with a larger modified z-score are labelled (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers",
-/// p. 12).
+/// Smallest modified z-score of an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers", p. 12).
 pub const THRESHOLD: f64 = 3.5;
 
-/// A value far from the others.
+/// A value far from the other values of its sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
     /// Whether the outlier is a value of A, a value of B, or the ratio or difference of a pair.
     pub side: Side,
     /// Index of the value, pair or sampling unit, from 0.
     pub index: usize,
-    /// Its modified z-score; negative if it lies below the median.
+    /// Modified z-score of the outlier; negative if the outlier lies below the median.
     pub score: f64,
 }
 
 /// Modified z-scores: 0.6745 (x − median) / MAD.
 ///
-/// If more than half of the values are equal the MAD is zero; then 1.253314 times the mean absolute deviation replaces
-/// 1.4826 MAD. If all values are equal, all scores are zero.
+/// MAD is the median absolute deviation. It is zero if more than half of the values are equal. Then 1.253314 times the
+/// mean absolute deviation replaces 1.4826 times the MAD. If all values are equal, all scores are zero.
 pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     all_finite(Side::Effect, values)?;
     if values.is_empty() {
@@ -49,8 +48,8 @@ pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     Ok(distances.iter().map(|d| d / spread).collect())
 }
 
-/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Returns none for fewer than five values, which are too
-/// few to identify an outlier.
+/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Fewer than five values are too few to identify an
+/// outlier, so none is labelled.
 pub fn label(side: Side, values: &[f64]) -> Result<Vec<Outlier>> {
     let scores = modified_z_scores(values)?;
     if values.len() < 5 {

@@ -1,4 +1,4 @@
-//! Power: the effect that a number of pairs can detect. It is simulated with the test that is used for judging, because
+//! Power: the effect that a number of pairs can detect. Campaigns are simulated and judged with the real test, because
 //! formulas for the normal distribution do not cover ties, outliers or as few as six pairs.
 
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ use crate::signed_rank::{self, Zeros, pseudo_median};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "noise")]
 pub enum Noise {
-    /// Normally distributed.
+    /// The effect is normally distributed.
     Normal {
         /// Standard deviation of a pair's log ratio or difference.
         deviation: f64,
     },
-    /// As observed: drawn from these log ratios or differences, centred, with random signs.
+    /// The effect is drawn from these log ratios or differences, centred, with random signs.
     Observed {
-        /// One value for each pair.
+        /// Observed log ratio or difference of each pair.
         differences: Vec<f64>,
     },
 }
@@ -30,19 +30,19 @@ pub enum Noise {
 /// A campaign whose power is computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Number of pairs.
+    /// Number of pairs in the campaign.
     pub pairs: usize,
     /// Error rate of the family.
     pub alpha: f64,
     /// Number of primary metrics that share the error rate. The strictest threshold of Holm's procedure is assumed.
     pub primaries: usize,
-    /// Noise of the effect of a pair.
+    /// Distribution of the effect of a pair.
     pub noise: Noise,
     /// Random seed of the simulation.
     pub seed: u64,
 }
 
-/// Number of simulated campaigns: the standard error is then about one percentage point.
+/// Number of simulated campaigns. With this number the standard error of the power is about one percentage point.
 const CAMPAIGNS: usize = 2_000;
 
 /// Probability that `effect` (a log ratio or a difference) is detected with the right sign.
@@ -52,7 +52,7 @@ pub fn power(campaign: &Campaign, effect: f64) -> Result<f64> {
 }
 
 /// The smallest effect (a log ratio or a difference, above zero) that is detected with probability `wanted`. `None` if
-/// with so few pairs no effect can be detected, however large.
+/// there are too few pairs to detect any effect, however large.
 pub fn detectable(campaign: &Campaign, wanted: f64) -> Result<Option<f64>> {
     probability("the power", wanted)?;
     Simulation::new(campaign)?.detectable(wanted)
@@ -93,8 +93,8 @@ pub fn pairs_needed(
     Ok(Some(above))
 }
 
-/// Noise that is drawn once; any effect can be added to it. So the results for two effects differ only because of the
-/// effects.
+/// Random noise that is drawn once and then used with any effect. So the results for two effects differ only because of
+/// the effects.
 struct Simulation {
     campaigns: Vec<Vec<f64>>,
     threshold: f64,

@@ -1,4 +1,4 @@
-//! Mid-ranks, doubled so that they are integers even for ties.
+//! Mid-ranks of values, doubled so that they are integers even for ties.
 
 /// Ranks of values that may contain ties.
 #[derive(Clone, Debug, PartialEq)]

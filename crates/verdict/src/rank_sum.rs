@@ -62,7 +62,7 @@ pub fn test(a: &[f64], b: &[f64]) -> Result<Test> {
     })
 }
 
-/// Twice the smaller tail of the sum of `chosen` of the doubled ranks.
+/// Two-sided p-value: twice the smaller tail of the sum of `chosen` of the doubled ranks.
 fn exact_two_sided(doubled: &[u32], chosen: usize, observed: u64) -> f64 {
     let (counts, least) = subset_sums(doubled, chosen);
     let all: f64 = counts.iter().sum();
@@ -72,7 +72,8 @@ fn exact_two_sided(doubled: &[u32], chosen: usize, observed: u64) -> f64 {
     (2.0 * below.min(above) / all).min(1.0)
 }
 
-/// Number of subsets of `chosen` weights for each sum, starting at the smallest possible sum, and that smallest sum.
+/// Counts the subsets of `chosen` weights by their sum. Returns the count for each sum, starting at the smallest
+/// possible sum, and the smallest possible sum.
 ///
 /// Weights are taken relative to the smallest, which shortens the table. Counts are floats: all terms are positive, so
 /// nothing cancels, and they are exact below 2^53.
@@ -103,7 +104,8 @@ fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
     (sums, least + chosen * lowest as usize)
 }
 
-/// Position of the interval ends in the sorted differences of `n` by `m` values, for a level of at least 1 − `alpha`.
+/// Position of the interval ends in the sorted differences of `n` values from `m` values, for a level of at least 1 −
+/// `alpha`.
 pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     if n + m > EXACT_UNPAIRED {
         let (n, m) = (n as f64, m as f64);
@@ -117,7 +119,7 @@ pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     cut_of(&untied(n, m), alpha)
 }
 
-/// Null distribution of U for groups of `n` and `m` values without ties; computed once for each pair of sizes.
+/// Null distribution of U for groups of `n` and `m` values without ties. It is computed once for each pair of sizes.
 fn untied(n: usize, m: usize) -> Arc<[f64]> {
     type Tables = BTreeMap<(usize, usize), Arc<[f64]>>;
     static KNOWN: Mutex<Tables> = Mutex::new(Tables::new());
@@ -143,11 +145,11 @@ pub fn estimate(a: &[f64], b: &[f64], level: f64) -> Result<Estimate> {
     Ok(Estimate { value, interval })
 }
 
-/// The differences of every value of B from every value of A.
+/// The differences between every value of B and every value of A.
 struct Differences {
     a: Vec<f64>,
     b: Vec<f64>,
-    /// All differences, sorted, if they are few enough to be stored.
+    /// All differences, sorted; `None` if they are too many to be stored.
     all: Option<Vec<f64>>,
 }
 
@@ -179,7 +181,8 @@ impl Ordered for Differences {
         (low, self.b[self.b.len() - 1] - self.a[0])
     }
 
-    /// Number of differences that are at most `limit`. As `a` ascends, more values of `b` satisfy the limit.
+    /// Number of differences b − a that are at most `limit`. Uses that more values of `b` satisfy the limit as `a`
+    /// ascends.
     fn at_most(&self, limit: f64) -> u64 {
         let mut end = 0;
         let mut count = 0;
@@ -193,8 +196,8 @@ impl Ordered for Differences {
     }
 }
 
-/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: complete separation, 2 / C(n + m,
-/// n).
+/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: 2 / C(n + m, n), if all values of
+/// one group are above those of the other group.
 pub fn smallest_p(n: u64, m: u64) -> f64 {
     let (small, all) = (n.min(m), n + m);
     // ln C(N, k) as a sum stays finite where the coefficient overflows.

@@ -2,17 +2,17 @@
 //! version.
 //!
 //! Reference strings use another generator (`pagetide_reference::Rng`, xoshiro256\*\*). Permutation p-values and
-//! bootstrap intervals of existing judgements depend on this one and must stay reproducible.
+//! bootstrap intervals of existing judgements depend on the generator of this file and must stay reproducible.
 
-/// xoshiro256++ 1.0 (Blackman and Vigna 2019), seeded through splitmix64. Its output must never change; another
-/// generator needs another name.
+/// xoshiro256++ 1.0 (Blackman and Vigna 2019), seeded through splitmix64. Its output must never change. A different
+/// generator must have a different name.
 #[derive(Clone, Debug)]
 pub struct Xoshiro {
     state: [u64; 4],
 }
 
 impl Xoshiro {
-    /// A generator for `seed`; every value is valid, including zero.
+    /// A generator for `seed`. Every seed is valid, including zero.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         let mut next = || {
@@ -43,7 +43,7 @@ impl Xoshiro {
         (self.bits() >> 11) as f64 * (1.0 / 9007199254740992.0)
     }
 
-    /// A uniform number among 0, 1, …, `bound` − 1, without bias (Lemire 2019); 0 if `bound` is 0.
+    /// A uniform integer from 0 to `bound` − 1, without bias (Lemire 2019); 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let range = u128::from(u64::try_from(bound).unwrap_or(u64::MAX));
         if range == 0 {

@@ -5,21 +5,22 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::number::probability;
 
-/// Thresholds for one look at the data. A fixed number of trials has one look and Holm's thresholds. A sequential plan
-/// has one rule for each look.
+/// Thresholds for one look at the data. A campaign with a fixed number of trials has one look and Holm's thresholds. A
+/// sequential plan has one rule for each look.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
     /// Error rate of the whole family, over all looks.
     pub alpha: f64,
     /// Confidence level of intervals at this look.
     pub level: f64,
-    /// Threshold for a p-value if 1, 2, … hypotheses remain. For more than its length, the last one is divided evenly.
+    /// Thresholds for a p-value if 1, 2, … hypotheses remain. For more hypotheses than the list has, the last threshold
+    /// times the length of the list is divided by the number of hypotheses.
     thresholds: Vec<f64>,
 }
 
 impl Rule {
-    /// One look after a fixed number of trials: Holm's procedure at `alpha`, intervals of level 1 − `alpha`. Fails if
-    /// `alpha` is not in (0, 1).
+    /// Rule for one look after a fixed number of trials: Holm's procedure at `alpha`, intervals of level 1 − `alpha`.
+    /// Fails if `alpha` is not in (0, 1).
     pub fn fixed(alpha: f64) -> Result<Self> {
         probability("the error rate", alpha)?;
         Ok(Self {
@@ -29,7 +30,8 @@ impl Rule {
         })
     }
 
-    /// One look of a plan; `thresholds[i]` is for i + 1 remaining hypotheses and must not be empty.
+    /// Rule for one look of a sequential plan. `thresholds[i]` applies if i + 1 hypotheses remain; the list must not be
+    /// empty.
     pub(crate) fn look(alpha: f64, thresholds: Vec<f64>) -> Self {
         Self {
             alpha,
@@ -49,7 +51,7 @@ impl Rule {
         }
     }
 
-    /// `p` scaled such that it is at most `alpha` exactly if it is at most the threshold.
+    /// `p` scaled such that the result is at most `alpha` exactly if `p` is at most the threshold.
     pub(crate) fn rescale(&self, p: f64, remaining: usize) -> f64 {
         let threshold = self.threshold(remaining);
         if threshold > 0.0 {

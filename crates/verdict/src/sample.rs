@@ -8,14 +8,14 @@ use crate::margin::Margin;
 /// Metrics that are judged together and share one error rate: usually all metrics of one comparison in a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Family {
-    /// Accepted probability of any false "improved", "regressed" or "changed" among the primary metrics.
+    /// Accepted probability of at least one false "improved", "regressed" or "changed" among the primary metrics.
     pub alpha: f64,
     /// Random seed of permutation tests and bootstrap.
     pub seed: u64,
-    /// Number of random patterns for permutation tests that are not enumerated, and of bootstrap resamples. 0 omits the
+    /// Number of random patterns in a permutation test that is not enumerated, and of bootstrap resamples. 0 omits the
     /// sign-flip test and the intervals of tails, which saves most of the time.
     pub resamples: u32,
-    /// The metrics; judgements are returned in this order.
+    /// The metrics of the family. Judgements are returned in this order.
     pub metrics: Vec<MetricSample>,
 }
 
@@ -35,7 +35,7 @@ impl Family {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// As a ratio if all values are positive and the unit is not a share, otherwise as a difference.
+    /// As a ratio if all values are positive and the unit is not a share. Otherwise as a difference.
     #[default]
     Auto,
     /// B divided by A; fails for values that are not positive.
@@ -47,21 +47,21 @@ pub enum Scale {
 /// One metric under two variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricSample {
-    /// The metric's name.
+    /// Name of the metric.
     pub name: String,
-    /// Its unit as a label, such as `nanos`, `count` or `share`.
+    /// Unit of the metric as a label, such as `nanos`, `count` or `share`.
     pub unit: String,
-    /// Which direction is better.
+    /// Direction in which the metric is better.
     pub direction: Direction,
-    /// Whether the metric is primary: it shares the family's error rate. The other metrics only explain.
+    /// True for a primary metric, which shares the family's error rate. The other metrics only explain.
     pub primary: bool,
-    /// The equivalence margin; `None` for the default of name and unit.
+    /// The equivalence margin; `None` for the default margin of this name and unit.
     #[serde(default)]
     pub margin: Option<Margin>,
-    /// Compare as ratio or as difference.
+    /// Whether A and B are compared as a ratio or as a difference.
     #[serde(default)]
     pub scale: Scale,
-    /// The values.
+    /// Values of the metric under both variants.
     pub data: Data,
 }
 
@@ -71,7 +71,7 @@ pub struct MetricSample {
 pub enum Data {
     /// One value of each variant for every seed or block.
     Paired {
-        /// The pairs.
+        /// One pair for every seed or block.
         pairs: Vec<Pair>,
     },
     /// Unpaired values, such as those of two sessions, each in order of measurement.
@@ -83,41 +83,41 @@ pub enum Data {
     },
     /// Sampling units (boots, fresh arenas) paired by block, with repetitions nested in each.
     NestedPaired {
-        /// The paired units.
+        /// One pair of sampling units for every block.
         units: Vec<UnitPair>,
     },
     /// Unpaired sampling units, with repetitions nested in each.
     NestedUnpaired {
-        /// A's units, each with its repetitions.
+        /// Repetitions of each of A's units.
         a: Vec<Vec<f64>>,
-        /// B's units, each with its repetitions.
+        /// Repetitions of each of B's units.
         b: Vec<Vec<f64>>,
     },
     /// A quantile of distributions of many accesses, one distribution for each trial; paired by seed or block.
     PairedTails {
-        /// Which quantile, in (0, 1).
+        /// The quantile to compare, in (0, 1).
         quantile: f64,
-        /// The pairs.
+        /// Distributions of both variants for every seed or block.
         pairs: Vec<TailPair>,
     },
-    /// Same as `PairedTails`, for unpaired trials.
+    /// A quantile of distributions of many accesses, one distribution for each trial; unpaired.
     UnpairedTails {
-        /// Which quantile, in (0, 1).
+        /// The quantile to compare, in (0, 1).
         quantile: f64,
-        /// A's trials.
+        /// Distribution of each of A's trials.
         a: Vec<Vec<Bin>>,
-        /// B's trials.
+        /// Distribution of each of B's trials.
         b: Vec<Vec<Bin>>,
     },
     /// No usable values.
     Invalid {
-        /// The reason, as one sentence.
+        /// Why no values are usable, as one sentence.
         reason: String,
     },
 }
 
 impl Data {
-    /// Paired values whose records are not known to be equal to the bit.
+    /// Paired values. Their records are not known to be equal to the bit.
     pub fn paired(a: &[f64], b: &[f64]) -> Self {
         let pairs = a.iter().zip(b).map(|(&a, &b)| Pair::new(a, b)).collect();
         Self::Paired { pairs }
@@ -131,7 +131,7 @@ pub struct Pair {
     pub a: f64,
     /// The other variant's value.
     pub b: f64,
-    /// Whether the two records behind the values are equal to the bit.
+    /// True if the records of the two values are equal to the bit.
     #[serde(default)]
     pub identical: bool,
 }
@@ -150,11 +150,11 @@ impl Pair {
 /// One sampling unit of each variant, with its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitPair {
-    /// The baseline's repetitions.
+    /// Values of the baseline's repetitions.
     pub a: Vec<f64>,
-    /// The other variant's repetitions.
+    /// Values of the other variant's repetitions.
     pub b: Vec<f64>,
-    /// Whether all records of both units are equal to the bit.
+    /// True if all records of both units are equal to the bit.
     #[serde(default)]
     pub identical: bool,
 }
@@ -162,9 +162,9 @@ pub struct UnitPair {
 /// Number of successes among the attempts of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Attempts that succeeded.
+    /// Number of attempts that succeeded.
     pub successes: u64,
-    /// All attempts; at least one.
+    /// Number of all attempts; at least one.
     pub attempts: u64,
 }
 
@@ -184,7 +184,7 @@ pub struct TailPair {
     pub a: Vec<Bin>,
     /// The other variant's distribution.
     pub b: Vec<Bin>,
-    /// Whether the two records of the distributions are equal to the bit.
+    /// True if the records of the two distributions are equal to the bit.
     #[serde(default)]
     pub identical: bool,
 }

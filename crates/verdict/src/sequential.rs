@@ -26,15 +26,15 @@ use crate::rule::Rule;
 use crate::sample::Family;
 use crate::{rank_sum, signed_rank};
 
-/// How the error rate is distributed over the looks.
+/// How the error rate is distributed over the looks of a sequential plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spending {
-    /// Much of it early: clear effects end a campaign soon. α ln(1 + (e − 1) t).
+    /// Early looks spend much of the error rate, so a clear effect ends a campaign soon: α ln(1 + (e − 1) t).
     #[default]
     Pocock,
-    /// Nearly all of it at the end. Stopping early needs very strong evidence, and the last look is almost as powerful
-    /// as a fixed number of trials. 4 (1 − Φ(z(1 − α/4) / √t)).
+    /// The last look spends nearly all of the error rate: 4 (1 − Φ(z(1 − α/4) / √t)). Stopping early needs very strong
+    /// evidence, and the last look is almost as powerful as a fixed number of trials.
     ObrienFleming,
 }
 
@@ -54,7 +54,7 @@ impl Spending {
     }
 }
 
-/// How trials of A and B are combined.
+/// Whether the trials of A and B are paired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
@@ -74,8 +74,8 @@ impl Design {
         }
     }
 
-    /// The largest level of at most `nominal` that the rank test of `n` pairs (or trials of each variant) can have; 0
-    /// if there is none.
+    /// The largest possible level of the rank test of `n` pairs (or trials of each variant) that is at most `nominal`;
+    /// 0 if there is none.
     fn attainable(self, n: u64, nominal: f64) -> f64 {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
         let error = match self {
@@ -90,9 +90,9 @@ impl Design {
     }
 }
 
-/// The planned looks, and the thresholds at each look.
+/// The planned looks, with the thresholds at each look.
 ///
-/// A plan is not stored: store the looks and create the plan again.
+/// A plan is not stored. Store the looks and create the plan again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     looks: Vec<u64>,
@@ -105,7 +105,7 @@ pub struct Plan {
 pub enum Decision {
     /// Stop sampling.
     Stop {
-        /// The reason.
+        /// Why sampling stops.
         why: Reason,
         /// The final judgements.
         judgements: Vec<Judgement>,
@@ -114,7 +114,7 @@ pub enum Decision {
     Continue {
         /// Number of pairs, or trials of each variant, at the next look.
         next: u64,
-        /// Interim judgements; a metric that is sure now may be reported as such.
+        /// Interim judgements. A metric that is sure already may be reported.
         judgements: Vec<Judgement>,
     },
 }
@@ -162,8 +162,8 @@ impl Plan {
         })
     }
 
-    /// The plan for `until = "sure"` with at most `cap` pairs or trials. The first look is the earliest that can claim
-    /// anything; each later look has 1.5 times as many trials as the one before.
+    /// The plan for `until = "sure"` with at most `cap` pairs, or trials of each variant. The first look is the
+    /// earliest that can claim a difference. Each later look has 1.5 times as many trials as the look before.
     pub fn until_sure(alpha: f64, cap: u64, primaries: usize, design: Design) -> Result<Self> {
         probability("the error rate", alpha)?;
         let spending = Spending::default();
@@ -181,7 +181,7 @@ impl Plan {
         Self::new(alpha, &looks, primaries, design, spending)
     }
 
-    /// The sample sizes at which to look.
+    /// The numbers of pairs, or trials of each variant, after which the data are judged.
     pub fn looks(&self) -> &[u64] {
         &self.looks
     }
@@ -191,13 +191,13 @@ impl Plan {
         self.looks[self.looks.len() - 1]
     }
 
-    /// The thresholds of a look, counted from 0. After the last look, those of the last.
+    /// The thresholds of a look, counted from 0. Beyond the last look, the thresholds of the last look.
     pub fn rule(&self, look: usize) -> &Rule {
         &self.rules[look.min(self.rules.len() - 1)]
     }
 
-    /// Judges the data collected up to `look` (counted from 0) and decides whether to continue. Invalid trials may be
-    /// missing, but `family` must not contain data from after the look.
+    /// Judges the data collected up to `look` (counted from 0) and decides whether to continue. `family` must not
+    /// contain data from after the look. Invalid trials may be left out.
     pub fn decide(&self, family: &Family, look: usize) -> Decision {
         let judgements = judge_by(family, self.rule(look));
         let any_primary = judgements.iter().any(|judgement| judgement.primary);
@@ -217,7 +217,8 @@ impl Plan {
 }
 
 /// Thresholds for the p-values at each look, which together spend at most `alpha`. `attainable(n, p)` returns the
-/// largest level of at most `p` that the test can have with `n` trials; the unspent rest goes to later looks.
+/// largest possible level of the test with `n` trials that is at most `p`. What a look does not spend goes to later
+/// looks.
 pub fn thresholds(
     alpha: f64,
     looks: &[u64],

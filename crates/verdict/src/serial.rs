@@ -2,37 +2,38 @@
 //! information than the same number of independent trials.
 //!
 //! Successive trials are correlated because a machine warms up, a page cache fills, or another load comes and goes. Two
-//! trials of one block share these conditions, so their difference does not contain them. Unpaired groups do. Rank
-//! tests assume independent values, so an interval from two drifting sessions is several times too narrow. This module
-//! tests the correlation between neighbours and computes how much wider the interval must be.
+//! trials of one block share these conditions, so their difference does not depend on them. A difference between
+//! unpaired groups does. Rank tests assume independent values, so an interval from two drifting sessions is several
+//! times too narrow. This module tests the correlation between neighbours and computes how much wider the interval must
+//! be.
 //!
-//! Only *detected* correlation is corrected, and few trials show little of it. For eight trials against eight, each of
-//! which retains 80 % of the deviation of the one before, 95 % intervals that assume independence cover 49 %; widened
-//! if correlation is detected, they cover 79 %. For thirty against thirty it is 48 % and 89 %. A difference between two
-//! sessions as a whole cannot be detected within either. Only trials in blocks, one of each variant, are safe from
-//! both.
+//! Only *detected* correlation is corrected, and few trials show little of it. An example: each trial retains 80 % of
+//! the deviation of the trial before. For eight trials against eight, 95 % intervals that assume independence cover 49
+//! %. If they are widened when correlation is detected, they cover 79 %. For thirty trials against thirty, the
+//! coverages are 48 % and 89 %. A difference between two whole sessions cannot be detected from the values of either
+//! session. Only blocks with one trial of each variant avoid both problems.
 
 use crate::error::{Result, Side};
 use crate::number::all_finite;
 use crate::rank::rank;
 use crate::rng::Xoshiro;
 
-/// Number of random orders for the test.
+/// Number of random orders with which the measured order is compared.
 const ORDERS: u32 = 499;
 /// Significance level of the test. It is higher than the usual 5 %, because the errors are not equally bad: widening an
 /// interval needlessly makes its coverage half a percent too high, but not widening it when needed costs many percent.
 pub const LEVEL: f64 = 0.1;
-/// Largest correlation used; for values closer to 1 the effective n would vanish.
+/// Largest correlation used. For values closer to 1 the effective number of trials would be almost zero.
 const MOST: f64 = 0.95;
 
-/// Serial correlation of trials and its consequence.
+/// Serial correlation of trials, and by how much it increases the variance of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
     /// Correlation of neighbouring values, corrected for its bias in short series; between 0 and 0.95.
     pub correlation: f64,
-    /// One-sided p-value for random order against correlated neighbours.
+    /// One-sided p-value of the hypothesis that the order is random. It is small if neighbours are correlated.
     pub p: f64,
-    /// Factor by which the variance of an estimate exceeds that for independent values.
+    /// Variance of an estimate divided by the variance for independent values.
     pub inflation: f64,
 }
 
@@ -96,8 +97,8 @@ pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     }))
 }
 
-/// Factor by which the variance of a mean of `n` values exceeds their sample variance divided by `n`, if neighbours
-/// have this correlation (Bayley and Hammersley 1946; Law and Kelton, section 4.4).
+/// Variance of a mean of `n` values divided by (sample variance / `n`), if neighbours have this correlation (Bayley and
+/// Hammersley 1946; Law and Kelton, section 4.4).
 fn inflation(correlation: f64, n: f64) -> f64 {
     let mut design = 1.0;
     let (mut lag, mut power) = (1.0, correlation);

@@ -9,7 +9,7 @@ use crate::interval::Test;
 use crate::number::{all_finite, not_empty};
 use crate::rng::Xoshiro;
 
-/// Up to this number of pairs, all 2^n sign patterns are enumerated.
+/// Largest number of pairs for which all 2^n sign patterns are enumerated.
 pub const ENUMERATED_PAIRS: usize = 20;
 
 /// Two-sided sign-flip test of the hypothesis that the differences are symmetric about zero, with the mean as
@@ -80,7 +80,7 @@ fn enumerate(values: &[f64], extreme: f64) -> f64 {
     count as f64 / (left.len() * right.len()) as f64
 }
 
-/// All 2^n sums in which each value is added or subtracted.
+/// All 2^n sums of the values, in which each value is added or subtracted.
 fn signed_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
     for &value in values {

@@ -15,9 +15,9 @@ use crate::rank::rank;
 /// How differences of exactly zero are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
-    /// They are ranked with the others, then their ranks are dropped (Pratt 1959).
+    /// Zeros are ranked with the other differences, then their ranks are dropped (Pratt 1959).
     Pratt,
-    /// They are dropped before ranking (Wilcoxon 1945).
+    /// Zeros are dropped before ranking (Wilcoxon 1945).
     Drop,
 }
 
@@ -77,8 +77,8 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     })
 }
 
-/// Sum of signed ranks. If it is not zero it has the same sign as the Hodges-Lehmann estimate, because it equals the
-/// number of Walsh averages above zero minus the number below. It is cheaper to compute.
+/// Sum of signed ranks. If the sum is not zero, it has the same sign as the Hodges-Lehmann estimate: it equals the
+/// number of Walsh averages above zero minus the number below. It is faster to compute than the estimate.
 pub(crate) fn leaning(differences: &[f64]) -> f64 {
     let sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     rank(&sizes)
@@ -99,8 +99,8 @@ pub(crate) fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// Null distribution of the positive rank sum of up to [`EXACT_PAIRS`] values without ties; computed once for each
-/// size.
+/// Null distribution of the positive rank sum of up to [`EXACT_PAIRS`] values without ties. It is computed once for
+/// each number of values.
 fn untied(n: usize) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; EXACT_PAIRS + 1] =
         [const { OnceLock::new() }; EXACT_PAIRS + 1];
@@ -134,14 +134,14 @@ fn sign_distribution(weights: &[u32]) -> Vec<f64> {
 /// Position of the interval ends in the sorted Walsh averages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
-    /// Number of averages excluded at each end.
+    /// Number of Walsh averages excluded at each end.
     pub outside: u64,
-    /// Two-sided error rate of the inverted test.
+    /// Two-sided error rate of the test that the interval inverts: 1 minus the level.
     pub error: f64,
 }
 
-/// The cut that excludes most averages with an error rate of at most `alpha`. With too few values nothing is excluded,
-/// and the error rate is larger.
+/// The cutoff that excludes the most Walsh averages with an error rate of at most `alpha`. With too few values nothing
+/// is excluded, and the error rate is larger.
 pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     if n > EXACT_PAIRS {
         let n = n as f64;
@@ -155,7 +155,8 @@ pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     cut_of(untied(n), alpha)
 }
 
-/// Same as [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.
+/// The cutoff that excludes the most values with an error rate of at most `alpha`, for the null distribution of any
+/// symmetric rank statistic that starts at 0.
 pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
     let mut best = Cutoff {
         outside: 0,
@@ -176,12 +177,12 @@ pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
     best
 }
 
-/// An estimate with its interval.
+/// A point estimate with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The point estimate, in the unit of the data.
     pub value: f64,
-    /// The interval; `None` for a single value.
+    /// The confidence interval; `None` for a single value.
     pub interval: Option<Interval>,
 }
 
@@ -210,7 +211,7 @@ pub fn pseudo_median(values: &[f64]) -> Result<f64> {
 /// The averages of all pairs of values, including each value with itself.
 struct Walsh {
     values: Vec<f64>,
-    /// All averages, sorted, if they are few enough to be stored.
+    /// All averages, sorted; `None` if they are too many to be stored.
     averages: Option<Vec<f64>>,
 }
 
@@ -242,7 +243,7 @@ impl Ordered for Walsh {
         (self.values[0], self.values[self.values.len() - 1])
     }
 
-    /// Number of averages that are at most `limit`, with two indices that move towards each other.
+    /// Number of averages that are at most `limit`, counted with two indices that move towards each other.
     fn at_most(&self, limit: f64) -> u64 {
         let mut count = 0;
         let mut end = self.values.len();
@@ -259,7 +260,7 @@ impl Ordered for Walsh {
     }
 }
 
-/// The smallest two-sided p-value that is possible with `n` pairs: all differences have the same sign.
+/// The smallest two-sided p-value that is possible with `n` pairs. It is reached if all differences have the same sign.
 pub fn smallest_p(n: u64) -> f64 {
     libm::exp2(1.0 - n as f64).min(1.0)
 }

@@ -1,9 +1,9 @@
-//! Finds the smallest amount of a resource (memory, for example) at which a cost stays within a given fraction of the
-//! cost with plenty.
+//! Finds the smallest amount of a resource, such as memory, at which a cost exceeds the cost with the amount *plenty*
+//! by at most a given fraction.
 //!
 //! # The design
 //!
-//! 1. With plenty of the resource, every seed runs once.
+//! 1. With the amount *plenty* ([`Design::plenty`]), every seed runs once.
 //! 2. *Scouting*, with the first seed only: the range from [`Design::least`] to plenty is bisected on a logarithmic
 //!    scale until the gap between too slow and within is at most [`Design::resolution`], or only the runs for the next
 //!    step are left.
@@ -32,36 +32,36 @@ use crate::student;
 /// Range and precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// The amount that counts as plenty.
+    /// The largest amount, whose cost the others are compared with.
     pub plenty: u64,
-    /// The smallest amount to try.
+    /// The smallest amount that may be tried.
     pub least: u64,
-    /// Amounts are rounded up to multiples of this.
+    /// Step of the amounts tried: amounts are rounded up to a multiple of it.
     pub step: u64,
-    /// Fraction by which the cost may exceed the cost with plenty: 0.05 is 5 %.
+    /// Fraction by which the cost may exceed the cost at the amount `plenty`: 0.05 is 5 %.
     pub within: f64,
-    /// Number of seeds.
+    /// Number of seeds with which a size is confirmed.
     pub seeds: u32,
-    /// Largest total number of runs.
+    /// Largest number of runs of the whole search.
     pub runs: u32,
-    /// Relative gap between "too small" and "enough" at which the search stops.
+    /// Relative gap between the sizes "too small" and "enough" at which the search stops.
     pub resolution: f64,
 }
 
 impl Design {
-    /// The allowed fraction as a logarithm.
+    /// Logarithm of the largest allowed slowdown factor.
     fn threshold(&self) -> f64 {
         libm::log1p(self.within)
     }
 
-    /// Rounds a size up to a multiple of the step, within the range.
+    /// Rounds a size up to a multiple of the step, within the range of the design.
     fn at(&self, size: u64) -> u64 {
         let step = self.step.max(1);
         let size = size.div_ceil(step) * step;
         size.clamp(self.least, self.plenty)
     }
 
-    /// The size in the middle of two on a logarithmic scale; `None` if they are closer than the resolution.
+    /// The geometric mean of two sizes; `None` if the sizes are closer than the resolution.
     fn between(&self, small: u64, large: u64) -> Option<u64> {
         let is_wide = large as f64 / small as f64 > 1.0 + self.resolution;
         let size = self.at(floor_u64((small as f64).sqrt() * (large as f64).sqrt()));
@@ -69,46 +69,46 @@ impl Design {
     }
 }
 
-/// Outcome of a run.
+/// Outcome of one run at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Its cost, above zero; lower is better.
+    /// Cost of the run, above zero; lower is better.
     Cost(f64),
     /// The run failed, for this reason.
     Died(String),
 }
 
-/// Verdict on a size.
+/// Verdict on one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
     /// The cost is within the allowed fraction.
     Within,
-    /// The cost exceeds it.
+    /// The cost exceeds the allowed fraction.
     TooSlow,
-    /// The interval of the seeds includes the threshold.
+    /// Undecided: the interval of the slowdown includes the threshold.
     Open,
-    /// A run failed.
+    /// A run of this size failed.
     Died,
 }
 
-/// Results for one size.
+/// Results of all runs at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// The size.
+    /// The size: amount of the resource.
     pub size: u64,
-    /// Number of seeds that ran.
+    /// Number of seeds that ran with this size.
     pub seeds: u32,
-    /// Mean slowdown against plenty as a fraction (0.05 is 5 % slower); `None` if no run succeeded.
+    /// Mean slowdown against the amount `plenty`, as a fraction (0.05 is 5 % slower); `None` if no run succeeded.
     pub slowdown: Option<f64>,
-    /// Its 95 % interval; `None` for fewer than two seeds.
+    /// 95 % interval of the slowdown; `None` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
-    /// Verdict on this size. Provisional if fewer seeds ran than the design has.
+    /// Verdict on this size. It is provisional while not all seeds have run.
     pub fit: Fit,
-    /// True if all seeds ran, or no more are needed.
+    /// True if all seeds ran, or no more runs are needed for a verdict.
     pub is_full: bool,
-    /// Reason of the first failed run.
+    /// Reason of the first failed run; `None` if no run failed.
     pub died: Option<String>,
 }
 

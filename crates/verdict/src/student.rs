@@ -1,7 +1,7 @@
-//! The mean of a few values with Student's interval. Rank tests cannot reach a level of 95 % for so few.
+//! The mean of a few values with Student's interval. Rank tests cannot reach a level of 95 % for so few values.
 //!
-//! Student (1908). It assumes roughly normal values, which so few values can neither confirm nor refute. So it is used
-//! to explain a verdict, never for the verdict itself.
+//! Source: Student (1908). The interval assumes roughly normal values, and a few values are too few to check this. So
+//! the interval is used to explain a verdict, never for the verdict itself.
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::Interval;
@@ -14,7 +14,7 @@ const QUANTILES: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The 95 % interval of the mean. Fails for fewer than two values.
+/// The 95 % interval of the mean of the values. Fails for fewer than two values.
 pub fn interval(values: &[f64]) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
@@ -61,8 +61,8 @@ pub fn interval_at(values: &[f64], level: f64) -> Result<Interval> {
     })
 }
 
-/// Two-sided p-value of Student's test of a mean of zero. If all values are equal, the result is 0 if they are not
-/// zero, and 1 if they are. Fails for fewer than two values.
+/// Two-sided p-value of Student's test of the hypothesis that the mean is zero. If all values are equal, the result is
+/// 1 if they are zero, otherwise 0. Fails for fewer than two values.
 pub fn p_value(values: &[f64]) -> Result<f64> {
     let deviation = deviation(values, "Student's test")?;
     let centre = mean(values)?;

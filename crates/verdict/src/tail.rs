@@ -10,15 +10,15 @@
 //! subsample values as typical values"). So removing `k` estimates from each end leaves an interval of level 1 − 2k /
 //! 2ⁿ, even for few pairs. Pooled quantiles, with the steps of the data smoothed, come close to this. Drawing with
 //! replacement does not have this property: its percentile interval is far too narrow for few trials, and a correction
-//! that widens it enough for trials that differ makes it too wide for trials that agree. Inverting the permutation test
-//! would be exact, but gives an infinite interval if the tail lies in two or three of the trials.
+//! that is wide enough for trials that differ is too wide for trials that agree. Inverting the permutation test would
+//! be exact, but gives an infinite interval if the tail lies in two or three of the trials.
 //!
 //! Unpaired trials are resampled as half of each side (McCarthy 1969, "Pseudo-replication: half samples"). They are
 //! assumed to be independent of each other; serial correlation is only tested for single-value metrics
 //! ([`mod@crate::serial`]).
 //!
 //! The p-value comes from swapping the labels of whole trials. `docs/notes/error-rates.md` states the error rates of
-//! all of this, measured by `examples/false_alarms.rs`.
+//! all of this, as measured by `examples/false_alarms.rs`.
 
 mod pool;
 mod ways;
@@ -32,43 +32,44 @@ use crate::sample::Bin;
 use pool::Pool;
 use ways::{Shape, Ways};
 
-/// Result of comparing pooled quantiles.
+/// Result of comparing the pooled quantiles of A and B.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailComparison {
     /// Quantile of all of A's trials pooled.
     pub a: f64,
     /// Quantile of all of B's trials pooled.
     pub b: f64,
-    /// Log ratio or difference of the two.
+    /// Log ratio or difference of the two quantiles.
     pub effect: f64,
     /// Bootstrap interval of the effect; `None` for a single trial.
     pub interval: Option<Interval>,
-    /// Permutation test of the effect.
+    /// Permutation test of the effect: p-value, and whether it is exact.
     pub test: Test,
-    /// Number of accesses beyond the quantile, in the smaller pool. Below ten, the quantile is hardly more than a
-    /// maximum.
+    /// Number of accesses beyond the quantile, in the pool with fewer of them. If it is below ten, the quantile is
+    /// hardly more than a maximum.
     pub beyond: f64,
 }
 
 /// Parameters of a comparison of tails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailQuestion {
-    /// Which quantile, in (0, 1).
+    /// The quantile to compare, in (0, 1).
     pub quantile: f64,
-    /// Whether trials of A and B with the same index are pairs.
+    /// True if trials of A and B with the same index are pairs.
     pub paired: bool,
-    /// Whether the effect is a log ratio (true) or a difference (false).
+    /// True if the effect is a log ratio, false if it is a difference.
     pub ratio: bool,
-    /// Confidence level.
+    /// Confidence level of the interval.
     pub level: f64,
-    /// Number of random resamples if there are too many to enumerate; at most 1,999 are drawn. 0 omits the interval.
+    /// Number of random resamples if there are too many resamples to enumerate; at most 1,999 are drawn. 0 omits the
+    /// interval.
     pub resamples: u32,
     /// Seed of the resampling.
     pub seed: u64,
 }
 
-/// The quantile of several distributions pooled: the smallest value that at least the share `quantile` of all accesses
-/// does not exceed (Hyndman and Fan 1996, definition 1, which is also HdrHistogram's).
+/// The quantile of several pooled distributions: the smallest value that a fraction of at least `quantile` of all
+/// accesses does not exceed. It is definition 1 of Hyndman and Fan (1996), which HdrHistogram uses too.
 pub fn pooled_quantile(trials: &[Vec<Bin>], quantile: f64) -> Result<f64> {
     probability("a quantile", quantile)?;
     if trials.is_empty() {
@@ -125,7 +126,7 @@ struct Resampling<'a> {
 }
 
 impl Resampling<'_> {
-    /// The quantiles of the trials that are A's and of those that are B's.
+    /// The quantile of the trials selected by `is_a`, and that of the trials selected by `is_b`.
     fn quantiles(&self, is_a: impl Fn(usize) -> bool, is_b: impl Fn(usize) -> bool) -> (f64, f64) {
         (self.pool.quantile(is_a), self.pool.quantile(is_b))
     }

@@ -1,4 +1,4 @@
-//! Finds effects of equal size. This is decided from the values, because the logarithms of equal ratios differ by
+//! Finds effects of equal size. Equality is decided from the values, because the logarithms of equal ratios differ by
 //! rounding.
 //!
 //! Integers are compared exactly. Decimal fractions have no exact binary form (0.3 − 0.2 is not 0.2 − 0.1), so sizes
@@ -10,23 +10,23 @@ use crate::judgement::EffectKind;
 
 /// Largest number up to which every integer has an exact floating-point form: 2^53.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
-/// Bound of the rounding error of an effect, relative to its magnitude: covers the values, their quotient and its
-/// logarithm.
+/// Bound of the rounding error of an effect, relative to its magnitude. It covers the rounding of the values, their
+/// quotient and its logarithm.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// Effect of one pair.
+/// Effect of one pair, with the data needed to compare its size exactly.
 struct SizedEffect {
-    /// The effect on the working scale.
+    /// The effect on the working scale: a log ratio or a difference.
     effect: f64,
-    /// The smaller and the larger value; `None` unless both are integers.
+    /// The smaller and the larger value of the pair; `None` unless both are integers.
     whole: Option<[u128; 2]>,
     /// Bound of the rounding error of the effect.
     error: f64,
 }
 
-/// Replaces each effect by its sign times the rank of its size among the distinct sizes; 0 for no effect. A rank test
-/// of the result is equivalent to one of the effects. `effects` are those of the pairs of `a` and `b`, on the working
-/// scale.
+/// Replaces each effect by a number with the same sign: the rank of its size among the distinct sizes, or 0 for no
+/// effect. A rank test of the result is equivalent to a rank test of the effects. `effects` holds the effect of each
+/// pair of `a` and `b` on the working scale.
 pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) -> Vec<f64> {
     let mut all: Vec<SizedEffect> = a
         .iter()
@@ -65,8 +65,8 @@ pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) ->
     places
 }
 
-/// Replaces each value by its rank among the distinct values of both groups. Values that differ by no more than
-/// rounding are equal.
+/// Replaces each value of both groups by its rank among the distinct values. Values that differ by no more than
+/// rounding count as equal.
 pub(crate) fn common_places(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..all.len()).collect();
@@ -112,7 +112,7 @@ fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering
     }
 }
 
-/// The value as an integer; `None` unless it is an integer between 0 and 2^53.
+/// The value as an integer; `None` if it is not an integer between 0 and 2^53.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

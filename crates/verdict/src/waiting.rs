@@ -1,13 +1,13 @@
 //! Relates the fraction of time spent waiting to the slowdown, and compares two sides by seed.
 //!
-//! A run under memory pressure waited for a fraction of its time and was slower than the run of the same seed with
-//! plenty of memory. If only waiting made it slower, a time T became T / (1 − fraction). Both are taken as logarithms.
-//! The *rate* of a side and a seed is slowdown divided by waiting: 1 if waiting explains all, more if pressure has
-//! other costs. The rates of two sides are compared:
+//! A run under memory pressure waits for a fraction of its time, and is slower than the run of the same seed with
+//! enough memory. If only waiting makes the run slower, a time T becomes T / (1 − fraction). Slowdown and waiting are
+//! taken as logarithms of such factors. The *rate* of a side and a seed is slowdown divided by waiting: 1 if waiting
+//! explains the whole slowdown, more if pressure has other costs. The rates of two sides are compared:
 //!
 //! 1. At the sizes where all seeds ran, each seed has one rate on each side: the sum of slowdowns over the sum of
-//!    waiting. The logarithms of the ratios of these rates get Student's interval ([`mod@crate::student`]), so an effect
-//!    of a seed on both sides cancels.
+//!    waiting. The logarithms of the ratios of these rates get Student's interval ([`mod@crate::student`]), so an
+//!    effect of a seed on both sides cancels.
 //! 2. The two sides were measured at different sizes, and a rate may change with pressure. So the interval is widened
 //!    by the largest deviation from the side's rate among sizes whose slowdown lies in the compared range. Differences
 //!    that the shape of the curves can explain are not claimed.
@@ -19,28 +19,28 @@ use serde::{Deserialize, Serialize};
 use crate::number::mean;
 use crate::student;
 
-/// Smallest slowdown and smallest waiting, as logarithms, for which their ratio is meaningful.
+/// Smallest slowdown and smallest waiting, both as logarithms, for which the ratio of the two is meaningful.
 const LEAST: f64 = 0.002;
-/// A ratio of rates closer to 1 than this, in either direction, is never a difference, because it may be rounding.
+/// Smallest ratio of rates that can count as a difference. A ratio closer to 1, in either direction, may be rounding.
 const DIFFERENT: f64 = 1.01;
-/// Rates are called the same if their ratio is surely between the inverse of this and this.
+/// Rates count as the same if their ratio is surely between 1 / `SAME` and `SAME`.
 pub const SAME: f64 = 1.1;
 
-/// A run under pressure, compared with the run of the same seed with plenty.
+/// A run under pressure, compared with the run of the same seed with enough memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitingRun {
-    /// Memory that it had, in bytes.
+    /// Memory available to the run, in bytes.
     pub size: u64,
-    /// Its seed.
+    /// Random seed of the run.
     pub seed: u32,
-    /// Fraction of its time spent waiting.
+    /// Fraction of the run's time spent waiting, 0 to 1.
     pub share: f64,
     /// Slowdown as a fraction: 0.05 is 5 % slower.
     pub slowdown: f64,
 }
 
 impl WaitingRun {
-    /// Waiting as the logarithm of the factor by which it lengthens a time.
+    /// Waiting as a logarithm: ln(1 / (1 − fraction)), that is, of the factor by which waiting lengthens the run.
     fn waited(&self) -> f64 {
         -libm::log1p(-self.share.clamp(0.0, 0.999_999))
     }
@@ -53,11 +53,11 @@ impl WaitingRun {
 /// Ratio of the rates of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateRatio {
-    /// Rate of the second side divided by that of the first.
+    /// Rate of the second side divided by the rate of the first side.
     pub ratio: f64,
-    /// Its interval, at 95 % for all comparisons made together.
+    /// Interval of the ratio. Its level is 95 % for all comparisons made together.
     pub interval: [f64; 2],
-    /// Conclusion from the interval.
+    /// Conclusion from the interval of the ratio.
     pub finding: Finding,
 }
 
@@ -80,22 +80,22 @@ pub enum Incomparable {
     /// There is no interval for a single seed.
     #[error("fewer than two seeds ran at the same sizes")]
     Seeds,
-    /// No size under pressure has successful runs of all seeds.
+    /// No size under pressure has successful runs with all seeds.
     #[error("no size that ran with all seeds both waited and was slower")]
     NoPressure,
-    /// A seed was not slower under pressure.
+    /// At least one seed was not slower under pressure.
     #[error("a seed was not slower where it waited")]
     NotSlower,
 }
 
-/// The runs of one side at one size.
+/// The runs of one side with one memory size.
 struct Size {
-    /// Waiting and slowdown by seed, in logarithms.
+    /// Waiting and slowdown of each seed, as logarithms.
     runs: BTreeMap<u32, (f64, f64)>,
 }
 
 impl Size {
-    /// Mean waiting and mean slowdown, as logarithms.
+    /// Mean waiting and mean slowdown over the seeds, as logarithms.
     fn centre(&self) -> (f64, f64) {
         let of = |take: fn(&(f64, f64)) -> f64| {
             mean(&self.runs.values().map(take).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -103,14 +103,14 @@ impl Size {
         (of(|run| run.0), of(|run| run.1))
     }
 
-    /// True if waiting and slowdown are large enough for a meaningful ratio.
+    /// True if waiting and slowdown are large enough for a meaningful rate.
     fn tells(&self) -> bool {
         let (waited, slower) = self.centre();
         waited >= LEAST && slower >= LEAST
     }
 }
 
-/// One side: its meaningful sizes, and the largest number of seeds that any size has.
+/// The meaningful sizes of one side, and the largest number of seeds at any size.
 struct Rates {
     sizes: Vec<Size>,
     seeds: usize,
@@ -139,7 +139,7 @@ impl Rates {
             .filter(|size| size.runs.len() == self.seeds)
     }
 
-    /// Logarithm of the rate of each seed.
+    /// Logarithm of the rate of each seed, over the sizes at which all seeds ran.
     fn by_seed(&self) -> Result<BTreeMap<u32, f64>, Incomparable> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for (seed, (waited, slower)) in self.full().flat_map(|size| &size.runs) {
@@ -155,14 +155,15 @@ impl Rates {
             .collect()
     }
 
-    /// Smallest and largest slowdown among the sizes at which all seeds ran.
+    /// Smallest and largest slowdown, as logarithms, among the sizes at which all seeds ran.
     fn range(&self) -> Option<(f64, f64)> {
         let slower: Vec<f64> = self.full().map(|size| size.centre().1).collect();
         let least = slower.iter().copied().reduce(f64::min)?;
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// Largest deviation of a size from the rate of its seeds, among sizes with a slowdown in `range`.
+    /// Largest deviation of the logarithm of the rate at one size from that of its seeds, among the sizes with a
+    /// slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {
@@ -182,11 +183,12 @@ impl Rates {
     }
 }
 
-/// Compares two sides. `comparisons` are made together and share the error rate of 5 %.
+/// Compares the rates of two sides. `comparisons` is the number of comparisons made together, which share the error
+/// rate of 5 %.
 ///
 /// # Errors
 ///
-/// If the two sides cannot be compared.
+/// If the rates cannot be compared.
 pub fn compare(
     a: &[WaitingRun],
     b: &[WaitingRun],

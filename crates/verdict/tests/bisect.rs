@@ -9,7 +9,7 @@ use pagetide_verdict::{Data, Family, MetricSample, judge};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A linear history.
+/// Parents of each version in a linear history.
 fn line(versions: usize) -> Vec<Vec<usize>> {
     (0..versions)
         .map(|at| at.checked_sub(1).into_iter().collect())

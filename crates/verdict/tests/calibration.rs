@@ -1,7 +1,7 @@
 //! Error rates, coverage and power over simulated campaigns: a smaller version of `examples/false_alarms.rs`.
 //!
-//! Bounds allow four standard errors of the simulation, so that a true rate at its nominal value passes. Quote the
-//! figures of the example, not these.
+//! Bounds allow four standard errors of the simulation, so that a true rate at its nominal value passes. To quote
+//! figures, use those of the example.
 
 use crate::common::campaign::{Question, Tally};
 use crate::common::noise::{ALL, Noise};
@@ -200,7 +200,8 @@ fn intervals_of_tails_cover_94_to_97_percent() {
     }
 }
 
-/// Decision rules of other suites, applied to the same values. The first two rates follow from their definitions.
+/// Decision rules of other suites, applied to the same values. The error rates of the first two rules follow from their
+/// definitions.
 #[test]
 fn rules_of_other_suites_miss_large_shifts_or_raise_many_alarms() {
     let ask = Question::nothing(Noise::Normal, CAMPAIGNS);

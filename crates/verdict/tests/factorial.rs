@@ -249,8 +249,8 @@ fn every_pair_of_factors_stands_in_one_interaction_and_designs_of_resolution_fiv
     }
 }
 
-/// Searches as `matrix` does: the fractional design, then all combinations of the active factors, then the sets worth
-/// choosing. Returns the claimed interactions, and the cheapest set as levels of all factors.
+/// Searches in the same way as `matrix`: the fractional design, then all combinations of the active factors, then the
+/// sets worth choosing. Returns the claimed interactions and the levels of all factors in the cheapest set.
 fn searched(
     factors: usize,
     noise: f64,

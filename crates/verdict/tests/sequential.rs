@@ -28,7 +28,7 @@ fn family(data: Vec<Data>, margin: f64) -> Family {
     Family::new(1, metrics)
 }
 
-/// Pairs in which B is `effect` times A, each value with this relative noise.
+/// Pairs in which B is `effect` times A. `noise` is the relative noise of each value.
 fn pairs(count: u64, effect: f64, noise: f64) -> Data {
     let mut random = Xoshiro::new(count);
     let mut draw = |level: f64| level * (1.0 + noise * random.normal());

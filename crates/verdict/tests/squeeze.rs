@@ -24,7 +24,7 @@ fn design(plenty: u64) -> Design {
     }
 }
 
-/// Runs a search to its end; `cost` gets a size and a seed.
+/// Runs a search to its end. `cost` returns the outcome for a size and a seed.
 fn search(design: Design, mut cost: impl FnMut(u64, u32) -> Outcome) -> Search {
     let mut search = Search::new(design);
     while let Some(step) = search.next() {

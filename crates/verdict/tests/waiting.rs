@@ -1,22 +1,23 @@
-//! Comparison of waiting rates with known true rates: noise or the shape of a curve never gives a difference, and a
-//! real one is found.
+//! Comparison of waiting rates with known true rates. Noise or the shape of a curve never gives a difference, and a
+//! real difference is found.
 
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, compare};
 
-/// A side as a search leaves it: some sizes with the first seed only, and two near 5 % with three seeds.
+/// A side with the runs that a search makes: some sizes with the first seed only, and two sizes near 5 % with three
+/// seeds.
 struct Side {
     /// Rate at low pressure: log slowdown divided by log waiting.
     rate: f64,
-    /// Increase of the rate with waiting.
+    /// Increase of the rate per unit of waiting.
     bend: f64,
-    /// Noise of a seed's slowdown, as a fraction of it.
+    /// Noise of a seed's slowdown, as a fraction of the slowdown.
     noise: f64,
     /// Offset of its sizes.
     shift: f64,
 }
 
-/// Waiting at each size, in the order of a search; the last two sizes have all seeds.
+/// Waiting at each size, as a fraction, in the order of a search. The last two sizes have all seeds.
 const WAITING: [f64; 6] = [0.30, 0.16, 0.09, 0.01, 0.06, 0.03];
 
 fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {

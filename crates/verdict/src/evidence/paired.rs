@@ -1,4 +1,4 @@
-//! Pairs: Wilcoxon's signed-rank test with the Hodges-Lehmann estimate.
+//! Evidence from pairs: Wilcoxon's signed-rank test with the Hodges-Lehmann estimate.
 
 use super::{Evidence, Look, choose_kind, effects, summary, working};
 use crate::error::{Result, Side};
@@ -52,7 +52,7 @@ pub(super) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The pair of a unit without repetitions; `None` if it has any.
+/// The pair of a unit without repetitions; `None` if the unit has repetitions.
 fn single(unit: &UnitPair) -> Option<Pair> {
     let ([a], [b]) = (unit.a.as_slice(), unit.b.as_slice()) else {
         return None;

@@ -1,4 +1,4 @@
-//! Quantiles of the accesses of many trials.
+//! Evidence from quantiles of the accesses of many trials.
 
 use super::{Evidence, Look, choose_kind, effects, summary};
 use crate::error::{Result, Side};

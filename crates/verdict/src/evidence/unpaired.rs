@@ -1,5 +1,5 @@
-//! Unpaired groups: the Mann-Whitney test with the Hodges-Lehmann shift. Values are in order of measurement, so that
-//! serial correlation can be detected.
+//! Evidence from unpaired groups: the Mann-Whitney test with the Hodges-Lehmann shift. Values are in order of
+//! measurement, so that serial correlation can be detected.
 
 use super::paired::shown;
 use super::{Evidence, Look, choose_kind, summary, working};
@@ -53,7 +53,7 @@ pub(super) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The values of the units; `None` if any unit has repetitions.
+/// The value of each unit; `None` if any unit has repetitions.
 fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     let one = |unit: &Vec<f64>| match unit.as_slice() {
         [value] => Some(*value),
@@ -62,7 +62,7 @@ fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     units.iter().map(one).collect()
 }
 
-/// Evidence from two groups on the working scale, given the test of their ranks.
+/// Evidence from two groups of values on the working scale. `test` is the rank test of these groups.
 pub(super) fn from_working(
     kind: EffectKind,
     a: &[f64],
@@ -122,7 +122,7 @@ pub(super) fn from_working(
     Ok(evidence)
 }
 
-/// Widens the interval and raises the p-value to account for serial correlation.
+/// Widens the interval and raises the p-value to account for serial correlation of the trials.
 fn allow_for(evidence: &mut Evidence, found: Dependence) {
     let factor = found.inflation.sqrt();
     let centre = evidence.estimate;

@@ -1,46 +1,46 @@
-//! The answer of a search, and the knee of its curve.
+//! The answer of a search for the smallest sufficient size, and the knee of its curve.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Design, Fit, Point};
 
-/// One end of the answer.
+/// One end of the range that contains the smallest sufficient size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// The size.
+    /// The size at this end: amount of the resource.
     pub size: u64,
-    /// True if all seeds agree or a run failed there; false if only the first seed decided.
+    /// True if all seeds agree on this size or a run failed. False if only the first seed decided.
     pub is_sure: bool,
-    /// Reason of the failed run, if any.
+    /// Reason of the failed run at this size; `None` if no run failed.
     pub died: Option<String>,
 }
 
-/// The answer of a search.
+/// The answer of a search for the smallest sufficient size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Answer {
-    /// A run failed with plenty.
+    /// A run with the amount `plenty` failed.
     PlentyDied {
-        /// The reason.
+        /// Why the run failed.
         why: String,
     },
-    /// No size below plenty was tried.
+    /// No size below the amount `plenty` was tried.
     NothingTried,
     /// Even the smallest size that was tried is enough.
     Never {
         /// The smallest size that was tried.
         enough: End,
     },
-    /// A size is enough, but the seeds do not decide for the smaller sizes that were tried.
+    /// A size is enough, but the seeds do not decide about the smaller sizes that were tried.
     AtMost {
-        /// The smallest size that is enough.
+        /// The smallest size that is known to be enough.
         enough: End,
     },
     /// The smallest size that is enough lies above `too_small` and is at most `enough`.
     Between {
-        /// The largest size that is too small.
+        /// The largest size that is known to be too small.
         too_small: End,
-        /// The smallest size that is enough.
+        /// The smallest size that is known to be enough.
         enough: End,
     },
 }
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// Derives the answer from the tried sizes, in ascending order.
+/// Derives the answer from the results of the sizes tried, in ascending order of size.
 pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     let plenty = curve.iter().find(|point| point.size == design.plenty);
     match plenty {

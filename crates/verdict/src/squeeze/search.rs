@@ -1,19 +1,19 @@
-//! Chooses the next runs of a search.
+//! Chooses the next runs of a search for the smallest sufficient size.
 
 use std::collections::BTreeMap;
 
 use super::{Answer, Design, Fit, Outcome, Point, answer};
 
-/// The next runs: one for each of these seeds, at this size.
+/// The next runs of a search: one run for each of these seeds, all at the same size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The size.
+    /// The size to run with: amount of the resource.
     pub size: u64,
     /// Indices of the seeds, from 0.
     pub seeds: Vec<u32>,
 }
 
-/// A search in progress.
+/// A search for the smallest sufficient size, in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     design: Design,
@@ -22,7 +22,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search without runs.
+    /// Starts a search without any runs.
     pub fn new(design: Design) -> Self {
         Self {
             design,
@@ -36,12 +36,12 @@ impl Search {
         &self.design
     }
 
-    /// Sets the first size to try after plenty, such as the peak memory use.
+    /// Sets the first size to try after the amount `plenty`, such as the peak memory use.
     pub fn hint(&mut self, size: u64) {
         self.hint = Some(size);
     }
 
-    /// Adds the outcome of a run.
+    /// Adds the outcome of a run with this size and seed.
     pub fn add(&mut self, size: u64, seed: u32, outcome: Outcome) {
         self.runs.insert((size, seed), outcome);
     }
@@ -51,7 +51,7 @@ impl Search {
         u32::try_from(self.runs.len()).unwrap_or(u32::MAX)
     }
 
-    /// Results of the sizes tried, by ascending size.
+    /// Results of the sizes tried so far, in ascending order of size.
     pub fn curve(&self) -> Vec<Point> {
         let seeds = 0..self.design.seeds;
         let plenty: Vec<Option<f64>> = seeds
@@ -93,17 +93,17 @@ impl Search {
         self.scout(&curve).or_else(|| self.confirm(&curve))
     }
 
-    /// Number of runs that the limit still allows.
+    /// Number of runs that the limit of the design still allows.
     fn left(&self) -> u32 {
         self.design.runs.saturating_sub(self.made())
     }
 
-    /// Number of runs needed to confirm both ends.
+    /// Number of runs needed to confirm both ends of the gap.
     fn reserve(&self) -> u32 {
         2 * self.design.seeds.saturating_sub(1)
     }
 
-    /// The runs that a size lacks, as many as the limit allows; `None` if it lacks none.
+    /// Runs of this size with seeds that have not run yet, as many as the limit allows; `None` if no such run is left.
     fn step(&self, size: u64) -> Option<Step> {
         let lacks = |seed: &u32| !self.runs.contains_key(&(size, *seed));
         let seeds: Vec<u32> = (0..self.design.seeds)
@@ -113,7 +113,8 @@ impl Search {
         (!seeds.is_empty()).then_some(Step { size, seeds })
     }
 
-    /// Indices in the curve: of the smallest size from which on all larger sizes are within, and of the size below it.
+    /// Two indices in the curve. First: the smallest size that is within, together with all larger sizes. Second: the
+    /// next smaller size, if any.
     fn gap(&self, curve: &[Point]) -> (usize, Option<usize>) {
         let slow = |point: &Point| !point.leans_within(self.design.within);
         match curve.iter().rposition(slow) {

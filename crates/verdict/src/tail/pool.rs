@@ -4,11 +4,11 @@ use crate::error::{Result, Side, StatError};
 use crate::number::probability;
 use crate::sample::Bin;
 
-/// Number of accesses of one trial with one value.
+/// Number of accesses with the same value in one trial.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     value: f64,
-    /// Its logarithm for a ratio, otherwise the value.
+    /// Logarithm of the value if the effect is a ratio, otherwise the value.
     working: f64,
     count: u64,
     trial: usize,
@@ -19,15 +19,15 @@ struct Point {
 /// The search for the quantile starts at the nearer end, so that an extreme quantile is found in a few steps.
 pub(super) struct Pool {
     quantile: f64,
-    /// By ascending value.
+    /// Accesses of all trials, in ascending order of value.
     points: Vec<Point>,
     /// Number of accesses of each trial.
     sizes: Vec<u64>,
 }
 
 impl Pool {
-    /// Builds the pool from A's trials followed by B's. Errors name the side (`side` or B) and the trial. Fails if
-    /// `ratio` is set and a value is not positive, or if a trial is empty.
+    /// Builds the pool from A's trials followed by B's trials. An error names the variant (`side` for the first trials,
+    /// else B) and the trial. Fails if `ratio` is set and a value is not positive, or if a trial is empty.
     pub fn new(
         side: Side,
         a: &[Vec<Bin>],
@@ -81,7 +81,7 @@ impl Pool {
         })
     }
 
-    /// The quantile over the trials for which `takes` returns true. NaN if there is none.
+    /// The quantile of the trials for which `takes` returns true; NaN if there is no such trial.
     pub fn quantile(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let total = self.total(&takes);
         // Number of accesses that must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99
@@ -104,11 +104,11 @@ impl Pool {
         found.map_or(f64::NAN, |point| point.value)
     }
 
-    /// The quantile with the steps of the data smoothed: the mean of the accesses whose rank is within one standard
-    /// error, √(n q (1 − q)), of the quantile's rank. A mean of logarithms for a ratio.
+    /// The smoothed quantile: the mean of the accesses whose rank is within one standard error, √(n q (1 − q)), of the
+    /// quantile's rank. If the effect is a ratio, the mean is that of the logarithms.
     ///
-    /// A single order statistic jumps from one access to the next. This adds to the spread of estimates from small
-    /// subsets, so that an interval would cover one percent too much.
+    /// A single order statistic jumps from one access to the next. These jumps increase the spread of estimates from
+    /// small subsets, and the coverage of an interval would be one percent too high.
     pub fn smooth(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let from_below = self.quantile < 0.5;
         let share = if from_below {

@@ -3,13 +3,13 @@
 use crate::number::floor_u64;
 use crate::rng::Xoshiro;
 
-/// Largest number of selections that are enumerated; if there are more, some are drawn at random.
+/// Largest number of selections that are enumerated. If there are more, random selections are drawn.
 const ENUMERATED: u64 = 4_096;
-/// Largest number of random selections. A 95 % interval then has 50 estimates beyond each end, so an end is known to
-/// about 1/50 of the interval's width.
+/// Largest number of random selections. With this number, 50 estimates lie beyond each end of a 95 % interval. So the
+/// ends are accurate to about 1/50 of the interval's width.
 const MOST_DRAWN: u32 = 1_999;
 
-/// Numbers of trials. Indices count A's trials first, then B's.
+/// Numbers of trials of A and B. In an index, A's trials come first, then B's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub of_a: usize,
@@ -17,11 +17,11 @@ pub(super) struct Shape {
     pub paired: bool,
 }
 
-/// All selections, or a random sample of them.
+/// All selections of trials, or a random sample of them.
 pub(super) struct Ways {
     shape: Shape,
     kind: Kind,
-    /// Number of selections, if they are few enough to be enumerated.
+    /// Number of all selections; `None` if there are too many to enumerate.
     all: Option<u64>,
     draws: u32,
     seed: u64,
@@ -29,15 +29,15 @@ pub(super) struct Ways {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Some of the pairs, or half of A's and half of B's trials; never none.
+    /// Subsets: some of the pairs, or half of A's and half of B's trials. A subset is never empty.
     Subsets,
-    /// The trials labelled as B: one of each pair, or as many as B has.
+    /// Labellings: which trials are labelled as B. One trial of each pair, or as many trials as B has.
     Labels,
 }
 
 impl Ways {
-    /// The subsets, or a random sample of them. For unpaired trials half of each side, for which the spread of the
-    /// estimates equals that of the full samples (McCarthy 1969).
+    /// Subsets of the trials, or a random sample of the subsets. Unpaired subsets have half of each variant's trials,
+    /// so the spread of the estimates equals that of the full samples (McCarthy 1969).
     pub fn subsets(shape: Shape, draws: u32, seed: u64) -> Self {
         let count = if shape.paired {
             power_of_two(shape.of_a)
@@ -47,7 +47,7 @@ impl Ways {
         Self::new(shape, Kind::Subsets, count, draws, seed)
     }
 
-    /// The labellings, or the actual one and a random sample of the others.
+    /// Labellings of the trials, or the actual labelling and a random sample of the others.
     pub fn labels(shape: Shape, draws: u32, seed: u64) -> Self {
         let count = if shape.paired {
             power_of_two(shape.of_a)
@@ -67,12 +67,12 @@ impl Ways {
         }
     }
 
-    /// True if every selection is visited.
+    /// True if every possible selection is visited.
     pub fn are_all(&self) -> bool {
         self.all.is_some()
     }
 
-    /// Calls `look` for every selection, with one flag per trial.
+    /// Calls `look` for every selection. The argument has one flag per trial, true for a selected trial.
     pub fn visit(&self, look: &mut impl FnMut(&[bool])) {
         let Shape { of_a, of_b, paired } = self.shape;
         let mut chosen = vec![false; of_a + of_b];
@@ -120,7 +120,7 @@ impl Ways {
         }
     }
 
-    /// Selects each pair, or swaps its labels, according to `coin`.
+    /// Selects each pair, or swaps the labels of each pair, if `coin` returns true for its index.
     fn toss(&self, chosen: &mut [bool], mut coin: impl FnMut(usize) -> bool) {
         let labels = matches!(self.kind, Kind::Labels);
         let (a, b) = chosen.split_at_mut(self.shape.of_a);
@@ -131,7 +131,7 @@ impl Ways {
     }
 }
 
-/// Selects half of the trials at random. If their number is odd, the extra one is included with probability one half.
+/// Selects half of the trials at random. If their number is odd, one more trial is selected with probability one half.
 fn halve(trials: &mut [bool], random: &mut Xoshiro) {
     let odd = trials.len() % 2 == 1 && random.bits() >> 63 == 1;
     let half = (trials.len() / 2 + usize::from(odd)).max(1);
@@ -148,7 +148,7 @@ fn power_of_two(coins: usize) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Number of ways to choose `m` of `n + m` trials; exact for the numbers that are enumerated.
+/// Number of ways to choose `m` of `n + m` trials. Exact for the numbers that are enumerated.
 fn ways_to_choose(n: usize, m: usize) -> u64 {
     floor_u64(2.0 / crate::rank_sum::smallest_p(n as u64, m as u64) + 0.5)
 }

@@ -13,7 +13,7 @@ use super::suites;
 /// Primary metrics of a simulated campaign. They are independent, which is the worst case for false alarms.
 pub const PRIMARIES: usize = 3;
 
-/// Counts over many simulated campaigns.
+/// Counts of verdicts over many simulated campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Number of campaigns judged.
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// Parameters of a simulation.
+/// Parameters of a simulation of campaigns.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub noise: Noise,
@@ -155,7 +155,7 @@ impl Question {
         tally
     }
 
-    /// Judges a fixed number of pairs.
+    /// Judges campaigns with a fixed number of pairs.
     pub fn paired(&self, pairs: usize) -> Tally {
         self.fixed(
             |random| Data::Paired {
@@ -165,7 +165,7 @@ impl Question {
         )
     }
 
-    /// Judges one session of a fixed number of trials for each variant, one after the other: nothing is paired.
+    /// Judges one unpaired session: a fixed number of trials for each variant, one after the other.
     pub fn unpaired(&self, trials: usize) -> Tally {
         self.fixed(
             |random| {
@@ -176,7 +176,8 @@ impl Question {
         )
     }
 
-    /// Judges paired boots with repetitions in each. The variation between boots is as large as that within them.
+    /// Judges paired boots with repetitions in each boot. The variation between boots is as large as the variation
+    /// within a boot.
     pub fn nested(&self, boots: usize, repetitions: usize) -> Tally {
         self.fixed(
             |random| {
@@ -199,8 +200,8 @@ impl Question {
         )
     }
 
-    /// Judges the 99th percentile of 400 accesses per trial. The levels of the trials, in blocks of two, vary by the
-    /// noise.
+    /// Judges the 99th percentile of 400 accesses per trial. The levels of the trials vary by the noise, in blocks of
+    /// two.
     pub fn tails(&self, pairs: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
@@ -222,7 +223,7 @@ impl Question {
         )
     }
 
-    /// Same as `tails`, for one session of trials of each variant.
+    /// Judges the 99th percentile of 400 accesses per trial, for one unpaired session of trials of each variant.
     pub fn unpaired_tails(&self, trials: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
@@ -291,7 +292,7 @@ impl Question {
     }
 }
 
-/// The accesses of one trial.
+/// Latencies of the accesses in one trial, as a histogram.
 fn accesses(level: f64, random: &mut Xoshiro) -> Vec<Bin> {
     (0..400)
         .map(|_| Bin {

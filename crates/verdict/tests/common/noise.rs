@@ -28,7 +28,7 @@ pub const ALL: [Noise; 5] = [
 ];
 
 impl Noise {
-    /// Standard deviation as a fraction of the value; the scale for the Student kind, which has none.
+    /// Standard deviation as a fraction of the value. For the Student kind, whose deviation is infinite, the scale.
     pub fn deviation(self) -> f64 {
         match self {
             Self::Normal | Self::Autocorrelated => 0.03,
@@ -77,9 +77,9 @@ impl Noise {
             .collect()
     }
 
-    /// Two sessions of `count` consecutive trials each, A's and B's, that share nothing: the data of trials that were
-    /// not run in blocks, such as results of others. (Blocks whose pairing is ignored would be different: both groups
-    /// share their drift, and intervals would be far too wide.)
+    /// Values of two sessions, A's and B's, with `count` consecutive trials each. The sessions share no conditions, as
+    /// if trials were not run in blocks. (In blocks whose pairing is ignored, both groups share their drift, and
+    /// intervals would be far too wide.)
     pub fn sessions(self, count: usize, effect: f64, random: &mut Xoshiro) -> (Vec<f64>, Vec<f64>) {
         let a = self.series(count, random);
         let b = self.series(count, random);

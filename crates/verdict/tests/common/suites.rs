@@ -2,7 +2,7 @@
 
 use pagetide_verdict::normal;
 
-/// Says whether a metric with these values of A and B differs.
+/// A rule that returns true if a metric with these values of A and B differs.
 pub type OtherRule = fn(&[f64], &[f64]) -> bool;
 
 /// MMTests marks a row as significant (`bin/lib/MMTests/Compare.pm`, `cidiff` in `bin/lib/MMTests/Stat.pm`, revision
@@ -14,9 +14,10 @@ pub fn mmtests(a: &[f64], b: &[f64]) -> bool {
     (mean(a) - mean(b)).abs() > width(a) + width(b)
 }
 
-/// LKP-tests calls a metric changed (`lib/changed_stat.rb`, `change?` without the option `distance`, revision
-/// bbbc29c495d9) if the minimum of one side is above the median of the other, and its median above the other's maximum.
-/// From 32 values on, one in 32 is first removed from each end (`sort_remove_margin`, at most three).
+/// LKP-tests calls a metric changed if the minimum of one side is above the median of the other side, and the median of
+/// the first side is above the maximum of the other (`lib/changed_stat.rb`, `change?` without the option `distance`,
+/// revision bbbc29c495d9). From 32 values on, one value in 32 is first removed from each end (`sort_remove_margin`, at
+/// most three).
 pub fn lkp(a: &[f64], b: &[f64]) -> bool {
     let (a, b) = (trimmed(a), trimmed(b));
     let above = |high: &[f64], low: &[f64]| {
@@ -25,8 +26,8 @@ pub fn lkp(a: &[f64], b: &[f64]) -> bool {
     above(&a, &b) || above(&b, &a)
 }
 
-/// Same as [`lkp`], and the medians must differ by more than 1 %, as its report requires for performance metrics
-/// (`lib/stats.rb`, `skip_small_change?`).
+/// The rule of [`lkp`], with the additional condition that the medians differ by more than 1 %, as the report of
+/// LKP-tests requires for performance metrics (`lib/stats.rb`, `skip_small_change?`).
 pub fn lkp_reported(a: &[f64], b: &[f64]) -> bool {
     let median = |values: &[f64]| {
         let sorted = trimmed(values);
