@@ -12,13 +12,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
 
-/// Seconds that this thread has run on a core, so that other load does not count.
+/// CPU time of this thread in seconds. Unlike elapsed time, it does not depend on other load.
 fn on_core() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Repeats a pass over the trace for about a second. Returns the number of events and the events per second.
+/// Repeats one pass over the trace for about a second. Returns the total number of events and the events per second of
+/// CPU time.
 fn measure(mut pass: impl FnMut() -> u64) -> (u64, f64) {
     let start = on_core();
     let mut events = 0;

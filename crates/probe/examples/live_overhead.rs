@@ -21,18 +21,19 @@ use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 use pagetide_quantity::Nanos;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Passes at the start of a process that do not count, while memory and swap fill.
+/// Number of passes at the start of a process that do not count, because memory and swap are still filling.
 const WARM_UP: usize = 4;
-/// Passes of a process that count.
+/// Number of passes of a process that count.
 const COUNTED: usize = 20;
-/// Number of consecutive processes that may be killed before a pass counts; then the measurement is given up.
+/// Number of consecutive processes that may be killed before the measurement is given up.
 const KILLED: usize = 5;
-/// Time limit for a process: hundreds of times what its passes take on a slow disk.
+/// Time limit for one process: hundreds of times longer than its passes take on a slow disk.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// The goal, in percent.
+/// Largest acceptable cost of tracing, in percent.
 const GOAL: f64 = 2.0;
 
-/// The median in percent, and the bounds of its 95 % interval; `None` for too few ratios.
+/// Median of the ratios and the bounds of its 95 % interval, as a change in percent: a ratio of 1.02 is 2. `None` for
+/// too few ratios.
 fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     ratios.sort_by(f64::total_cmp);
     let n = ratios.len();
@@ -55,7 +56,7 @@ fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     Some([percent(middle), percent(low), percent(high)])
 }
 
-/// A flag that signals set, so that swap, cgroup and tracing instance are removed after an interrupt too.
+/// A flag that is set by signals, so that swap, cgroup and tracing instance are removed after an interrupt too.
 fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -1,4 +1,4 @@
-//! Block I/O: the requests to each device, and what they would have cost on a rotating disk.
+//! Block I/O: the requests to each device, and the time that they would have taken on a rotating disk.
 //!
 //! [`BlockObserver`] sums up request sizes, sequentiality, the mix of reads and writes, and latencies. [`Disk`]
 //! computes the cost of the same requests on a model of a disk of 2009.

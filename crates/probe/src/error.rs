@@ -1,29 +1,29 @@
-//! Errors while observing.
+//! Errors of reading the kernel's sources and of decoding traces.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why an observation failed. Each message is one sentence: what was attempted, on what, and what to do.
+/// Why an observation failed. Each message is one sentence with the attempt, its object and the remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The running kernel or its configuration does not have the source. This is never reported as a zero.
+    /// The running kernel or its configuration does not have the source. A missing source is never reported as zero.
     #[error("{source_name} cannot be observed here: {why}")]
     Unsupported {
-        /// The source, as users know it: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
+        /// The name of the source that users know: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
         source_name: String,
-        /// What is missing, and how to get it.
+        /// What the kernel lacks, and how to get it.
         why: String,
     },
     /// A file could not be opened, read, written or listed.
     #[error("could not {action} {path}: {source}; check that it exists and that you may access it")]
     Io {
-        /// The verb: `open`, `read`, `write` or `list`.
+        /// What was attempted: `open`, `read`, `write` or `list`.
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error of the operating system.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Data is not in the expected format.
@@ -31,9 +31,9 @@ pub enum ProbeError {
         "could not understand {what}: {detail}; the file may be cut off or come from an unknown kernel"
     )]
     Malformed {
-        /// What was parsed.
+        /// The data that was parsed.
         what: String,
-        /// Where and how it differs from the format.
+        /// Position in the data, and how the data differs from the format.
         detail: String,
     },
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Decoder`] turns raw events into [`Event`]s, with accessors compiled from the formats stored in the trace. So
 //! renamed fields do not matter, and an event that a kernel lacks is known to be missing. [`ReclaimObserver`] sums the
-//! events up, [`ReclaimTable`] is the table of reclaim statistics with its cross-checks, and [`Attribution`] says where
-//! a task's time went. [`analyse`] does all of this for a stored trace.
+//! events up. [`ReclaimTable`] is the table of reclaim statistics with its cross-checks. [`Attribution`] divides a
+//! task's time into parts. [`analyse`] does all of this for a stored trace.
 
 mod attribution;
 mod catalogue;

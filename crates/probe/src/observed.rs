@@ -1,5 +1,4 @@
-//! What an observed trial stores in its record: names of the parts, shared by the guest that writes and the analysis
-//! that reads.
+//! Names and types of what an observed trial stores in its record. The guest writes it, the analysis reads it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +12,12 @@ pub const TASKS: &str = "tasks";
 /// Name of the blob with the phases of the scenario: a JSON list of [`PhaseBegin`], in order.
 pub const PHASES: &str = "phases";
 
-/// Begin of a phase of the scenario, such as `swap-in`. The phase lasts until the next one begins; the last one until
-/// the scenario ends.
+/// Begin of a phase in the scenario, such as `swap-in`. The phase lasts until the next phase begins, or until the
+/// scenario ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseBegin {
     /// Name of the phase.
     pub name: String,
-    /// When the phase began, on the trace's clock.
+    /// Time at which the phase began, on the trace's clock.
     pub begin: Nanos,
 }

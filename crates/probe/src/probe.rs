@@ -7,10 +7,10 @@ use pagetide_quantity::{Nanos, Series};
 use crate::ProbeError;
 use crate::text::{Owner, SOURCES, Text};
 
-/// Observes one source over a trial: reads it before the trial, samples it while the trial runs, and reads it
-/// afterwards.
+/// Observes one source over a trial. It reads the source before the trial, samples it while the trial runs, and reads
+/// it again afterwards.
 pub trait Probe {
-    /// Name of the source in the record.
+    /// Name that the source has in the record.
     fn name(&self) -> &str;
 
     /// Reads the state before the trial; called just before the clock starts.
@@ -26,23 +26,24 @@ pub trait Probe {
 /// Everything that a probe observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Finding {
-    /// Numbers by name, each before and after the trial.
+    /// Numbers by name, each with its value before and its value after the trial.
     pub counters: Vec<(String, [u64; 2])>,
-    /// Numbers over time, if samples were requested.
+    /// Numbers over time; `None` if no samples were requested.
     pub series: Option<Series>,
 }
 
-/// Whose counters are read.
+/// The workload's own control group and zram device, whose counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The workload's control group: a folder of cgroup version 2. If set, no counters of the whole machine are read.
+    /// The workload's control group: a folder of cgroup version 2. If set, the counters of the whole machine are not
+    /// read.
     pub group: Option<PathBuf>,
-    /// The sysfs folder of the zram device that only this workload swaps to, such as `/sys/block/zram0`.
+    /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
 }
 
 impl Scope {
-    /// Folder with the files of an owner; `None` if the counters are not of this workload alone.
+    /// Folder with the files of an owner; `None` if that owner is not in scope.
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
             Owner::Machine => self.group.is_none().then_some(Path::new("/")),
@@ -52,12 +53,12 @@ impl Scope {
     }
 }
 
-/// A source that cannot be observed here.
+/// A source that cannot be observed on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingSource {
     /// Name of the source.
     pub source: String,
-    /// The reason.
+    /// Why the source cannot be observed.
     pub why: String,
 }
 
@@ -69,7 +70,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Opens every probe in scope. Each stores at most `capacity` samples; 0 for none.
+    /// Opens every probe in scope. Each probe stores at most `capacity` samples; 0 means that no samples are stored.
     pub fn open(scope: &Scope, capacity: usize) -> Self {
         let mut probes = Self::default();
         for source in SOURCES {
@@ -87,12 +88,12 @@ impl Probes {
         probes
     }
 
-    /// The sources that cannot be observed here.
+    /// The sources that cannot be observed on this machine.
     pub fn unsupported(&self) -> &[MissingSource] {
         &self.unsupported
     }
 
-    /// Reads the state before the trial, in reverse order of the probes.
+    /// Reads the state of all probes before the trial, in reverse order of the probes.
     pub fn before(&mut self) -> Result<(), ProbeError> {
         self.open
             .iter_mut()
@@ -107,7 +108,7 @@ impl Probes {
             .try_for_each(|probe| probe.sample(time))
     }
 
-    /// Reads the state after the trial, in the order of the probes, and returns the findings by name.
+    /// Reads the state of all probes after the trial, in their order. Returns each finding with the name of its source.
     pub fn after(self) -> Result<Vec<(String, Finding)>, ProbeError> {
         self.open
             .into_iter()

@@ -1,6 +1,7 @@
-//! Numbers that the kernel prints as text, by name: before, after and over time. Sampling does not allocate.
+//! Numbers that the kernel prints as text. They are read by name before, during and after a trial. Sampling does not
+//! allocate.
 //!
-//! A [`Source`] says which files it has, in which format, and what their numbers mean. [`Text`] is the probe for any
+//! A [`Source`] describes the files, their format, and the meaning of their numbers. [`Text`] is the probe for any
 //! source.
 
 mod effect;

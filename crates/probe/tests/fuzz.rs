@@ -6,7 +6,7 @@ use pagetide_probe::meaning::analyse;
 use pagetide_probe::trace::TraceFile;
 use pagetide_testing::fuzz::fuzz;
 
-/// Bytes of the golden trace that an input contains: enough for a thousand events.
+/// Number of bytes of the golden trace in an input: enough for a thousand events.
 const PART: usize = 48 << 10;
 
 fn golden() -> TraceFile {

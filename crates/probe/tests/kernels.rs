@@ -1,7 +1,7 @@
 //! The reclaim table on kernels with different events and fields.
 //!
 //! The formats are written with the field names of these kernels' print formats (include/trace/events/vmscan.h and
-//! compaction.h of 6.1, 6.12 and 7.2). IDs and offsets are invented, as they differ with every boot.
+//! compaction.h of 6.1, 6.12 and 7.2). IDs and offsets are invented, because they differ with every boot.
 
 use pagetide_probe::meaning::{CpuTimes, PairKind, ReclaimTable, Reclaimer, RowId, Value, analyse};
 use pagetide_probe::trace::{Losses, TraceFile, TraceMeta};
@@ -47,7 +47,8 @@ fn table(trace: &TraceFile, vmstat: &[(&str, i64)]) -> ReclaimTable {
     analyse(trace, Some(&delta), None).expect("the formats are sound")
 }
 
-/// Direct reclaim, on the classic lists, that swaps out a huge page, a single page and a page without traced I/O.
+/// A trace of direct reclaim on the classic lists. It swaps out a huge page, a single page and a page without traced
+/// I/O.
 fn huge(queued: bool) -> TraceFile {
     let kernel = kernel_6_1()
         .with(
@@ -113,7 +114,7 @@ fn where_the_trace_cannot_tell_how_large_folios_were_vmstat_does_and_the_rows_sa
     assert!(note(RowId::DirectWriteAnonAsync).starts_with("at least"));
 }
 
-/// Direct reclaim, kswapd and an active list, on the classic lists of 6.1.
+/// A trace of direct reclaim, kswapd and an active list, on the classic lists of 6.1.
 fn classic() -> TraceFile {
     kernel_6_1()
         .event(100, 7, DIRECT_BEGIN, &[0, 0])

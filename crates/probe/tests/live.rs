@@ -25,21 +25,21 @@ use pagetide_quantity::Nanos;
 use pagetide_system::Syntax;
 use pagetide_testing::{Need, skip};
 
-/// Held by tests that put the machine under pressure, so that only one runs at a time.
+/// Lock held by tests that put the machine under memory pressure, so that only one runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reports why a test is skipped. Returns `Some`, because it must not be repeated.
+/// Reports why a test is skipped. Returns `Some`, because a skipped test must not be repeated.
 #[allow(clippy::unnecessary_wraps)] // Tests that can be skipped return an `Option`.
 fn skipped(need: Need, why: impl std::fmt::Display) -> Option<()> {
     skip(need, why);
     Some(())
 }
 
-/// The child process of [`support::Pressure::start`].
+/// Runs as the child process of [`support::Pressure::start`].
 #[test]
 #[ignore = "started by other tests"]
 fn workload() {
@@ -55,7 +55,7 @@ fn capture(events: &[&[EventName]]) -> Result<Capture, ProbeError> {
     Capture::new(Instance::new(Tracefs::open()?, &settings)?)
 }
 
-/// Sets up pressure and capture for a test, or reports why it is skipped.
+/// Sets up memory pressure and a capture for a test. Returns `None` after reporting why the test is skipped.
 fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Capture)> {
     let pressure = match support::Pressure::new(name, 64, 192) {
         Ok(pressure) => pressure,
@@ -203,7 +203,7 @@ fn swapped_on_a_device() -> Option<()> {
     Some(())
 }
 
-/// A process that holds an instance until it is killed.
+/// Runs as a process that holds an instance until the process is killed.
 #[test]
 #[ignore = "started by another test"]
 fn hold() {
@@ -304,7 +304,7 @@ fn the_sums_of_compaction_agree_with_vmstat() {
     assert!(!migrated.check.as_ref().unwrap().disagrees, "{migrated:?}");
 }
 
-/// Counts by event from the output of `perf stat`, or why there are none.
+/// Counts by event from the output of `perf stat`, or the reason why there are none.
 fn perf_counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Malformed input never causes a panic, a hang or an allocation of the size that it claims.
+//! Malformed input never causes a panic or a hang. It never causes an allocation of the size that it claims.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn golden() -> TraceFile {
     TraceFile::read(file).expect("the golden trace is whole")
 }
 
-/// Reads a buffer with every kind of reader.
+/// Reads a ring buffer with every kind of reader.
 fn read_ring(bytes: &[u8]) {
     let small = PageLayout {
         commit_size: 4,

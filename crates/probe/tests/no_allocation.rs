@@ -9,7 +9,7 @@ use pagetide_probe::trace::TraceFile;
 use pagetide_probe::{Probes, Scope};
 use pagetide_quantity::Nanos;
 
-/// Counts the allocations of each thread.
+/// An allocator that counts the allocations of each thread.
 struct Counting;
 
 thread_local! {

@@ -1,5 +1,5 @@
 //! The table that was published with "Use compaction to reduce a dependency on lumpy reclaim" (Mel Gorman, linux-mm, 11
-//! November 2010): a trace with its counts and times gives each of its ratios to the last digit.
+//! November 2010): a synthetic trace with the published counts and times gives each published ratio to the last digit.
 
 use pagetide_probe::meaning::{CpuTimes, RowId, Value, analyse};
 use pagetide_probe::trace::TraceMeta;
@@ -13,13 +13,13 @@ use crate::written::{
 
 const REQUEST: &str = "mm_vmscan_wakeup_kswapd";
 const TASK: u32 = 7;
-/// Flags of a folio that is written.
+/// Flag of a written folio that is anonymous.
 const ANON: u64 = 1;
 const FILE: u64 = 2;
 const SYNC: u64 = 4;
 const ASYNC: u64 = 8;
 
-/// Activity of one of the two reclaimers: pages, except `times`.
+/// Activity of direct reclaim or of kswapd, in pages except for `times` and `time`.
 #[derive(Clone, Copy)]
 struct Reclaim {
     /// Number of direct reclaims, or of wakeups of kswapd.
@@ -30,16 +30,16 @@ struct Reclaim {
     anon_async: u64,
     file_sync: u64,
     anon_sync: u64,
-    /// Time in direct reclaim, or awake.
+    /// Time in direct reclaim, or time for which kswapd was awake.
     time: Nanos,
 }
 
-/// A published column: counts, times, and the ratios computed from them.
+/// One column of the published table: counts, times, and the ratios computed from them.
 struct Column {
     direct: Reclaim,
     requests: u64,
     kswapd: Reclaim,
-    /// User plus system time.
+    /// User time plus system time.
     cpu: Nanos,
     elapsed: Nanos,
     totals: [u64; 2],
@@ -107,7 +107,7 @@ const AFTER: Column = Column {
 };
 
 impl Column {
-    /// A trace of a run with these counts and times.
+    /// A synthetic trace of a run with these counts and times.
     fn trace(&self) -> pagetide_probe::trace::TraceFile {
         let kernel = kernel_6_1()
             .with(
@@ -133,7 +133,8 @@ impl Column {
     }
 }
 
-/// The events of a reclaimer from `now` on, and their end time. All scans and writes belong to its first run.
+/// Adds the events of one reclaimer from time `now` on, and returns the end time. All scans and writes belong to its
+/// first run.
 fn reclaimed(mut kernel: Kernel, pid: u32, all: Reclaim, mut now: u64) -> (Kernel, u64) {
     let (begin, end): (_, &[u64]) = if pid == KSWAPD {
         ((WAKE, vec![0, 0, 0]), &[0])
@@ -155,7 +156,7 @@ fn reclaimed(mut kernel: Kernel, pid: u32, all: Reclaim, mut now: u64) -> (Kerne
     (kernel, now)
 }
 
-/// Scans, writes and frees. Anonymous pages are written as one large folio in each mode, file pages one by one.
+/// Adds scans, writes and frees. Anonymous pages are written as one large folio in each mode, file pages one by one.
 fn worked(mut kernel: Kernel, pid: u32, all: Reclaim, now: u64) -> Kernel {
     kernel = kernel.event(
         now,

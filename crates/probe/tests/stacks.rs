@@ -1,4 +1,4 @@
-//! Stacks of sleeping tasks as recorded by kernels, and malformed ones.
+//! Stacks of sleeping tasks as recorded by kernels, and malformed stacks.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pagetide_probe::meaning::{Decoder, Event, TaskAccounting, attribute};
 use pagetide_probe::trace::{CpuBuffer, CpuReader, Stride, TraceFile};
 
-/// The kernels whose recorded data is stored: one of each generation.
+/// The kernels whose recorded data is stored: one kernel of each generation.
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 
 fn golden(kernel: &str) -> PathBuf {
@@ -18,7 +18,7 @@ fn trace(kernel: &str) -> TraceFile {
     TraceFile::read(File::open(golden(kernel)).unwrap()).unwrap()
 }
 
-/// Number of tasks that entered an uninterruptible sleep, and the sites from their stacks, in order.
+/// Number of tasks that entered an uninterruptible sleep, and the place of each sleep from its stack, in order.
 fn told(trace: &TraceFile) -> (usize, Vec<Option<String>>) {
     let mut decoder = Decoder::for_trace(trace).unwrap();
     let (mut sleeps, mut told) = (0, Vec::new());

@@ -7,9 +7,9 @@
 //! times too narrow. This module tests the correlation between neighbours and computes how much wider the interval must
 //! be.
 //!
-//! Only *detected* correlation is corrected, and few trials show little of it. An example: each trial retains 80 % of
-//! the deviation of the trial before. For eight trials against eight, 95 % intervals that assume independence cover 49
-//! %. If they are widened when correlation is detected, they cover 79 %. For thirty trials against thirty, the
+//! Only *detected* correlation is corrected, and few trials show little of it. For example, let each trial retain 80 %
+//! of the deviation of the trial before. For eight trials against eight, 95 % intervals that assume independence cover
+//! 49 %. If they are widened when correlation is detected, they cover 79 %. For thirty trials against thirty, the
 //! coverages are 48 % and 89 %. A difference between two whole sessions cannot be detected from the values of either
 //! session. Only blocks with one trial of each variant avoid both problems.
 

@@ -1,4 +1,4 @@
-//! Model of a rotating disk: what the same requests would have cost in 2009.
+//! Model of a rotating disk of 2009, which computes the time that the traced requests would have taken on it.
 //!
 //! The drive is Seagate's Barracuda 7200.12 (ST3500418AS, product manual 100529369, 2009): 7,200 rpm, 8.5 ms average
 //! and 1.0 ms track-to-track seek when reading, 125 MB/s sustained at the outer edge, 500 GB. The seek curve is that of
@@ -7,15 +7,15 @@
 //! The full-stroke seek (twice the average) and the transfer rate at the inner edge (half of the outer) are not in the
 //! manual; they are usual ratios.
 //!
-//! Requests are served in order of issue, without queue, cache or idle time. This is an upper bound for scattered
-//! requests, since a real drive would reorder them.
+//! Requests are served in order of issue, without queue, cache or idle time. So the modelled time of scattered requests
+//! is an upper bound: a real drive would reorder them.
 
 use serde::{Deserialize, Serialize};
 
 use super::requests::Request;
 use pagetide_quantity::{Nanos, floor};
 
-/// Parameters of a drive.
+/// Parameters of a rotating drive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiskModel {
     /// Capacity in sectors of 512 bytes.
@@ -39,7 +39,7 @@ pub struct DiskModel {
 }
 
 impl DiskModel {
-    /// The drive described above.
+    /// The Seagate Barracuda 7200.12 of 2009, described at the top of this file.
     pub const fn barracuda_2009() -> Self {
         Self {
             sectors: 976_773_168,
@@ -80,23 +80,23 @@ impl DiskModel {
     }
 }
 
-/// Modelled cost of a series of requests.
+/// Modelled time of a series of requests, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCost {
     /// Number of requests served.
     pub requests: u64,
-    /// Number of those that needed a seek.
+    /// Number of requests that needed a seek.
     pub seeks: u64,
-    /// Time for seeks.
+    /// Total time for seeks.
     pub seek: Nanos,
-    /// Rotational latency: time until the sector is under the head.
+    /// Total rotational latency: time until the sector is under the head.
     pub rotation: Nanos,
-    /// Time for transfers.
+    /// Total time for transfers.
     pub transfer: Nanos,
 }
 
 impl DiskCost {
-    /// Seek, rotational latency and transfer together.
+    /// Sum of seek time, rotational latency and transfer time.
     pub fn total(&self) -> Nanos {
         self.seek
             .saturating_add(self.rotation)
@@ -108,9 +108,9 @@ impl DiskCost {
 #[derive(Debug, Clone)]
 pub struct Disk {
     model: DiskModel,
-    /// Model time in nanoseconds.
+    /// Current model time in nanoseconds.
     time: f64,
-    /// The sector after the last one served.
+    /// The sector after the last sector served.
     head: u64,
     seek: f64,
     rotation: f64,
@@ -120,7 +120,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An idle disk with the head at the outer edge.
+    /// An idle disk that has the head at the outer edge.
     pub fn new(model: DiskModel) -> Self {
         Self {
             model,
@@ -134,7 +134,7 @@ impl Disk {
         }
     }
 
-    /// Serves one request and adds its cost. Sectors beyond the end count as the last sector.
+    /// Serves one request and adds the time it takes. A sector beyond the end counts as the last sector.
     pub fn serve(&mut self, request: Request) {
         let model = &self.model;
         let sector = request.sector.min(model.sectors);
@@ -167,7 +167,7 @@ impl Disk {
         self.requests += 1;
     }
 
-    /// Cost of all requests so far.
+    /// Time of all requests served so far.
     pub fn cost(&self) -> DiskCost {
         DiskCost {
             requests: self.requests,
@@ -179,7 +179,7 @@ impl Disk {
     }
 }
 
-/// Rounds to whole nanoseconds; values above 64 bits give `u64::MAX`.
+/// Rounds to whole nanoseconds. A value that does not fit into 64 bits becomes `u64::MAX`.
 fn nanos(value: f64) -> Nanos {
     Nanos(floor(value.round()))
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::meaning::{Event, TraceEvent};
 use pagetide_quantity::{Bytes, Histogram, Nanos};
 
-/// A request. Sectors are 512 bytes, whatever the sector size of the device.
+/// A read or write request to a device. Sectors are 512 bytes, whatever the sector size of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// First sector.
+    /// First sector of the request.
     pub sector: u64,
     /// Number of sectors.
     pub sectors: u64,
@@ -29,7 +29,7 @@ impl Device {
         self.0 >> 20
     }
 
-    /// Minor number.
+    /// Minor number: the lowest 20 bits.
     pub const fn minor(self) -> u64 {
         self.0 & 0xf_ffff
     }
@@ -41,25 +41,25 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// Number of requests in a size class: `from` ≤ size < 2·`from`.
+/// Number of requests in one size class. The class contains the sizes from `from` up to but not including twice `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
     /// Smallest size of the class.
     pub from: Bytes,
-    /// Number of requests.
+    /// Number of requests in the class.
     pub requests: u64,
 }
 
-/// Reads or writes of a device.
+/// Sums over the reads, or over the writes, of one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Direction {
     /// Number of requests.
     pub requests: u64,
     /// Bytes transferred.
     pub bytes: Bytes,
-    /// Number of requests that began where the previous one in the same direction ended.
+    /// Number of requests that began at the sector where the previous request in the same direction ended.
     pub sequential: u64,
-    /// Requests by size, in powers of two, in ascending order, without empty classes.
+    /// Number of requests by size class, in ascending order of size. Empty classes are left out.
     pub sizes: Vec<SizeClass>,
     /// Time from issue to completion, in nanoseconds.
     pub latency: Histogram,
@@ -81,35 +81,35 @@ impl Direction {
         }
     }
 
-    /// Fraction of requests that began where the previous one ended, 0 to 1; `None` without requests.
+    /// Fraction of requests that began at the sector where the previous one ended, 0 to 1; `None` without requests.
     pub fn sequentiality(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.sequential as f64 / self.requests as f64)
     }
 
-    /// Mean size in bytes; `None` without requests.
+    /// Mean size of a request in bytes; `None` without requests.
     pub fn mean_size(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.bytes.0 as f64 / self.requests as f64)
     }
 }
 
-/// A device's reads and writes.
+/// Sums over the reads and over the writes of one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionSums {
-    /// Reads.
+    /// Sums over the reads.
     pub reads: Direction,
-    /// Writes.
+    /// Sums over the writes.
     pub writes: Direction,
 }
 
-/// When a request was issued (nanoseconds), and whether it is a write.
+/// Time of issue in nanoseconds, and true for a write.
 type OpenRequest = (u64, bool);
 
-/// Sums up block events for each device.
+/// Sums up the block events of each device.
 #[derive(Debug, Clone, Default)]
 pub struct BlockObserver {
     devices: BTreeMap<Device, DirectionSums>,
     open: HashMap<(u64, u64), OpenRequest>,
-    /// Issued discards and flushes that are not completed yet.
+    /// Discards and flushes that were issued and are not completed, each as device and sector.
     others: HashSet<(u64, u64)>,
     uncompleted: u64,
     unissued: u64,
@@ -121,7 +121,8 @@ impl BlockObserver {
         Self::default()
     }
 
-    /// Adds the next event, in order of time. Returns the request if the event issued a read or write.
+    /// Adds the next event; events must be in order of time. Returns device and request if the event issues a read or a
+    /// write.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
@@ -172,18 +173,18 @@ impl BlockObserver {
         }
     }
 
-    /// Must be called after the last event: counts the requests that never completed.
+    /// Counts the requests that never completed. Must be called after the last event.
     pub fn finish(&mut self) {
         self.uncompleted += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         self.open.clear();
     }
 
-    /// Sums of every device.
+    /// Read and write sums of every device.
     pub fn devices(&self) -> impl Iterator<Item = (Device, &DirectionSums)> {
         self.devices.iter().map(|(&device, sums)| (device, sums))
     }
 
-    /// Number of requests without completion, and of completions without request.
+    /// Number of requests without a completion, and number of completions without a request.
     pub fn unmatched(&self) -> (u64, u64) {
         (self.uncompleted, self.unissued)
     }

@@ -13,18 +13,18 @@ use crate::trace::TraceFile;
 /// Block I/O of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
-    /// The device.
+    /// The device that the requests went to.
     pub device: Device,
-    /// Its requests.
+    /// Sums over the reads and over the writes of the device.
     pub sums: DirectionSums,
-    /// What the same requests would have cost on the modelled disk.
+    /// Time that the same requests would have taken on the modelled disk.
     pub modelled: DiskCost,
 }
 
 /// Block I/O of all devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSummary {
-    /// The devices that had requests, by device number.
+    /// Summary of each device that had requests, in order of device number.
     pub devices: Vec<DeviceSummary>,
     /// Number of requests that never completed.
     pub uncompleted: u64,
@@ -32,7 +32,8 @@ pub struct BlockSummary {
     pub unissued: u64,
 }
 
-/// Sums up the block requests of a stored trace. The trace must contain the events of [`crate::meaning::BLOCK_EVENTS`].
+/// Sums up the block requests of a stored trace. `model` is the disk whose time is modelled. The trace must contain the
+/// events of [`crate::meaning::BLOCK_EVENTS`].
 pub fn summarise(trace: &TraceFile, model: DiskModel) -> Result<BlockSummary, ProbeError> {
     let mut decoder = Decoder::for_trace(trace)?;
     let mut observer = BlockObserver::new();

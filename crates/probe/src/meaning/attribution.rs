@@ -1,4 +1,4 @@
-//! Attribution of a task's time: how much it spent where.
+//! Attribution of a task's time to parts, such as reclaim or waiting for I/O.
 //!
 //! Every moment of a task belongs to exactly one part. On a CPU, it is the innermost activity (compaction within
 //! reclaim counts as compaction). Off the CPU, the task waits for I/O, for reclaim, or for a CPU. Time on a CPU outside
@@ -22,37 +22,37 @@ use pagetide_quantity::Nanos;
 pub use parts::{Part, Parts};
 use track::Track;
 
-/// CPU accounting of a task, as the task itself measured it; times are on the trace's clock.
+/// CPU accounting of a task, measured by the task itself. Times are on the trace's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAccounting {
     /// Thread ID of the task.
     pub pid: u32,
-    /// Begin of the measured time; `None` for the fork of the task in the trace.
+    /// Begin of the measured time; `None` if it begins when the trace shows the fork of the task.
     pub begin: Option<Nanos>,
-    /// End of the measured time; `None` for the exit of the task in the trace.
+    /// End of the measured time; `None` if it ends when the trace shows the exit of the task.
     pub end: Option<Nanos>,
-    /// User time in between; `None` if unknown.
+    /// User time between begin and end; `None` if unknown.
     pub user: Option<Nanos>,
-    /// System time in between; `None` if unknown.
+    /// System time between begin and end; `None` if unknown.
     pub system: Option<Nanos>,
 }
 
-/// Attribution of one task's time.
+/// One task's time, divided into parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTime {
     /// Thread ID of the task.
     pub pid: u32,
-    /// Time from begin to end.
+    /// Time from begin to end of the measured time.
     pub elapsed: Nanos,
-    /// Time by part; adds up to `elapsed`.
+    /// Time in each part. The parts add up to `elapsed`.
     pub parts: Parts,
-    /// Number of faults in user mode, if they were traced.
+    /// Number of page faults in user mode; 0 if they were not traced.
     pub faults: u64,
     /// Number of times the task was switched off a CPU.
     pub switches: u64,
     /// Time on a CPU according to the trace.
     pub on_cpu: Nanos,
-    /// Time on a CPU according to the task's accounting; should agree with `on_cpu`.
+    /// Time on a CPU according to the task's accounting; `None` if unknown. Should agree with `on_cpu`.
     pub accounted: Option<Nanos>,
     /// Pages that the task scanned in reclaim.
     #[serde(default)]
@@ -60,51 +60,51 @@ pub struct TaskTime {
     /// Pages that the task freed in reclaim.
     #[serde(default)]
     pub reclaimed: u64,
-    /// Number and longest duration of waits: within reclaim, within compaction, and uninterruptible elsewhere. Needs
-    /// traced task switches.
+    /// Number and longest duration of the task's waits, by part: within reclaim, within compaction, and uninterruptible
+    /// elsewhere. Needs traced task switches.
     #[serde(default)]
     pub waits: BTreeMap<Part, Waits>,
-    /// The same waits by the kernel function that waits, according to the stack traces; longest total first.
+    /// The task's waits by part and by the kernel function that waits, from the stack traces. Longest total time first.
     #[serde(default)]
     pub slept: Vec<SiteSleeps>,
-    /// Tasks that had the CPU while this one was runnable, longest first. Adds up to [`Part::RunQueue`] as far as task
-    /// switches were traced.
+    /// Other tasks that had the CPU while this task was runnable, longest time first. If task switches were traced, the
+    /// times add up to [`Part::RunQueue`].
     #[serde(default)]
     pub behind: Vec<QueueWait>,
 }
 
-/// Number and duration of a task's waits in one part.
+/// Number of a task's waits in one part, and the longest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Number of waits.
     pub count: u64,
-    /// The longest wait.
+    /// Duration of the longest wait.
     pub longest: Nanos,
 }
 
-/// Waits of one task in one part at one place in the kernel.
+/// Waits of one task in one part at one place in the kernel code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSleeps {
-    /// The part.
+    /// The part that the waits belong to.
     pub part: Part,
-    /// The place; `None` if no stack was recorded or it has no named function.
+    /// Place in the kernel code; `None` if no stack was recorded or the stack has no named function.
     pub site: Option<SleepSite>,
     /// Number of waits.
     pub count: u64,
-    /// Total time.
+    /// Total duration of the waits.
     pub time: Nanos,
-    /// The longest wait.
+    /// Duration of the longest wait.
     pub longest: Nanos,
 }
 
-/// Time in which a task was runnable while another task had the CPU.
+/// Time in which a task was runnable while one other task had the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueWait {
-    /// The task that had the CPU.
+    /// Thread ID of the task that had the CPU.
     pub pid: u32,
-    /// Its name; empty if unknown.
+    /// Name of the task that had the CPU; empty if unknown.
     pub name: String,
-    /// Total time.
+    /// Total time in which it had the CPU while the other task was runnable.
     pub time: Nanos,
 }
 
@@ -140,7 +140,7 @@ fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTim
     Ok(times)
 }
 
-/// Attributes the time of chosen tasks, event by event.
+/// Attributes the time of chosen tasks while the events of a trace are read.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     tracks: HashMap<u32, Track>,
@@ -181,7 +181,7 @@ impl Attribution {
         all
     }
 
-    /// Adds the next event, in order of time.
+    /// Adds the next event; events must be in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent {
             time, pid, event, ..
@@ -227,12 +227,13 @@ impl Attribution {
         }
     }
 
-    /// Ends every task's time and returns the attribution, by thread ID.
+    /// Ends the measured time of every task and returns the attributions, in order of thread ID.
     pub fn finish(self) -> Vec<TaskTime> {
         self.finish_with(&SleepSites::default())
     }
 
-    /// Same as `finish`, with the wait sites that the decoder of these events collected.
+    /// Ends the measured time of every task and returns the attributions with the places of waits. `sites` comes from
+    /// the decoder of the events.
     pub fn finish_with(self, sites: &SleepSites) -> Vec<TaskTime> {
         let mut times: Vec<_> = self
             .tracks

@@ -10,7 +10,8 @@ macro_rules! events {
 }
 
 events! {
-    /// Events for the reclaim table. If a kernel lacks one, the rows that need it say so.
+    /// Events for the reclaim table. If a kernel lacks an event, the rows that need the event have a reason instead of
+    /// a value.
     RECLAIM_EVENTS:
     "vmscan" [
         "mm_vmscan_direct_reclaim_begin" "mm_vmscan_direct_reclaim_end"
@@ -33,7 +34,7 @@ events! {
 }
 
 events! {
-    /// Additional events for attributing a task's waits. They fire on every task switch, which has a cost.
+    /// Additional events for attributing a task's waits. They occur at every task switch, so tracing them has a cost.
     ATTRIBUTION_EVENTS:
     "sched" ["sched_switch" "sched_wakeup" "sched_wakeup_new" "sched_process_fork" "sched_process_exit"]
     "exceptions" ["page_fault_user"]
@@ -41,7 +42,7 @@ events! {
 }
 
 events! {
-    /// Events for requests to block devices, and for I/O that swap submits to its devices.
+    /// Events of requests to block devices, and of the I/O that swap submits to its devices.
     BLOCK_EVENTS:
     "block" ["block_rq_issue" "block_rq_complete" "block_bio_queue"]
 }

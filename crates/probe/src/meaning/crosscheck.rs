@@ -1,4 +1,4 @@
-//! Compares sums over tracepoints with vmstat, and names the reason for a difference if it is known.
+//! Compares sums over tracepoints with the counters of vmstat, and gives the reason for a difference if it is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,31 @@ use super::observer::ReclaimObserver;
 use super::rows::RowId;
 use pagetide_system::Delta;
 
-/// A row is marked if the difference exceeds this, in percent of the counter.
+/// Largest difference between trace and counter that is not marked, in percent of the counter.
 pub const TOLERANCE_PERCENT: f64 = 1.0;
 
-/// Largest number of pages by which vmstat may lag behind, per CPU (mm/vmstat.c, `calculate_normal_threshold`).
+/// Largest number of pages, per CPU, that are not yet added to vmstat (mm/vmstat.c, `calculate_normal_threshold`).
 const LAG_PAGES: u64 = 125;
 
-/// Comparison of one row with vmstat.
+/// Comparison of one row of the reclaim table with vmstat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
-    /// Names of the vmstat counters, which are summed.
+    /// Names of the vmstat counters whose sum is compared.
     pub counters: Vec<String>,
-    /// Increase of the counters.
+    /// Increase of the counters' sum.
     pub counter: u64,
-    /// The same quantity according to the trace.
+    /// Value of the row according to the trace.
     pub traced: u64,
-    /// Trace minus counter, in percent of the counter; `None` if the counter did not grow but the trace shows some.
+    /// Trace minus counter, in percent of the counter; `None` if the counter did not grow but the trace has a value
+    /// above 0.
     pub difference: Option<f64>,
-    /// True if they differ by more than [`TOLERANCE_PERCENT`].
+    /// True if trace and counter differ by more than [`TOLERANCE_PERCENT`].
     pub disagrees: bool,
     /// Reason for the difference, or a caveat about the comparison; `None` if none is known.
     pub reason: Option<String>,
 }
 
-/// The data that rows are compared with.
+/// Counters and sums that the rows are compared with.
 pub(super) struct Counterparts<'a> {
     pub(super) vmstat: &'a Delta,
     pub(super) observer: &'a ReclaimObserver,
@@ -42,21 +43,22 @@ pub(super) struct Counterparts<'a> {
 }
 
 impl Counterparts<'_> {
-    /// Number of folios that reclaim wrote and whose size is not in any event.
+    /// Number of folios that reclaim wrote and whose size is unknown, because no event contains it.
     fn unsized_folios(&self) -> u64 {
         let sums = self.observer.sums.iter();
         sums.map(|sums| sums.folios_unsized).sum()
     }
 
-    /// Pages that reclaim wrote according to vmstat; `None` unless the trace has folios of unknown size and vmstat
-    /// counts more.
+    /// Pages that reclaim wrote according to vmstat. `None` unless the trace has folios of unknown size and vmstat
+    /// counts more pages than the trace.
     pub(super) fn written(&self, traced: u64) -> Option<u64> {
         let counter = self.vmstat.growth_of(&["nr_vmscan_write"])?;
         (self.unsized_folios() > 0 && counter > traced && differs(traced, counter))
             .then_some(counter)
     }
 
-    /// Compares the traced sum of a row with the increase of its counters; `None` if the kernel has none of them.
+    /// Compares the traced sum of a row with the increase of its counters; `None` if the kernel has none of the
+    /// counters.
     pub(super) fn check(&self, row: RowId, counters: &[&str], traced: u64) -> Option<CrossCheck> {
         let counter = self.vmstat.growth_of(counters)?;
         let disagrees = differs(traced, counter);
@@ -126,12 +128,12 @@ impl Counterparts<'_> {
     }
 }
 
-/// True if two counts differ by more than the tolerance.
+/// True if the two counts differ by more than [`TOLERANCE_PERCENT`].
 fn differs(traced: u64, counter: u64) -> bool {
     percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
-/// Traced minus counter, in percent of the counter; `None` if the counter is 0 and traced is not.
+/// Traced minus counter, in percent of the counter; `None` if the counter is 0 and the traced value is not.
 fn percent(traced: u64, counter: u64) -> Option<f64> {
     match (traced, counter) {
         (0, 0) => Some(0.0),

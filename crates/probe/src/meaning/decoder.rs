@@ -11,17 +11,17 @@ use crate::trace::{
     EventFormat, FieldAccess, IdTable, RawEvent, StackAccess, TextAccess, TraceFile,
 };
 
-/// Why an event is not available in a trace.
+/// Why a trace does not contain an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "why")]
 pub enum Absence {
-    /// The kernel does not have the event, or the event lacks a needed field.
+    /// The kernel does not have the event, or the event lacks a field that is needed.
     NotOnThisKernel(String),
     /// The event was not enabled when the trace was recorded.
     NotObserved(String),
 }
 
-/// Accessor of one field.
+/// Reads one field from the data of an event.
 type Get = FieldAccess;
 
 /// The accessors needed to decode one event.
@@ -63,7 +63,7 @@ enum Plan {
     BlockComplete(Get, Get, Get),
 }
 
-/// Decodes the events that it was compiled for; ignores all others.
+/// Decodes the events for which accessors were compiled; ignores all other events.
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     plans: IdTable<(Get, Plan)>,
@@ -74,14 +74,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Compiles the accessors for a stored trace. Fails if a stored format cannot be parsed.
+    /// Compiles the accessors for the events of a stored trace. Fails if a stored format cannot be parsed.
     pub fn for_trace(trace: &TraceFile) -> Result<Self, ProbeError> {
         let mut decoder = Self::compile(&trace.formats()?, &trace.meta.absent);
         decoder.sites = SleepSites::new(&trace.meta.functions);
         Ok(decoder)
     }
 
-    /// Compiles the accessors for these events. `absent` are events that the kernel does not have, as `system/name`.
+    /// Compiles the accessors for events with these formats. `absent` lists the events that the kernel does not have,
+    /// as `system/name`.
     pub fn compile(formats: &[EventFormat], absent: &[String]) -> Self {
         let mut decoder = Self::default();
         for name in absent {
@@ -126,17 +127,17 @@ impl Decoder {
         Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
     }
 
-    /// The places in the kernel where tasks slept, as decoded so far.
+    /// The places in the kernel code where tasks slept, from the events decoded so far.
     pub fn sites(&self) -> &SleepSites {
         &self.sites
     }
 
-    /// Number of events whose data was shorter than their format says.
+    /// Number of events with less data than their format requires.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
     }
 
-    /// Decodes one event. `None` for an event that it was not compiled for, and for truncated data, which is counted.
+    /// Decodes one event. `None` for an event without accessors, and for truncated data, which is also counted.
     #[inline]
     pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<TraceEvent> {
         let &(pid, plan) = self.plans.get(raw.id)?;
@@ -220,7 +221,7 @@ fn read(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// Same as `read`, for events outside of vmscan.
+/// Decodes the data of one event outside of vmscan according to its plan; `None` if the data is truncated or damaged.
 #[inline]
 fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     let any = |access: Get| access.get(data);
@@ -308,7 +309,7 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// True for a write, false for a read, `None` for anything else, from the letters of blk_fill_rwbs
+/// True for a write, false for a read, `None` for any other request. `letters` are those of blk_fill_rwbs
 /// (kernel/trace/blktrace.c).
 fn is_write(letters: &[u8]) -> Option<bool> {
     if letters.contains(&b'D') {
@@ -320,10 +321,11 @@ fn is_write(letters: &[u8]) -> Option<bool> {
     }
 }
 
-/// `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
+/// Value of `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
 const COMPACT_SUCCESS: u64 = 8;
 
-/// The accessors for an event. `Ok(None)` for an event that is not decoded; `Err` with the name of a missing field.
+/// The accessors for the fields of an event. `Ok(None)` for an event that is not decoded; `Err` with the name of a
+/// missing field.
 fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
     // If there are several names, the first is the current one.
     let get = |names: &[&'static str]| FieldAccess::first_of(format, names).ok_or(names[0]);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sleep::SiteNumber;
 
-/// Who triggered a reclaim.
+/// The caller that triggered a reclaim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reclaimer {
@@ -33,7 +33,7 @@ impl Reclaimer {
         Self::Unknown,
     ];
 
-    /// Index in [`Self::ALL`].
+    /// Index of this reclaimer in [`Self::ALL`].
     pub const fn index(self) -> usize {
         match self {
             Self::Direct => 0,
@@ -46,25 +46,25 @@ impl Reclaimer {
     }
 }
 
-/// An event with its time, CPU and task.
+/// A decoded event with its time, CPU and task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// Nanoseconds on the trace's clock.
+    /// Time of the event in nanoseconds on the trace's clock.
     pub time: u64,
-    /// The CPU that it was recorded on.
+    /// The CPU on which the event was recorded.
     pub cpu: u32,
-    /// Thread ID of the current task.
+    /// Thread ID of the task that was running.
     pub pid: u32,
     /// The decoded event.
     pub event: Event,
 }
 
-/// A decoded event. Counts are base pages unless stated otherwise.
+/// A decoded event. Counts are numbers of base pages unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are the kernel's own (include/trace/events/*.h); the variants say what they mean.
 pub enum Event {
-    /// A reclaim begins. The ID of the memory cgroup is known since 7.x.
+    /// A reclaim begins. `memcg` is the ID of the memory cgroup, on kernels from 7.x on.
     ReclaimBegin {
         by: Reclaimer,
         order: i64,
@@ -72,13 +72,14 @@ pub enum Event {
     },
     /// A reclaim ends. `reclaimed` includes slab pages.
     ReclaimEnd { by: Reclaimer, reclaimed: u64 },
-    /// kswapd starts to balance its node; it may have been asleep or not.
+    /// kswapd starts to balance its node. It may have been asleep or awake before.
     KswapdWake { node: i64, order: i64 },
     /// kswapd goes to sleep.
     KswapdSleep { node: i64 },
     /// A task wakes kswapd.
     WakeupKswapd { node: i64, order: i64 },
-    /// Pages are taken off an LRU list (`lru`: 0 and 1 anonymous, 2 and 3 file; odd ones active).
+    /// Pages are taken off an LRU list. `lru` is 0 or 1 for anonymous pages, 2 or 3 for file pages; odd numbers are
+    /// active lists.
     Isolate { scanned: u64, taken: u64, lru: u64 },
     /// A batch from the inactive list (or the oldest generation) was processed.
     ShrinkInactive { scanned: u64, reclaimed: u64 },
@@ -86,7 +87,7 @@ pub enum Event {
     ShrinkActive { taken: u64, deactivated: u64 },
     /// Reclaim submitted a folio for writing (`flags`: 1 anonymous, 2 file, 4 synchronous, 8 asynchronous).
     WriteFolio { flags: u64 },
-    /// Reclaim was throttled.
+    /// Reclaim was throttled for this time.
     Throttled { microseconds: u64 },
     /// Pages were reclaimed on explicit request, by `madvise` or DAMON.
     ReclaimPages { scanned: u64, reclaimed: u64 },
@@ -104,7 +105,7 @@ pub enum Event {
     CompactionMigrate { migrated: u64, failed: u64 },
     /// An allocation requests compaction.
     CompactionAttempt { order: i64 },
-    /// Whether compaction of a zone was skipped as not worthwhile.
+    /// Compaction of a zone was considered. `skipped` means that it was not worthwhile.
     CompactionSuitable { skipped: bool },
     /// Compaction of a zone was deferred because it failed before.
     CompactionDeferred,
@@ -116,16 +117,16 @@ pub enum Event {
     Migrate { succeeded: u64, failed: u64 },
     /// The OOM killer selected a process.
     OomVictim { pid: u32 },
-    /// A task switch; `state` is the new state of the previous task (0 runnable, bit 1 uninterruptible).
+    /// A task switch. `state` is the new state of the previous task (0 runnable, bit 1 uninterruptible).
     Switch {
         previous: u32,
         state: u64,
         next: u32,
     },
-    /// Where the task that was just switched out sleeps, from its kernel stack; `None` if the stack has no named
-    /// function.
+    /// Place in the kernel code at which the task that was just switched out sleeps, from its stack; `None` if the
+    /// stack has no named function.
     SleepsIn { site: Option<SiteNumber> },
-    /// A task becomes runnable; `cpu` is where, if the event says so.
+    /// A task becomes runnable. `cpu` is the CPU it will run on; `None` if the event does not contain it.
     Wakeup { pid: u32, cpu: Option<u32> },
     /// A task is forked.
     Fork { child: u32 },
@@ -133,17 +134,17 @@ pub enum Event {
     Exit,
     /// A page fault in user mode.
     UserFault { address: u64 },
-    /// The current task exceeded the dirty limits (`balance_dirty_pages`). It is put to sleep, unless `sleeps` is
-    /// false.
+    /// The current task exceeded the dirty limits (`balance_dirty_pages`). `sleeps` is true if the task is put to
+    /// sleep.
     DirtyLimit { sleeps: bool },
-    /// A request is issued to a device; sectors are 512 bytes.
+    /// A read or write request is issued to a device. Sectors are 512 bytes.
     BlockIssue {
         device: u64,
         sector: u64,
         sectors: u64,
         write: bool,
     },
-    /// A request that is neither a read nor a write is issued: a discard, a flush.
+    /// A request other than a read or a write is issued, such as a discard or a flush.
     BlockOther { device: u64, sector: u64 },
     /// A bio is submitted to a device, before it is merged into requests (drivers such as zram have no requests).
     BioQueue {
@@ -151,9 +152,9 @@ pub enum Event {
         sectors: u64,
         write: bool,
     },
-    /// A bio that is neither a read nor a write.
+    /// A bio other than a read or a write is submitted.
     BioOther,
-    /// A request completes.
+    /// A request to a device completes.
     BlockComplete {
         device: u64,
         sector: u64,

@@ -1,4 +1,4 @@
-//! Sums of events for each kind of reclaimer.
+//! Sums of events by reclaimer, by task and by memory cgroup.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,24 +12,24 @@ use pagetide_quantity::{Histogram, Nanos};
 /// Number of 512-byte sectors in a page.
 pub(super) const SECTORS_A_PAGE: u64 = 8;
 
-/// Sums for one kind of reclaimer; pages unless stated otherwise.
+/// Sums over the events of one kind of reclaimer, in pages unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimSums {
     /// Number of reclaims begun.
     pub reclaims: u64,
-    /// Sum of what the end events report as reclaimed, including slab pages.
+    /// Pages reclaimed according to the end events of reclaim, including slab pages.
     pub reclaimed_told: u64,
     /// Number of batches isolated from inactive lists or old generations.
     pub isolations: u64,
-    /// Pages scanned for these, including those skipped because of their zone.
+    /// Pages scanned for the isolated batches, including pages skipped because of their zone.
     pub scanned: u64,
-    /// Pages isolated.
+    /// Pages isolated in the batches.
     pub taken: u64,
     /// Pages scanned on active lists.
     pub active_scanned: u64,
-    /// Number of batches processed.
+    /// Number of batches from inactive lists or old generations that were processed.
     pub batches: u64,
-    /// Pages freed from these batches.
+    /// Pages freed from the processed batches.
     pub reclaimed: u64,
     /// Pages submitted for writing: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous.
     /// A folio counts with all its pages, whose number is known from its I/O. A folio whose I/O was not traced counts
@@ -37,49 +37,49 @@ pub struct ReclaimSums {
     pub written: [u64; 4],
     /// Number of folios submitted for writing.
     pub folios_written: u64,
-    /// Number of anonymous folios among these whose I/O was not traced, so that their size is unknown.
+    /// Number of written anonymous folios of unknown size, because their I/O was not traced.
     pub folios_unsized: u64,
-    /// Number of times it was throttled.
+    /// Number of times that the reclaimer was throttled.
     pub throttles: u64,
-    /// Total time it was throttled.
+    /// Total time for which the reclaimer was throttled.
     pub throttled: Nanos,
 }
 
 impl ReclaimSums {
-    /// Pages written, of all four kinds.
+    /// Pages submitted for writing, of all four kinds.
     pub fn written_all(&self) -> u64 {
         self.written.iter().sum()
     }
 
-    /// File pages written.
+    /// File pages submitted for writing.
     pub fn written_file(&self) -> u64 {
         self.written[0] + self.written[2]
     }
 
-    /// Anonymous pages written.
+    /// Anonymous pages submitted for writing.
     pub fn written_anon(&self) -> u64 {
         self.written[1] + self.written[3]
     }
 }
 
-/// Sums for compaction; pages unless stated otherwise.
+/// Sums over the events of compaction, in pages unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     /// Number of allocations that requested compaction.
     pub attempts: u64,
-    /// Number of those for which a zone was compacted, deferred, or already met its watermark.
+    /// Number of allocations for which a zone was compacted or deferred, or already met its watermark.
     pub stalls: u64,
-    /// Number of those that found or made a free block.
+    /// Number of allocations for which compaction found or made a free block.
     pub successes: u64,
-    /// Number of times that a zone was deferred.
+    /// Number of times that compaction of a zone was deferred.
     pub deferred: u64,
     /// Pages scanned by the migration scanner.
     pub migrate_scanned: u64,
-    /// Pages isolated by it.
+    /// Pages isolated by the migration scanner.
     pub migrate_isolated: u64,
     /// Pages scanned by the free scanner.
     pub free_scanned: u64,
-    /// Pages isolated by it.
+    /// Pages isolated by the free scanner.
     pub free_isolated: u64,
     /// Pages migrated by compaction.
     pub migrated: u64,
@@ -91,9 +91,9 @@ pub struct Compaction {
     pub all_failed: u64,
     /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
-    /// Time per compacted zone, in allocating tasks.
+    /// Duration of compaction of one zone in allocating tasks, in nanoseconds.
     pub direct: Histogram,
-    /// Time per compacted zone, in kcompactd.
+    /// Duration of compaction of one zone in kcompactd, in nanoseconds.
     pub daemon: Histogram,
 }
 
@@ -102,39 +102,40 @@ pub struct Compaction {
 pub struct TaskReclaim {
     /// Thread ID of the task.
     pub pid: u32,
-    /// Its name; empty if unknown.
+    /// Name of the task; empty if unknown.
     pub name: String,
-    /// Number of reclaims of any kind.
+    /// Number of reclaims of any kind by the task.
     pub reclaims: u64,
-    /// Time spent in them; nested reclaims are counted once.
+    /// Time that the task spent in reclaim. Nested reclaims are counted once.
     pub stalled: Nanos,
-    /// Pages scanned.
+    /// Pages scanned by the task.
     pub scanned: u64,
-    /// Pages freed.
+    /// Pages freed by the task.
     pub reclaimed: u64,
 }
 
 /// Reclaim for one memory cgroup, on kernels whose events contain its ID.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemcgReclaim {
-    /// Number of reclaims.
+    /// Number of reclaims for the memory cgroup.
     pub reclaims: u64,
-    /// Time spent in them.
+    /// Time that tasks spent in reclaim for the memory cgroup.
     pub stalled: Nanos,
-    /// Pages reclaimed.
+    /// Pages reclaimed for the memory cgroup.
     pub reclaimed: u64,
 }
 
-/// State of an allocation's compaction so far.
+/// State of the compaction that one allocation requested.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempt {
-    /// A zone was compacted or deferred.
+    /// True if at least one zone was compacted or deferred.
     worked: bool,
     skipped: bool,
     success: bool,
 }
 
-/// Sums up events. Memory use depends on the number of tasks that reclaim, not on the number of events.
+/// Sums up the events of reclaim and compaction. Memory use depends on the number of tasks that reclaim, not on the
+/// number of events.
 #[derive(Debug, Clone, Default)]
 pub struct ReclaimObserver {
     pub(super) sums: [ReclaimSums; Reclaimer::ALL.len()],
@@ -149,7 +150,7 @@ pub struct ReclaimObserver {
     pub(super) kswapd_awakes: Histogram,
     pub(super) on_request: ReclaimSums,
     pub(super) oom_victims: u64,
-    /// Sectors read from and written to swap devices.
+    /// Sectors read from swap devices, and sectors written to them.
     pub(super) swap_sectors: [u64; 2],
     pub(super) swap_devices: Vec<u64>,
     /// Sectors that each task submitted to swap devices for the current folio.
@@ -179,7 +180,7 @@ impl ReclaimObserver {
         observer
     }
 
-    /// The kind of reclaimer that a task is now.
+    /// The kind of reclaim that a task is in now.
     fn reclaimer(&self, pid: u32) -> Reclaimer {
         match self.pairs.reclaimer(pid) {
             Some(by) => by,
@@ -200,7 +201,7 @@ impl ReclaimObserver {
         })
     }
 
-    /// Adds the next event, in order of time.
+    /// Adds the next event; events must be in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent { time, pid, .. } = *traced;
         self.last = self.last.max(time);
@@ -284,9 +285,9 @@ impl ReclaimObserver {
         }
     }
 
-    /// The event does not contain the size of the folio, but it directly follows the folio's I/O (mm/vmscan.c,
-    /// `pageout`). Only anonymous folios can be large here: reclaim leaves file systems with large folios to the
-    /// flusher threads.
+    /// Adds a written folio to the sums. The event does not contain the size of the folio, but it directly follows the
+    /// folio's I/O (mm/vmscan.c, `pageout`). Only anonymous folios can be large here, because reclaim leaves file
+    /// systems with large folios to the flusher threads.
     fn folio_written(&mut self, pid: u32, flags: u64) {
         let anonymous = flags & 1 != 0;
         let synchronous = usize::from(flags & 4 != 0);
@@ -384,7 +385,8 @@ impl ReclaimObserver {
         }
     }
 
-    /// Ends the observation at this time, or at the last event if that is later, and counts what is still open.
+    /// Ends the observation at `end`, or at the last event if that is later. Activity that has not ended by then is
+    /// counted.
     pub fn finish(&mut self, end: Nanos) {
         let end = end.0.max(self.last);
         for since in self.kswapds.values_mut().filter_map(Option::take) {
@@ -407,19 +409,19 @@ impl ReclaimObserver {
         &self.compaction
     }
 
-    /// The begin/end pairs and their latencies.
+    /// The matched begin and end events, with their durations.
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 }
 
-/// Saturating addition.
+/// Adds `more` to `sum`; the result is at most `u64::MAX`.
 fn grow(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
 /// Counts an allocation's compaction in the same way as vmstat (mm/page_alloc.c, `__alloc_pages_direct_compact`): as a
-/// stall, unless every zone was skipped. No event at all means that the watermark was already met, which counts as a
+/// stall, unless every zone was skipped. If there was no event at all, the watermark was already met. That counts as a
 /// success without work.
 fn settle(sums: &mut Compaction, attempt: Attempt) {
     let idle = !attempt.worked;

@@ -13,15 +13,15 @@ use pagetide_quantity::{Histogram, Nanos};
 pub enum PairKind {
     /// A reclaim by a task.
     Reclaim(Reclaimer),
-    /// Compaction of one zone.
+    /// Compaction of one zone by a task.
     Compaction,
 }
 
 impl PairKind {
-    /// Number of kinds.
+    /// Number of kinds of pairs.
     pub const COUNT: usize = Reclaimer::ALL.len() + 1;
 
-    /// Index among all kinds.
+    /// Index of this kind among all kinds, from 0.
     pub const fn index(self) -> usize {
         match self {
             Self::Reclaim(by) => by.index(),
@@ -30,7 +30,7 @@ impl PairKind {
     }
 }
 
-/// A begin event without its end yet.
+/// A begin event for which no end event has been seen yet.
 #[derive(Debug, Clone, Copy)]
 struct OpenPair {
     kind: PairKind,
@@ -42,13 +42,13 @@ struct OpenPair {
 pub struct PairTimes {
     /// Duration of each pair, in nanoseconds.
     pub latency: Histogram,
-    /// Number of begins without end: the trace ended, or the end event was lost.
+    /// Number of begin events without an end event: the trace ended, or the end event was lost.
     pub unmatched_begins: u64,
-    /// Number of ends without begin: begun before the trace, or the begin event was lost.
+    /// Number of end events without a begin event: the activity began before the trace, or the begin event was lost.
     pub unmatched_ends: u64,
 }
 
-/// Matches begins and ends by task, innermost first. Memory use depends on the number of tasks with an open begin.
+/// Matches begin and end events by task, innermost first. Memory use depends on the number of tasks with an open begin.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     open: HashMap<u32, Vec<OpenPair>>,
@@ -62,7 +62,7 @@ impl Default for Pairs {
 }
 
 impl Pairs {
-    /// A state without open begins.
+    /// A matcher without open begin events.
     pub fn new() -> Self {
         Self {
             open: HashMap::new(),
@@ -78,8 +78,8 @@ impl Pairs {
             .push(OpenPair { kind, since: time });
     }
 
-    /// Records an end event and returns the duration, or `None` if there is no begin. Begins that are still open within
-    /// the pair count as unmatched.
+    /// Records an end event. Returns the duration, or `None` if there is no begin event. Begin events that are still
+    /// open within the pair count as unmatched.
     pub fn end(&mut self, pid: u32, kind: PairKind, time: u64) -> Option<Nanos> {
         let found = self.open.get_mut(&pid).and_then(|stack| {
             let at = stack.iter().rposition(|open| open.kind == kind)?;
@@ -99,7 +99,7 @@ impl Pairs {
         Some(took)
     }
 
-    /// Kind of the innermost reclaim that a task is in, if any.
+    /// Kind of the innermost reclaim that the task is in; `None` outside reclaim.
     pub fn reclaimer(&self, pid: u32) -> Option<Reclaimer> {
         self.open
             .get(&pid)?
@@ -111,7 +111,7 @@ impl Pairs {
             })
     }
 
-    /// Must be called at the end of the trace: counts open begins as unmatched.
+    /// Counts open begin events as unmatched. Must be called at the end of the trace.
     pub fn finish(&mut self) {
         for (_, stack) in self.open.drain() {
             for open in stack {

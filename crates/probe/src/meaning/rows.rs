@@ -1,12 +1,13 @@
-//! The rows of the reclaim table: names, units, the events they need and the vmstat counters they are checked against.
+//! The rows of the reclaim table: their names, their units, the events they need and the vmstat counters they are
+//! compared with.
 
 use serde::{Deserialize, Serialize};
 
-/// Section of the table.
+/// Section of the reclaim table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Section {
-    /// Direct reclaim and kswapd: the traditional table.
+    /// Direct reclaim and kswapd: the rows of the original script's table.
     Reclaim,
     /// Memory cgroups, and all kinds of reclaim together.
     Memcg,
@@ -16,7 +17,7 @@ pub enum Section {
     Memory,
 }
 
-/// Unit of a row's value.
+/// Unit of the value in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowUnit {
@@ -32,18 +33,18 @@ pub enum RowUnit {
     Percent,
 }
 
-/// Definition of a row.
+/// Definition of a row in the reclaim table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSpec {
     pub(super) id: RowId,
     pub(super) section: Section,
     pub(super) unit: RowUnit,
     pub(super) name: &'static str,
-    /// Name of the row in the table of the original post-processing script, if it had the row.
+    /// Name of the row in the table of the original post-processing script; `None` if the script does not have the row.
     pub(super) original: Option<&'static str>,
     /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// vmstat counters whose summed increase the row is compared with.
+    /// vmstat counters; the row is compared with the increase of their sum.
     pub(super) counters: &'static [&'static str],
 }
 
@@ -59,7 +60,7 @@ macro_rules! original {
 macro_rules! rows {
     ($($section:ident { $($id:ident $unit:ident $name:literal $original:tt
         [$($event:ident)*] [$($counter:literal)*];)* })*) => {
-        /// A row of the reclaim table.
+        /// Identifies a row of the reclaim table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[allow(missing_docs)] // The table below has the name of each row.

@@ -1,7 +1,7 @@
 //! Finds what a task slept on, from its kernel stack at the task switch.
 //!
-//! The innermost functions of such a stack belong to the tracer and the scheduler. The first other function is where
-//! the task waits, and its caller says for what.
+//! The innermost functions of the stack belong to the tracer and the scheduler. The next function is the one that
+//! waits, and the name of its caller shows what it waits for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Function;
 
-/// Place in the kernel where a task slept.
+/// Place in the kernel code where a task slept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SleepSite {
     /// The function that waits.
     pub function: String,
-    /// Its caller; `None` if the stack ends before or the caller has no name.
+    /// The caller of the function that waits; `None` if the stack is too short or the caller has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
 }
 
 impl SleepSite {
-    /// What the function waits for; `None` if it is not a known function.
+    /// What the function waits for, in words; `None` for an unknown function.
     pub fn meaning(&self) -> Option<&'static str> {
         MEANINGS
             .iter()
@@ -43,7 +43,7 @@ impl fmt::Display for SleepSite {
     }
 }
 
-/// What waiting functions wait for, by prefix of their name; the first match is used. Sources: kernel/locking,
+/// What waiting functions wait for, by prefix of the function's name. The first match is used. Sources: kernel/locking,
 /// mm/filemap.c, mm/vmscan.c, mm/page-writeback.c, kernel/sched/completion.c, block/.
 const MEANINGS: [(&str, &str); 18] = [
     ("__mutex_lock", "a mutex"),
@@ -93,8 +93,8 @@ const MACHINERY: [&str; 22] = [
     "asm_sysvec_",
 ];
 
-/// Prefixes of helper functions that waiting functions consist of. As callers they are skipped, because their own
-/// caller is more informative.
+/// Prefixes of helper functions inside waiting functions. A caller with such a name is skipped, because the caller of
+/// the helper is more informative.
 const INNER: [&str; 10] = [
     "__mutex_lock",
     "mutex_lock",
@@ -108,10 +108,10 @@ const INNER: [&str; 10] = [
     "mempool_alloc",
 ];
 
-/// Index in [`SleepSites`].
+/// Index of a site in [`SleepSites`].
 pub type SiteNumber = u32;
 
-/// The distinct sites of a trace, and the names of kernel functions.
+/// The distinct places in a trace where tasks slept, and the names of kernel functions.
 #[derive(Debug, Clone, Default)]
 pub struct SleepSites {
     names: HashMap<u64, String>,
@@ -131,8 +131,9 @@ impl SleepSites {
         }
     }
 
-    /// Returns the site of a stack, given with its innermost function first, and adds it if new. `None` if the stack
-    /// contains only skipped functions, or if an unnamed address comes before the first other function.
+    /// Returns the site of a stack and adds the site if it is new. The stack starts with the innermost function. `None`
+    /// if the stack contains only skipped functions, or an address without a name comes before the first other
+    /// function.
     pub fn site(&mut self, stack: impl Iterator<Item = u64>) -> Option<SiteNumber> {
         let mut names = stack.map(|address| self.names.get(&address));
         let mut function = names.next()?;
@@ -157,7 +158,7 @@ impl SleepSites {
         Some(number)
     }
 
-    /// The site with this index.
+    /// The site with this index; `None` if there is none.
     pub fn get(&self, number: SiteNumber) -> Option<&SleepSite> {
         self.sites.get(number as usize)
     }
@@ -167,7 +168,7 @@ fn begins(name: &str, with: &[&str]) -> bool {
     with.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Name of a function without suffixes that the compiler adds (`.isra.0`, `.constprop.0`, `.cold`).
+/// Name of a function without the suffixes that the compiler adds (`.isra.0`, `.constprop.0`, `.cold`).
 fn base(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }

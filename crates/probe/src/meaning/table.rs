@@ -1,4 +1,4 @@
-//! The table of reclaim statistics: rows are computed from tracepoints and checked against vmstat.
+//! The table of reclaim statistics. Its rows are computed from tracepoints and compared with vmstat.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
 use pagetide_system::Delta;
 
-/// CPU time of the workload, for the two rows that are ratios of times.
+/// CPU time of the workload, needed by the two rows that are ratios of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// User time.
@@ -34,18 +34,18 @@ pub enum Value {
     Time(Nanos),
     /// A ratio in percent.
     Percent(f64),
-    /// This kernel does not provide the data; with the reason.
+    /// This kernel does not provide the data. Contains the reason.
     NotOnThisKernel(String),
-    /// The data was not traced or not read; with the reason.
+    /// The data was not traced or not read. Contains the reason.
     NotObserved(String),
-    /// Events that the row needs were lost; with the reason.
+    /// Events that the row needs were lost. Contains the reason.
     Invalid(String),
-    /// A ratio with a zero denominator.
+    /// A ratio whose denominator is zero.
     Undefined,
 }
 
 impl Value {
-    /// The count; `None` for any other kind of value.
+    /// The value of a count; `None` for any other kind of value.
     pub const fn count(&self) -> Option<u64> {
         match self {
             Self::Count(count) => Some(*count),
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// The value as a number in the row's unit (nanoseconds for times); `None` if there is none.
+    /// The value as a number in the row's unit (nanoseconds for times); `None` if the value is unknown or undefined.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -64,37 +64,37 @@ impl Value {
     }
 }
 
-/// A row of the table.
+/// A row of the reclaim table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which row it is.
+    /// Identifies the row.
     pub id: RowId,
-    /// Its section.
+    /// Section of the table that the row belongs to.
     pub section: Section,
-    /// Its name, followed by the original script's name in parentheses if that had the row.
+    /// Name of the row. If the original script had the row, its name there follows in parentheses.
     pub name: String,
     /// Unit of the value.
     pub unit: RowUnit,
-    /// The value.
+    /// Value of the row, or the reason why it has none.
     pub value: Value,
-    /// Comparison with vmstat, if there is a counter for it.
+    /// Comparison with vmstat; `None` if vmstat has no counter for the row.
     pub check: Option<CrossCheck>,
-    /// A caveat about the value.
+    /// A caveat about the value; `None` if there is none.
     pub note: Option<String>,
 }
 
-/// Durations of one kind of pair, and the number of unmatched events.
+/// Durations of one kind of activity, from begin to end event, and the number of unmatched events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairRow {
-    /// The kind of pair.
+    /// The kind of activity.
     pub kind: PairKind,
     /// Summary of the durations, in nanoseconds.
     pub latency: HistogramSummary,
     /// Distribution of the durations, in nanoseconds.
     pub histogram: Histogram,
-    /// Number of begins without end.
+    /// Number of begin events without an end event.
     pub unmatched_begins: u64,
-    /// Number of ends without begin.
+    /// Number of end events without a begin event.
     pub unmatched_ends: u64,
 }
 
@@ -103,22 +103,22 @@ pub struct PairRow {
 pub struct ReclaimTable {
     /// The rows, in the order of the table.
     pub rows: Vec<Row>,
-    /// Begin/end pairs, of the kinds that occurred.
+    /// Durations between begin and end events, for each kind of activity that occurred.
     pub pairs: Vec<PairRow>,
-    /// Tasks that reclaimed, longest stall first.
+    /// Tasks that reclaimed, longest time in reclaim first.
     pub tasks: Vec<TaskReclaim>,
-    /// Reclaim by memory cgroup ID, on kernels whose events contain it.
+    /// Memory cgroup IDs with the reclaim for each, on kernels whose events contain the ID.
     pub memcgs: Vec<(u64, MemcgReclaim)>,
     /// Number of lost events and damaged sub-buffers.
     pub losses: Losses,
-    /// Number of truncated events.
+    /// Number of events whose data was truncated.
     pub undecoded: u64,
     /// True if the multi-generational LRU was enabled.
     pub multi_generational: bool,
 }
 
 impl ReclaimTable {
-    /// The row with this ID.
+    /// The row with this ID; `None` if the table does not have it.
     pub fn row(&self, id: RowId) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
     }
@@ -131,8 +131,8 @@ impl ReclaimTable {
     }
 }
 
-/// Computes the table from a stored trace. `vmstat` is the change of vmstat over the same time. Fails if a format in
-/// the trace cannot be parsed.
+/// Computes the table from a stored trace. `vmstat` is the change of vmstat during the trace. Fails if a format in the
+/// trace cannot be parsed.
 pub fn analyse(
     trace: &TraceFile,
     vmstat: Option<&Delta>,
@@ -162,7 +162,7 @@ pub fn analyse(
     ))
 }
 
-/// Input of the table besides the sums.
+/// Input of the table other than the sums of events.
 struct Context<'a> {
     meta: &'a TraceMeta,
     losses: Losses,
@@ -171,12 +171,12 @@ struct Context<'a> {
     cpus: u64,
 }
 
-/// Which number of the isolate event counts as scanned.
+/// Which number of the isolate event is the number of scanned pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanMeaning {
-    /// Pages looked at (`nr_scanned`): the classic LRU lists.
+    /// Pages looked at (`nr_scanned`), as counted by the classic LRU lists.
     LookedAt,
-    /// Pages isolated (`nr_taken`): what the multi-generational LRU counts as scanned.
+    /// Pages isolated (`nr_taken`), which the multi-generational LRU counts as scanned.
     Taken,
     /// No event contains the number of scanned pages.
     Untold,
@@ -253,7 +253,7 @@ fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 
     observer.sums.iter().map(what).fold(0, u64::saturating_add)
 }
 
-/// Determines which number of the isolate event is the kernel's own count of scanned pages.
+/// Determines which number of the isolate event the kernel itself counts as scanned pages.
 fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning {
     if !context.meta.multi_generational() {
         return ScanMeaning::LookedAt;
@@ -279,7 +279,7 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning
     }
 }
 
-/// True if pgscan_direct and similar counters include memory cgroup reclaim: then they add up to pgscan_anon +
+/// True if pgscan_direct and similar counters include memory cgroup reclaim. In that case their sum is pgscan_anon +
 /// pgscan_file.
 fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: ScanMeaning) -> bool {
     let by_reclaimer = vmstat.growth_of(&[
@@ -331,7 +331,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Value of a row; the reason if something it needs is missing or was lost. May set a note.
+    /// Value of a row, or the reason if needed data is missing or was lost. May set `note` to a caveat.
     fn value(&self, spec: &RowSpec, note: &mut Option<String>) -> Value {
         if spec.section == Section::Memory && spec.id != RowId::OomKills {
             let swap = matches!(spec.id, RowId::SwapIns | RowId::SwapOuts);
@@ -400,13 +400,13 @@ impl RowMaker<'_> {
         self.traced(spec)
     }
 
-    /// Pages that reclaim wrote according to vmstat, if the trace cannot tell.
+    /// Pages that reclaim wrote according to vmstat; `None` if the trace contains the number itself.
     fn written_by_vmstat(&self) -> Option<u64> {
         let traced = total(self.observer, ReclaimSums::written_all);
         self.compared.as_ref()?.written(traced)
     }
 
-    /// `part` in percent of the pages that direct reclaim and kswapd scanned.
+    /// `part` in percent of the pages scanned by direct reclaim and kswapd together.
     fn of_scanned(&self, part: u64) -> Value {
         let scan = |by| pages_scanned(self.observer.by(by), self.scanned);
         let scanned = scan(Reclaimer::Direct) + scan(Reclaimer::Kswapd);
@@ -451,8 +451,8 @@ impl RowMaker<'_> {
         compared.check(spec.id, &counters, traced)
     }
 
-    /// Pages written to or read from swap devices, from the I/O submitted to them. `None` if that was not traced,
-    /// events were lost, or the swap area is a file, whose device has other I/O too.
+    /// Pages written to or read from swap devices, from the I/O submitted to them. `None` if this I/O was not traced,
+    /// if events were lost, or if the swap area is a file, because its device has other I/O too.
     fn swap_traffic(&self, id: RowId) -> Option<u64> {
         let told = !self.observer.swap_devices.is_empty()
             && self.decoder.missing("block_bio_queue").is_none()
@@ -461,7 +461,7 @@ impl RowMaker<'_> {
         told.then(|| self.observer.swap_sectors[direction] / SECTORS_A_PAGE)
     }
 
-    /// Sum of a row over the trace.
+    /// Sum over the trace of the events that a row counts.
     fn traced(&self, spec: &RowSpec) -> Value {
         let observer = self.observer;
         let direct = observer.by(Reclaimer::Direct);

@@ -1,23 +1,23 @@
-//! The effect of observing on the counters.
+//! The effect that observing has on the counters.
 
 use serde::{Deserialize, Serialize};
 
 use pagetide_system::Delta;
 
-/// Changes of one counter in the two runs of a trial.
+/// Changes of one counter in the timed run and in the observed run of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Name of the counter.
     pub key: String,
-    /// Its change in the timed run.
+    /// Change of the counter in the timed run.
     pub timed: i64,
-    /// Its change in the observed run.
+    /// Change of the counter in the observed run.
     pub observed: i64,
-    /// Observed minus timed, in percent of timed; `None` if timed is 0.
+    /// Observed change minus timed change, in percent of the timed change; `None` if the timed change is 0.
     pub percent: Option<f64>,
 }
 
-/// The observer's effect: the counters whose change differs between the timed and the observed run, largest relative
+/// The effect of observing: all counters whose change differs between the timed and the observed run, largest relative
 /// difference first.
 pub fn observer_effect(timed: &Delta, observed: &Delta) -> Vec<Effect> {
     let mut effects: Vec<_> = timed

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::ProbeError;
 
-/// An open counter file with its buffer and its latest reading.
+/// An open counter file with its buffer and its latest numbers.
 #[derive(Debug)]
 pub struct TextFile {
     path: PathBuf,
@@ -19,8 +19,8 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// Opens a file and reads it once, so that later samples find buffer and names allocated. Fails as unsupported if
-    /// the file does not exist.
+    /// Opens a file and reads it once. This allocates the buffer and the names, so later samples need not. Fails with
+    /// [`ProbeError::Unsupported`] if the file does not exist.
     pub fn open(path: &Path, syntax: Syntax) -> Result<Self, ProbeError> {
         let file = File::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::unsupported(
@@ -43,7 +43,7 @@ impl TextFile {
         Ok(source)
     }
 
-    /// Reads the file again and returns the new reading.
+    /// Reads the file again and returns the new numbers.
     pub fn sample(&mut self) -> Result<&Counters, ProbeError> {
         let mut filled = 0;
         loop {
@@ -68,7 +68,7 @@ impl TextFile {
         Ok(&self.counters)
     }
 
-    /// The latest reading.
+    /// The numbers from the latest read.
     pub fn latest(&self) -> &Counters {
         &self.counters
     }

@@ -10,7 +10,7 @@ use super::source::Source;
 use crate::ProbeError;
 use crate::probe::{Finding, Probe};
 
-/// The open files of a source, their readings before the trial, and selected numbers over time.
+/// The probe for one source: its open files, their numbers before the trial, and selected numbers over time.
 #[derive(Debug)]
 pub struct Text {
     source: &'static Source,
@@ -19,7 +19,7 @@ pub struct Text {
     series: Option<Sampler>,
 }
 
-/// One open file.
+/// One open file of the source.
 #[derive(Debug)]
 struct Part {
     prefix: &'static str,
@@ -30,7 +30,7 @@ struct Part {
 }
 
 impl Text {
-    /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 for none.
+    /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 means none.
     pub fn open(
         source: &'static Source,
         folder: &Path,

@@ -1,16 +1,16 @@
-//! The counter files that are observed: one file below this one for each source, and an entry in the list of
+//! The counter files that are observed. Each source has a file in the folder `source` and an entry in the list
 //! [`SOURCES`].
 
 use pagetide_quantity::Unit;
 use pagetide_system::Syntax;
 
-/// Builds the list from the module names; each module defines a `SOURCE`.
+/// Builds the list of sources from module names. Each module defines a `SOURCE`.
 macro_rules! sources {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
         /// All sources, in the order in which they are read after the trial. Before the trial they are read in reverse
-        /// order, so that the counters of the first source do not include reading the others.
+        /// order, so the change of the first source does not include the cost of reading the others.
         pub static SOURCES: &[&Source] = &[$(&$file::SOURCE,)*];
     };
 }
@@ -27,21 +27,21 @@ sources! {
 /// A source of named numbers that the kernel prints as text.
 #[derive(Debug)]
 pub struct Source {
-    /// Its name in a record.
+    /// Name of the source in a record.
     pub name: &'static str,
-    /// Owner of the numbers.
+    /// What the numbers belong to: the machine, a control group or a zram device.
     pub of: Owner,
-    /// Paths of the files below the owner's folder, each with a prefix for the names of its numbers.
+    /// Path of each file below the owner's folder, and the prefix for the names of the numbers in that file.
     pub files: &'static [(&'static str, &'static str)],
     /// Format of the files.
     pub syntax: Syntax,
-    /// Names of the numbers sampled over time, if the kernel has them; empty for all.
+    /// Names of the numbers that are sampled over time, if the kernel has them. Empty means all numbers.
     pub over_time: &'static [&'static str],
-    /// Unit and meaning of known numbers. Unknown numbers are recorded too, without a unit.
+    /// Unit and meaning of known numbers. Unknown numbers are recorded without a unit.
     pub keys: &'static [Key],
 }
 
-/// Whose numbers a source contains.
+/// What the numbers of a source belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The whole machine; the folder is `/`.
@@ -52,35 +52,35 @@ pub enum Owner {
     Zram,
 }
 
-/// Unit and meaning of one number.
+/// Unit and meaning of one number of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Its name.
+    /// Name of the number, as the kernel prints it.
     pub name: &'static str,
-    /// Unit of the value.
+    /// Unit of the number.
     pub unit: Unit,
-    /// Counter or gauge.
+    /// Whether the number is a counter or a gauge.
     pub kind: Kind,
-    /// One sentence for the user.
+    /// Meaning of the number, as one sentence for the user.
     pub meaning: &'static str,
 }
 
-/// Whether a number is cumulative.
+/// Whether a number is a cumulative counter or a current amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Cumulative since boot; use differences.
+    /// Cumulative since boot. Only differences are meaningful.
     Counter,
-    /// An amount at the time of reading; a difference is a change of level.
+    /// Amount at the time of reading. A difference is a change of the amount.
     Gauge,
 }
 
 impl Source {
-    /// The source with this name.
+    /// The source with this name; `None` if there is none.
     pub fn named(name: &str) -> Option<&'static Self> {
         SOURCES.iter().copied().find(|source| source.name == name)
     }
 
-    /// Factor from a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.
+    /// Factor that converts a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.
     pub fn scale(&self, name: &str) -> u64 {
         match (self.name, name) {
             ("vmstat", "pgpgin" | "pgpgout") => 1024,
@@ -88,13 +88,13 @@ impl Source {
         }
     }
 
-    /// Unit and meaning of one number; `None` if it is not known.
+    /// Unit and meaning of the number with this name; `None` if it is not known.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-/// Builds a table of keys: kind, unit, name and meaning of each.
+/// Builds a table of [`Key`]s from lines of kind, unit, name and meaning.
 macro_rules! keys {
     ($($kind:ident $unit:ident $name:literal $meaning:literal;)*) => {
         &[$($crate::text::Key {

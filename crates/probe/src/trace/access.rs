@@ -2,7 +2,7 @@
 
 use super::format::{EventFormat, Field, FieldShape};
 
-/// Reads one number from the data of an event; offset, size and sign are fixed in advance.
+/// Reads one number from the data of an event. Offset, size and sign are determined once, when the accessor is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldAccess {
     offset: u32,
@@ -23,15 +23,15 @@ impl FieldAccess {
         })?
     }
 
-    /// An accessor for the first of these names that the event has. Several names are needed because kernels rename
-    /// fields.
+    /// An accessor for the first field in `names` that the event has; `None` if it has none of them. Kernels rename
+    /// fields, so a field may need several names.
     pub fn first_of(format: &EventFormat, names: &[&str]) -> Option<Self> {
         names
             .iter()
             .find_map(|name| format.field(name).and_then(Self::new))
     }
 
-    /// The value as unsigned; signed fields are sign-extended. `None` if the data is too short.
+    /// The number as an unsigned value; a signed field is sign-extended. `None` if the data is too short.
     #[inline]
     pub fn get(self, data: &[u8]) -> Option<u64> {
         let at = self.offset as usize;
@@ -46,7 +46,7 @@ impl FieldAccess {
         })
     }
 
-    /// The value as signed. `None` if the data is too short.
+    /// The number as a signed value. `None` if the data is too short.
     #[inline]
     pub fn get_signed(self, data: &[u8]) -> Option<i64> {
         self.get(data).map(u64::cast_signed)
@@ -77,7 +77,7 @@ impl TextAccess {
         })
     }
 
-    /// The bytes up to the first zero; `None` if they lie outside of the data.
+    /// The bytes of the string up to the first zero; `None` if the string lies outside of the data.
     pub fn get(self, data: &[u8]) -> Option<&[u8]> {
         let (start, length) = match self.shape {
             FieldShape::Scalar | FieldShape::Array(_) => (self.offset, self.size),
@@ -98,7 +98,7 @@ impl TextAccess {
     }
 }
 
-/// Maps event IDs to values, as an array.
+/// Maps event IDs to values, stored as an array indexed by ID.
 #[derive(Debug, Clone)]
 pub struct IdTable<T> {
     slots: Vec<Option<T>>,
@@ -120,7 +120,7 @@ impl<T> IdTable<T> {
         self.slots[at] = Some(value);
     }
 
-    /// The value for an event ID.
+    /// The value for an event ID; `None` if it was not set.
     #[inline]
     pub fn get(&self, id: u16) -> Option<&T> {
         self.slots.get(usize::from(id))?.as_ref()

@@ -16,28 +16,28 @@ use crate::ProbeError;
 use pagetide_quantity::Nanos;
 use pagetide_system::swaps;
 
-/// Addresses of the kernel's functions; addresses are shown as 0 to unprivileged readers.
+/// The file with the addresses of the kernel's functions. Unprivileged readers see only zeros.
 pub const KALLSYMS: &str = "/proc/kallsyms";
 
 /// Statistics of one CPU's buffer (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuStats {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Number of events in the buffer.
     pub entries: u64,
     /// Number of events overwritten before they were read.
     pub overrun: u64,
-    /// Number of events lost because one interrupted another during its commit.
+    /// Number of events lost because they interrupted the commit of another event.
     pub commit_overrun: u64,
     /// Number of events dropped because the buffer was full.
     pub dropped: u64,
-    /// Number of events read.
+    /// Number of events read from the buffer.
     pub read: u64,
 }
 
 impl CpuStats {
-    /// Parses the text of the file; missing numbers are 0.
+    /// Parses the text of `per_cpu/cpuN/stats`. A missing number becomes 0.
     pub fn parse(cpu: u32, text: &str) -> Self {
         let value = |key: &str| {
             text.lines()
@@ -61,14 +61,14 @@ impl CpuStats {
     }
 }
 
-/// Raw pipe of one CPU.
+/// Raw pipe of one CPU's buffer (`trace_pipe_raw`).
 #[derive(Debug)]
 struct Pipe {
     cpu: u32,
     file: File,
 }
 
-/// A trace instance that is read into memory.
+/// A trace instance whose buffers are read into memory.
 #[derive(Debug)]
 pub struct Capture {
     // Dropped before the instance: an instance cannot be removed while its files are open.
@@ -134,8 +134,9 @@ impl Capture {
         result
     }
 
-    /// Same as `drain`, but passes each packed sub-buffer to `sink` instead of storing it, for cases where memory is
-    /// measured. Concatenated for each CPU, they form a [`CpuBuffer`].
+    /// Reads everything recorded so far, without blocking, and passes each packed sub-buffer to `sink` with its CPU.
+    /// Nothing is stored, because stored data would change the memory use of a trial. The concatenated sub-buffers of a
+    /// CPU form a [`CpuBuffer`]. Returns the number of sub-buffers.
     pub fn drain_to(&mut self, mut sink: impl FnMut(u32, &[u8])) -> Result<u64, ProbeError> {
         let layout = self.instance.layout();
         let mut pages = 0;
@@ -162,7 +163,7 @@ impl Capture {
         Ok(pages)
     }
 
-    /// Stops recording, reads the rest, removes the instance and returns the trace.
+    /// Stops recording, reads the remaining events, removes the instance and returns the trace.
     pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
         let mut kept = std::mem::take(&mut self.kept);
         let meta = self.finish_to(|cpu, packed| keep(&mut kept, cpu, packed))?;
@@ -174,7 +175,8 @@ impl Capture {
         Ok(trace)
     }
 
-    /// Same as `finish`, but passes each packed sub-buffer to `sink`. Returns the rest of a [`TraceFile`].
+    /// Stops recording, passes each remaining packed sub-buffer to `sink`, and removes the instance. Returns everything
+    /// in a [`TraceFile`] except its events.
     pub fn finish_to(mut self, sink: impl FnMut(u32, &[u8])) -> Result<TraceMeta, ProbeError> {
         self.instance.stop()?;
         let end = self.now();
@@ -220,17 +222,17 @@ impl Capture {
             .collect()
     }
 
-    /// Bytes read and stored so far.
+    /// Total size of the events read and stored so far, in bytes.
     pub fn size(&self) -> usize {
         self.kept.iter().map(|buffer| buffer.bytes.len()).sum()
     }
 
-    /// The instance that is read.
+    /// The trace instance whose buffers are read.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
 
-    /// Current time on the trace's clock; 0 if user space cannot read that clock.
+    /// Current time on the trace's clock; 0 if user space cannot read this clock.
     fn now(&self) -> Nanos {
         let clock = match self.instance.clock() {
             "mono" => ClockId::Monotonic,
@@ -241,7 +243,8 @@ impl Capture {
         pagetide_system::clock::of(clock)
     }
 
-    /// Stores the device numbers of swap areas that are devices. A swap file shares its device with a file system.
+    /// Stores the device numbers of swap areas that are whole devices. A swap file is left out, because it shares its
+    /// device with a file system.
     fn note_swap(&mut self) {
         for area in swaps::areas() {
             if is_handed_pages(&area, &kernel_release()) {

@@ -1,4 +1,4 @@
-//! A whole trace: formats and raw buffers together, which can be decoded later without the kernel that wrote them.
+//! A whole trace: formats and raw buffers together. It can be decoded later, without the kernel that recorded it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,40 +13,41 @@ use pagetide_quantity::Nanos;
 /// Format of an event, as the kernel printed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFormat {
-    /// The subsystem, such as `vmscan`.
+    /// Name of the subsystem, such as `vmscan`.
     pub system: String,
-    /// The event, such as `mm_vmscan_lru_isolate`.
+    /// Name of the event, such as `mm_vmscan_lru_isolate`.
     pub name: String,
-    /// The whole `format` file.
+    /// Text of the whole `format` file.
     pub text: String,
 }
 
 /// Everything about a trace except its events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceMeta {
-    /// `uname -r` of the kernel that wrote it.
+    /// Release (`uname -r`) of the kernel that recorded the trace.
     pub kernel_release: String,
-    /// The trace clock: `mono`, `mono_raw`, ….
+    /// Name of the trace clock: `mono`, `mono_raw`, ….
     pub clock: String,
-    /// Layout of sub-buffers.
+    /// Layout of the sub-buffers.
     pub layout: PageLayout,
-    /// Formats of the enabled events.
+    /// Formats of the enabled events, as the kernel printed them.
     pub formats: Vec<StoredFormat>,
     /// Requested events that this kernel does not have, as `system/name`.
     pub absent: Vec<String>,
-    /// `/sys/kernel/mm/lru_gen/enabled`; `None` on kernels without the multi-generational LRU.
+    /// Value of `/sys/kernel/mm/lru_gen/enabled`; `None` on kernels without the multi-generational LRU.
     pub lru_gen: Option<u64>,
-    /// Thread ID and name of known tasks, including kswapd.
+    /// Thread ID and name of each known task, including kswapd.
     pub tasks: Vec<(u32, String)>,
     /// Swap areas that are whole devices, as device numbers in the encoding of events (major times 2^20 plus minor).
     #[serde(default)]
     pub swap_devices: Vec<u64>,
-    /// Kernel functions in the recorded stacks: addresses as recorded, and names. Empty if no stacks were recorded.
+    /// Kernel functions in the recorded stacks, each with the recorded address and its name. Empty if no stacks were
+    /// recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
-    /// When recording started, on the trace's clock (0 if unknown).
+    /// Time at which recording started, on the trace's clock; 0 if unknown.
     pub begin: Nanos,
-    /// When recording stopped.
+    /// Time at which recording stopped, on the trace's clock; 0 if unknown.
     pub end: Nanos,
     /// Losses according to the kernel's statistics and the reader, in addition to those visible in the buffers.
     pub losses: Losses,
@@ -65,7 +66,7 @@ impl TraceMeta {
         })
     }
 
-    /// Name of a task, if known.
+    /// Name of the task with this thread ID; `None` if unknown.
     pub fn task(&self, pid: u32) -> Option<&str> {
         self.tasks
             .iter()
@@ -74,21 +75,21 @@ impl TraceMeta {
     }
 }
 
-/// Events of one CPU.
+/// The recorded events of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuBuffer {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// Packed sub-buffers, concatenated.
+    /// Packed sub-buffers of the CPU, concatenated.
     pub bytes: Vec<u8>,
 }
 
-/// A whole trace.
+/// A whole trace: its description and its raw events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Everything except the events.
+    /// Everything about the trace except its events.
     pub meta: TraceMeta,
-    /// The events of each CPU.
+    /// The recorded events of each CPU.
     pub cpus: Vec<CpuBuffer>,
 }
 
@@ -100,7 +101,8 @@ impl TraceFile {
         }))
     }
 
-    /// Parses the formats. Fails if one cannot be parsed, because rows would silently be missing.
+    /// Parses the formats of the events. Fails if a format cannot be parsed, because rows would be missing without
+    /// notice.
     pub fn formats(&self) -> Result<Vec<EventFormat>, ProbeError> {
         self.meta
             .formats

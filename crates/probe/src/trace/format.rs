@@ -1,54 +1,55 @@
 //! The kernel's description of an event: `events/SYSTEM/NAME/format` and `events/header_page`.
 //!
-//! Formats change between kernels, so only what the format file says is used. Types are not interpreted: offset, size
-//! and signedness are enough, whatever the name of the type.
+//! Formats change between kernels, so only the content of the format file is used. Offset, size and signedness of a
+//! field are enough; the name of its type is not interpreted.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ProbeError;
 
-/// How the bytes of a field are located.
+/// How to find the bytes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldShape {
     /// A number of `size` bytes at `offset`.
     Scalar,
-    /// `length` elements in `size` bytes at `offset`.
+    /// `length` elements in `size` bytes at `offset`; contains `length`.
     Array(usize),
-    /// 32 bits at `offset`: the lower half is the position from the start of the event, the upper half the length
-    /// (`__data_loc`).
+    /// A 32-bit word at `offset` that locates the data (`__data_loc`). Its lower half is the position from the start of
+    /// the event, its upper half the length.
     DataLocation,
-    /// Same as `DataLocation`, but the position counts from the end of this word (`__rel_loc`).
+    /// A 32-bit word at `offset` that locates the data (`__rel_loc`). Its lower half is the position from the end of
+    /// the word, its upper half the length.
     RelativeLocation,
 }
 
 /// One field of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Its type, as C spells it.
+    /// Type of the field in C.
     pub kind: String,
-    /// Offset in bytes from the start of the event's data.
+    /// Offset of the field in bytes from the start of the event's data.
     pub offset: usize,
-    /// Size in bytes.
+    /// Size of the field in bytes.
     pub size: usize,
-    /// True if it is a signed number.
+    /// True if the field is a signed number.
     pub signed: bool,
-    /// How its bytes are located.
+    /// How to find the bytes of the field.
     pub shape: FieldShape,
 }
 
 /// Format of one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFormat {
-    /// The subsystem, such as `vmscan`.
+    /// Name of the subsystem, such as `vmscan`.
     pub system: String,
-    /// The event, such as `mm_vmscan_direct_reclaim_begin`.
+    /// Name of the event, such as `mm_vmscan_direct_reclaim_begin`.
     pub name: String,
-    /// Numeric ID in the data. It is assigned at boot, so it differs between kernels.
+    /// Numeric ID of the event in the trace data. The kernel assigns it at boot, so it differs between kernels.
     pub id: u16,
-    /// All fields, common ones first.
+    /// All fields of the event, common fields first.
     pub fields: Vec<Field>,
 }
 
@@ -89,13 +90,13 @@ impl EventFormat {
         })
     }
 
-    /// The field with this name.
+    /// The field with this name; `None` if the event does not have it.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-/// Parses `unsigned long nr_scanned; offset:16; size:8; signed:0;`
+/// Parses a field line such as `unsigned long nr_scanned; offset:16; size:8; signed:0;`; `None` if it is not one.
 fn parse_field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -156,9 +157,9 @@ fn parse_field(text: &str) -> Option<Field> {
 /// Layout of a sub-buffer (`events/header_page`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageLayout {
-    /// Size of the commit word in bytes: 8, or 4 on 32-bit kernels.
+    /// Size in bytes of the word with the length of the committed data: 8, or 4 on 32-bit kernels.
     pub commit_size: usize,
-    /// Offset of the first event in bytes.
+    /// Offset of the first event in a sub-buffer, in bytes.
     pub data: usize,
     /// Size of a whole sub-buffer in bytes.
     pub page: usize,
@@ -176,7 +177,7 @@ impl Default for PageLayout {
 }
 
 impl PageLayout {
-    /// Parses `events/header_page`. Fails if its fields are not as on any known kernel.
+    /// Parses the text of `events/header_page`. Fails if its fields differ from those of all known kernels.
     pub fn parse(text: &str) -> Result<Self, ProbeError> {
         let what = "events/header_page";
         let fields: Vec<Field> = text

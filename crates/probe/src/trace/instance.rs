@@ -1,7 +1,8 @@
-//! A private tracing instance with separate buffers and events; the global ones are not changed.
+//! A private tracing instance with its own buffers and events. The global buffers and events are not changed.
 //!
-//! The name contains the process that created it (`pagetide-PID-START-N`, with its start time in clock ticks since
-//! boot). So a later process recognises the instances of killed processes and removes them.
+//! The name of the instance identifies the process that created it: `pagetide-PID-START-N`, with the start time of the
+//! process in clock ticks since boot. So a later process can recognise the instances of killed processes and remove
+//! them.
 
 use std::fs;
 use std::io::Read;
@@ -16,38 +17,39 @@ use crate::ProbeError;
 /// Subsystem and name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventName {
-    /// The subsystem, such as `vmscan`.
+    /// Name of the subsystem, such as `vmscan`.
     pub system: &'static str,
-    /// The event, such as `mm_vmscan_lru_isolate`.
+    /// Name of the event, such as `mm_vmscan_lru_isolate`.
     pub name: &'static str,
 }
 
 /// Settings of a trace.
 #[derive(Debug, Clone)]
 pub struct TraceSettings {
-    /// Events to enable; those that the kernel does not have are listed in [`Instance::absent`].
+    /// Events to enable. Events that the kernel does not have are listed in [`Instance::absent`].
     pub events: Vec<EventName>,
-    /// Buffer size of each CPU, in KiB. When it is full, new events are dropped and counted.
+    /// Buffer size of each CPU, in KiB. When the buffer is full, new events are dropped and counted.
     pub buffer_kib: u64,
-    /// The trace clock; the times of `mono` are comparable with `CLOCK_MONOTONIC`.
+    /// Name of the trace clock. Times of the clock `mono` are comparable with `CLOCK_MONOTONIC`.
     pub clock: &'static str,
-    /// Thread IDs to trace; empty for all.
+    /// Thread IDs to trace. Empty means all threads.
     pub pids: Vec<u32>,
-    /// Record the kernel stack at every switch of a task into an uninterruptible sleep, which shows what the task
-    /// sleeps on. Needs `sched_switch` among the events. If the kernel does not support it, [`SLEEP_STACK`] is listed
-    /// as absent.
+    /// Records the kernel stack at every switch of a task into an uninterruptible sleep. The stack shows what the task
+    /// sleeps on. Needs `sched_switch` among the events. If the kernel does not support stacks, [`SLEEP_STACK`] is
+    /// listed as absent.
     pub sleep_stacks: bool,
 }
 
-/// The event of a kernel stack.
+/// The event that contains a kernel stack.
 pub const SLEEP_STACK: EventName = EventName {
     system: "ftrace",
     name: "kernel_stack",
 };
-/// Trigger file of the event after which a stack is recorded.
+/// Trigger file of the task switch event, after which a stack is recorded.
 const TRIGGER: &str = "events/sched/sched_switch/trigger";
-/// Records the stack of the task that is switched out (kernel `Documentation/trace/events.rst`, section 6). Bit 1 is
-/// `TASK_UNINTERRUPTIBLE` (`include/linux/sched.h`); interruptible sleeps and idle workers have other bits.
+/// Trigger that records the stack of the task that is switched out (kernel `Documentation/trace/events.rst`, section
+/// 6). Bit 1 is `TASK_UNINTERRUPTIBLE` (`include/linux/sched.h`); interruptible sleeps and idle workers have other
+/// bits.
 const STACK_OF_SLEEP: &str = "stacktrace if prev_state & 2";
 
 impl Default for TraceSettings {
@@ -62,10 +64,10 @@ impl Default for TraceSettings {
     }
 }
 
-/// A tracing instance; disabled and removed on drop.
+/// A tracing instance. Drop disables and removes it.
 #[derive(Debug)]
 pub struct Instance {
-    /// True if we created its directory, so that drop removes it.
+    /// True if this process created the directory of the instance, so that drop removes it.
     made: bool,
     // Declared before `tracefs`, so that it is dropped, and its directory removed, while the file system is still
     // mounted.
@@ -81,8 +83,8 @@ const PREFIX: &str = "pagetide-";
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Instance {
-    /// Removes the instances of dead processes, creates an instance and enables its events. Recording is not started
-    /// yet.
+    /// Removes the instances of dead processes, creates an instance and enables its events. Recording starts with
+    /// [`Self::start`].
     pub fn new(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let instances = tracefs.root().join("instances");
         remove_stale(&instances);
@@ -94,7 +96,7 @@ impl Instance {
         Self::at(path, true, tracefs, settings)
     }
 
-    /// Uses the machine's global buffer instead of an instance, for a guest that nobody else uses. An instance would
+    /// Uses the machine's global buffer instead of an instance, in a guest that runs nothing else. An instance would
     /// need about 10 MB of memory on kernels before 6.6, which create every event directory again.
     pub fn of_machine(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let path = tracefs.root().to_owned();
@@ -179,18 +181,18 @@ impl Instance {
         true
     }
 
-    /// Writes a control file of the instance.
+    /// Writes `value` into a control file of the instance.
     fn write(&self, file: &str, value: &str) -> Result<(), ProbeError> {
         let path = self.path.join(file);
         fs::write(&path, value).map_err(|error| ProbeError::io("write", path, error))
     }
 
-    /// Starts recording.
+    /// Starts recording events.
     pub fn start(&self) -> Result<(), ProbeError> {
         self.write("tracing_on", "1")
     }
 
-    /// Stops recording; the buffers keep their content.
+    /// Stops recording. The buffers keep their content.
     pub fn stop(&self) -> Result<(), ProbeError> {
         self.write("tracing_on", "0")
     }
@@ -200,7 +202,7 @@ impl Instance {
         &self.path
     }
 
-    /// Formats of the enabled events.
+    /// Formats of the enabled events, as the kernel printed them.
     pub fn formats(&self) -> &[StoredFormat] {
         &self.formats
     }
@@ -215,7 +217,7 @@ impl Instance {
         self.layout
     }
 
-    /// The trace clock in use.
+    /// Name of the trace clock in use.
     pub fn clock(&self) -> &str {
         &self.clock
     }
@@ -230,8 +232,8 @@ impl Drop for Instance {
     }
 }
 
-/// Reads a file with one large read: `header_page` returns nothing to a second read, and the standard library starts
-/// with a small one.
+/// Reads a file with one large read. A second read of `header_page` returns nothing, and the standard library starts
+/// with a small read.
 fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     let mut text = vec![0; 16 << 10];
     let length = fs::File::open(path)
@@ -241,7 +243,8 @@ fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Disables recording and events. Errors are ignored, because nothing else can be done.
+/// Disables recording and the events of the instance at `path`. Errors are ignored, because there is no other way to
+/// disable them.
 fn switch_off(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::write(path.join("events/enable"), "0");
@@ -268,13 +271,14 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Parses process ID and start time from the name of an instance.
+/// Parses process ID and start time from the name of an instance; `None` if the name has another form.
 fn maker(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Start time of a process in clock ticks since boot. Together with the process ID it is unique.
+/// Start time of a process in clock ticks since boot; `None` if the process does not exist. Process ID and start time
+/// together are unique.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.rsplit_once(')')?.1;

@@ -5,20 +5,20 @@ use std::collections::BinaryHeap;
 
 use super::subbuffer::{CpuReader, Losses, RawEvent};
 
-/// Merges the events of all CPUs in order of time; events at the same time in order of CPUs. Memory use depends only on
-/// the number of CPUs.
+/// Iterates over the events of all CPUs in order of time. Events at the same time are in order of CPU. Memory use
+/// depends only on the number of CPUs.
 #[derive(Debug)]
 pub struct Merge<'a> {
     readers: Vec<CpuReader<'a>>,
     heads: Vec<Option<RawEvent<'a>>>,
-    /// The CPUs with a next event, except `hand`.
+    /// Time of the next event and index, for each CPU that has a next event, except `hand`.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The CPU with the earliest next event.
+    /// Index of the CPU with the earliest next event.
     hand: Option<usize>,
 }
 
 impl<'a> Merge<'a> {
-    /// Merges the events of these CPUs.
+    /// Merges the events that these readers return, one reader per CPU.
     pub fn new(readers: impl IntoIterator<Item = CpuReader<'a>>) -> Self {
         let mut readers: Vec<_> = readers.into_iter().collect();
         let heads: Vec<_> = readers.iter_mut().map(Iterator::next).collect();

@@ -14,27 +14,26 @@ use crate::ProbeError;
 /// A kernel function in a recorded stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// An address within it, as recorded in a stack.
+    /// An address within the function, as recorded in a stack.
     pub address: u64,
-    /// Its name.
+    /// Name of the function.
     pub name: String,
 }
 
-/// Location of the entries in a stack event (`struct stack_entry`, kernel/trace/trace_entries.h).
+/// Position of the stack entries in a stack event (`struct stack_entry`, kernel/trace/trace_entries.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackAccess {
     count: FieldAccess,
     entries: usize,
 }
 
-/// Longest possible function in bytes: an address further from its start belongs to code that the list does not
-/// contain.
+/// Longest possible function in bytes. An address that is further from the start of a function belongs to other code.
 const LONGEST: u64 = 1 << 20;
 /// Marker that the kernel uses for the end of a stack.
 const END: u64 = u64::MAX;
 
 impl StackAccess {
-    /// An accessor for the stack event; `None` if its format is not the known one.
+    /// An accessor for the stack event; `None` if its format is not known.
     pub fn new(format: &EventFormat) -> Option<Self> {
         let callers = format.field("caller")?;
         let long = matches!(callers.shape, FieldShape::Array(count) if count * 8 == callers.size);
@@ -46,8 +45,8 @@ impl StackAccess {
         })?
     }
 
-    /// The entries, innermost function first. Their number is the smaller of the stated count and the entries present.
-    /// `None` if the data is truncated before the entries.
+    /// The entries of the stack, innermost function first. If fewer entries are present than the event states, only
+    /// those are returned. `None` if the data is truncated before the entries.
     pub fn get(self, data: &[u8]) -> Option<impl Iterator<Item = u64> + Clone> {
         let count = usize::try_from(self.count.get_signed(data)?).unwrap_or(0);
         let (entries, _) = data.get(self.entries..)?.as_chunks::<8>();
@@ -62,8 +61,8 @@ impl StackAccess {
 }
 
 impl TraceFile {
-    /// Names the functions in the stacks of this trace, from a list in the format of `/proc/kallsyms` of the kernel
-    /// that wrote it. An address without a function in the list stays unnamed.
+    /// Names the functions in the stacks of this trace. `kallsyms` has the format of `/proc/kallsyms` and must come
+    /// from the kernel that recorded the trace. An address without a function in it stays unnamed.
     pub fn name_functions(&mut self, kallsyms: impl BufRead) -> Result<(), ProbeError> {
         let addresses = self.stack_addresses()?;
         if addresses.is_empty() {
@@ -86,7 +85,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// The distinct addresses in all stacks.
+    /// The distinct addresses in all stacks of the trace.
     fn stack_addresses(&self) -> Result<BTreeSet<u64>, ProbeError> {
         let formats = self.formats()?;
         let stack = formats.iter().find(|format| {

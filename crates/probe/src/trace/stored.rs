@@ -1,8 +1,8 @@
 //! The file format of a stored trace.
 //!
 //! Layout: the magic `PGTDTRC1`, the length of the description (32 bits) and the description as JSON. Then for each
-//! CPU: its number (32 bits), a length (64 bits) and its packed sub-buffers. All of it is one zstd frame with checksum.
-//! Numbers are little-endian.
+//! CPU: its number (32 bits), a length (64 bits) and its packed sub-buffers. The whole file is one zstd frame with a
+//! checksum. Numbers are little-endian.
 
 use std::io::{Read, Write};
 
@@ -13,11 +13,11 @@ use crate::ProbeError;
 const MAGIC: &[u8; 8] = b"PGTDTRC1";
 /// Upper bound for the size of a description, which contains formats and tasks: a few MiB in practice.
 const LARGEST_META_BYTES: u32 = 64 << 20;
-/// Compression level: events are similar, so a fast level is enough.
+/// Compression level of zstd. A low level is enough, because events are similar to each other.
 const ZSTD_LEVEL: i32 = 3;
 
 impl TraceFile {
-    /// Writes the compressed trace.
+    /// Writes the trace in compressed form. Fails if writing fails.
     pub fn write(&self, out: impl Write) -> Result<(), ProbeError> {
         let wrong = |error| ProbeError::io("write", "the stored trace", error);
         let mut out = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(wrong)?;

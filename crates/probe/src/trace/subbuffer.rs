@@ -11,36 +11,36 @@ use super::format::PageLayout;
 /// One event as stored in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawEvent<'a> {
-    /// Nanoseconds on the trace's clock.
+    /// Time of the event in nanoseconds on the trace's clock.
     pub time: u64,
-    /// The CPU it happened on.
+    /// Number of the CPU on which the event was recorded.
     pub cpu: u32,
-    /// ID of the event, as in its format file.
+    /// ID of the event's type, as in its format file.
     pub id: u16,
-    /// Its data, including the common fields.
+    /// Data of the event, including the common fields.
     pub data: &'a [u8],
 }
 
-/// Data that is missing from a buffer or damaged.
+/// Amount of data that is missing from a buffer or damaged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// Number of events that the kernel reports as lost.
     pub events: u64,
-    /// Number of gaps for which the kernel reports no number.
+    /// Number of gaps for which the kernel does not report how many events were lost.
     pub gaps_unknown: u64,
     /// Number of sub-buffers that end within an event or are inconsistent; the rest of each was skipped.
     pub damaged: u64,
-    /// Number of events whose time is before that of the previous event on the same CPU.
+    /// Number of events with an earlier time than the previous event on the same CPU.
     pub backwards: u64,
 }
 
 impl Losses {
-    /// True if any data is missing.
+    /// True if any data is missing or damaged.
     pub const fn any(&self) -> bool {
         self.events > 0 || self.gaps_unknown > 0 || self.damaged > 0
     }
 
-    /// Sum of two losses.
+    /// Sum of the two losses, number by number.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -52,13 +52,13 @@ impl Losses {
     }
 }
 
-/// How sub-buffers are stored one after the other.
+/// How sub-buffers are stored in a sequence of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stride {
     /// Whole pages, as read from `trace_pipe_raw`.
     Pages,
-    /// Truncated to the committed data, as [`pack`] writes them.
+    /// Truncated to the committed data, as written by [`pack`].
     Packed,
 }
 
@@ -71,7 +71,7 @@ const MISSED_STORED: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Absolute time stamps have 59 bits; the upper bits come from the previous time.
+/// Number of bits in an absolute time stamp. The upper bits come from the previous time.
 const STAMP_BITS: u32 = 59;
 
 /// Parsed header of a page.
@@ -131,15 +131,16 @@ pub fn pack(page: &[u8], layout: &PageLayout, packed: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Iterates over the events of one CPU in order. Uses constant memory and never panics, whatever the data.
+/// Iterates over the events of one CPU in the order of recording. Uses constant memory and never panics, whatever the
+/// data.
 #[derive(Debug, Clone)]
 pub struct CpuReader<'a> {
     cpu: u32,
     layout: PageLayout,
     stride: Stride,
-    /// Sub-buffers that are not started yet.
+    /// Bytes of the sub-buffers after the current one.
     rest: &'a [u8],
-    /// Remaining events of the current sub-buffer.
+    /// Bytes of the current sub-buffer that are not read yet.
     page: &'a [u8],
     time: u64,
     latest: u64,
@@ -147,7 +148,7 @@ pub struct CpuReader<'a> {
 }
 
 impl<'a> CpuReader<'a> {
-    /// A reader for the events in `bytes`.
+    /// A reader for the events in `bytes`, which are sub-buffers of one CPU.
     pub fn new(cpu: u32, bytes: &'a [u8], layout: PageLayout, stride: Stride) -> Self {
         Self {
             cpu,
@@ -166,7 +167,7 @@ impl<'a> CpuReader<'a> {
         self.losses
     }
 
-    /// Starts the next sub-buffer; false at the end.
+    /// Starts reading the next sub-buffer. Returns false if there is none.
     fn open_page(&mut self) -> bool {
         if self.rest.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! The mounted tracefs, or a private mount.
+//! Access to tracefs, through its usual mount or a private mount.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use crate::ProbeError;
 
-/// The tracing file system.
+/// The tracing file system (tracefs).
 ///
 /// If tracefs is not mounted, a private detached mount is used. It is not visible in the mount tree, so nothing has to
 /// be unmounted, and it disappears with the process, even after `kill -9`.
@@ -48,7 +48,7 @@ impl Tracefs {
         })
     }
 
-    /// Uses a directory with the layout of tracefs: a mount made by others, or a directory of a test.
+    /// Uses a directory with the layout of tracefs: an existing mount, or a directory made by a test.
     pub fn at(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -62,7 +62,7 @@ impl Tracefs {
     }
 }
 
-/// The first mount of tracefs that this process may write to.
+/// Path of the first mount of tracefs that this process may write to; `None` if there is none.
 fn mounted() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {

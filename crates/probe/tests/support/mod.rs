@@ -1,6 +1,6 @@
 //! A small workload under real memory pressure: a memory cgroup (version 1) with a limit and a swap file.
 //!
-//! Everything is undone on drop, even after a panic. What a killed run left behind is undone by the next one.
+//! Everything is undone on drop, even after a panic. If a run is killed, the next run removes what it left.
 
 use std::ffi::CString;
 use std::fs;
@@ -19,27 +19,30 @@ use pagetide_quantity::Nanos;
 
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 const PREFIX: &str = "pagetide-probe-";
-/// Set for the child that touches memory: the cgroup to join, MiB, passes.
+/// Environment variable of the child that touches memory. Holds the cgroup to join, the size in MiB and the number of
+/// passes.
 const WORKLOAD: &str = "PAGETIDE_PROBE_WORKLOAD";
 
-/// Set for a child that enables and disables events between its passes: the directory of the instance.
+/// Environment variable of a child that enables and disables events between its passes. Holds the directory of the
+/// instance.
 const TOGGLED: &str = "PAGETIDE_PROBE_TOGGLED";
 
-/// A cgroup with a limit, and a swap file.
+/// A cgroup with a memory limit, and a swap file.
 pub struct Pressure {
     cgroup: PathBuf,
     swap: PathBuf,
 }
 
 impl Pressure {
-    /// Sets up the limit and swap. Fails with the reason if that is not possible here.
+    /// Sets up the limit and swap. Fails with the reason if this machine does not allow it.
     pub fn new(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
         Self::swap_on(&pressure.swap)?;
         Ok(pressure)
     }
 
-    /// Same as `new`, with swap on a loop device over the file. Nothing else uses that device.
+    /// Sets up the limit, and swap on a loop device over the file. Nothing else uses that device. Fails with the reason
+    /// if this machine does not allow it.
     #[allow(dead_code)] // Not used by every test program.
     pub fn on_device(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
@@ -115,7 +118,7 @@ impl Pressure {
         self.start_under(&[], mib, passes)
     }
 
-    /// Same as `start`, under a program that runs the command in its last arguments.
+    /// Starts the child of [`Self::start`] under a program that runs the command in its last arguments.
     #[allow(dead_code)] // Not used by every test program.
     pub fn start_under(&self, program: &[&str], mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
@@ -137,8 +140,9 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
-    /// Same as `start`, but the child enables the events of an instance in the first and fourth of every four passes,
-    /// disables them in the others, and prints the time of each pass; see [`passes`].
+    /// Starts the child of [`Self::start`] with switching of events: of every four passes, the events of an instance
+    /// are enabled in the first and the fourth and disabled in the others. The child prints the time of each pass; see
+    /// [`passes`].
     #[allow(dead_code)] // Only the measurement of overhead needs it.
     pub fn start_toggling(&self, instance: &Path, mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
@@ -200,12 +204,12 @@ impl Drop for Pressure {
     }
 }
 
-/// CPU accounting of a finished child.
+/// CPU accounting of a finished child process.
 #[allow(dead_code)] // Not every test program uses every field.
 pub struct Measured {
-    /// The thread that touched the memory.
+    /// Thread ID of the thread that touched the memory.
     pub pid: u32,
-    /// Its process.
+    /// Process ID of that thread's process.
     pub process: u32,
     pub begin: Nanos,
     pub end: Nanos,
@@ -213,7 +217,7 @@ pub struct Measured {
     pub system: Nanos,
 }
 
-/// One pass of a child that toggles events.
+/// One pass of a child that switches events on and off.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
 #[derive(Clone, Copy)]
 pub struct Pass {
@@ -222,11 +226,11 @@ pub struct Pass {
     pub cpu: Nanos,
 }
 
-/// Waits for a child and returns what it printed; `None` if it was killed. In about one of several hundred passes a
-/// memory cgroup this small finds nothing to reclaim, because all of it is being written to swap.
+/// Waits for a child and returns its output; `None` if the child was killed. In about one of several hundred passes, a
+/// memory cgroup this small finds nothing to reclaim, because all its pages are being written to swap.
 #[allow(dead_code)] // Not used by every test program.
 pub fn printed(child: Child) -> Option<String> {
-    /// Exit code by which a wrapper program reports that the child was killed.
+    /// Exit code with which a wrapper program reports that the child was killed.
     const TOLD: i32 = 128 + libc::SIGKILL;
     let output = child.wait_with_output().expect("a child can be waited for");
     if output.status.signal() == Some(libc::SIGKILL) || output.status.code() == Some(TOLD) {
@@ -236,7 +240,8 @@ pub fn printed(child: Child) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Repeats a test, a few times, if its workload was killed, which is when it returns `None`.
+/// Runs a test, which returns `None` if its workload was killed. In that case the test is repeated, a few times at
+/// most.
 #[allow(dead_code)] // Only tests need it.
 pub fn unless_killed(test: impl Fn() -> Option<()>) {
     let tries = 4;
@@ -246,8 +251,8 @@ pub fn unless_killed(test: impl Fn() -> Option<()>) {
     );
 }
 
-/// Waits for a child that toggles events. Returns its passes (those before its death if it was killed), and whether it
-/// was killed. It is killed if `stopped` is set.
+/// Waits for a child that switches events on and off. Returns its passes and true if the child was killed; then the
+/// passes are those before its death. The child is killed after `patience`, or as soon as `stopped` returns true.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
 pub fn passes(
     mut child: Child,
@@ -287,7 +292,7 @@ fn toggle(instance: &Path, on: bool) {
     }
 }
 
-/// Waits for the task of the child that touches memory, and returns its accounting; `None` if it was killed.
+/// Waits for the child's task that touches memory, and returns its accounting; `None` if the child was killed.
 #[allow(dead_code)] // Not used by every test program.
 pub fn measured(child: Child) -> Option<Measured> {
     let text = printed(child)?;
@@ -357,7 +362,7 @@ pub fn is_child() -> bool {
     std::env::var_os(WORKLOAD).is_some()
 }
 
-/// The child's side of [`Pressure::start`].
+/// Runs as the child process of [`Pressure::start`].
 pub fn workload() {
     let order = std::env::var(WORKLOAD).expect("started by another test");
     let mut parts = order.rsplitn(3, ':');
@@ -413,14 +418,14 @@ pub fn workload() {
     );
 }
 
-/// A capture that a thread reads continuously. Dropping it ends the thread and removes the instance.
+/// A capture whose buffers a thread reads continuously. Drop ends the thread and removes the instance.
 pub struct Background {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Capture, ProbeError>>>,
 }
 
 impl Background {
-    /// Starts to read every `interval`.
+    /// Starts a thread that reads the capture every `interval`.
     pub fn new(mut capture: Capture, interval: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);

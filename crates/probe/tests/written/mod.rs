@@ -9,7 +9,7 @@ use pagetide_probe::meaning::{ReclaimTable, RowId, Value};
 use pagetide_probe::trace::{CpuBuffer, StoredFormat, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 
-/// The fields of an event, each with its bytes.
+/// The fields of an event, each with its name and its size in bytes.
 pub type Fields = &'static [(&'static str, usize)];
 
 /// Builds a trace as a kernel with these events would write it.
@@ -47,7 +47,7 @@ impl Kernel {
         self
     }
 
-    /// Adds one event; values are in the order of its fields.
+    /// Adds one event. `values` are in the order of the event's fields.
     pub fn event(mut self, time: u64, pid: u32, name: &str, values: &[u64]) -> Self {
         let (id, fields) = self.ids[name];
         assert_eq!(fields.len(), values.len(), "{name}");

@@ -14,26 +14,26 @@ pub enum Part {
     Fault,
     /// On a CPU in reclaim.
     Reclaim,
-    /// Asleep within reclaim: throttled, or waiting for something that has no event.
+    /// Asleep within reclaim: throttled, or waiting for something without an event.
     ReclaimWait,
     /// On a CPU in compaction.
     Compaction,
     /// Asleep within compaction.
     CompactionWait,
-    /// Uninterruptible sleep elsewhere: on I/O or on a lock. Events do not distinguish these.
+    /// Uninterruptible sleep outside reclaim and compaction, on I/O or on a lock. Events do not distinguish these two.
     IoWait,
     /// Asleep in `balance_dirty_pages`, because of the dirty limits.
     DirtyLimit,
     /// Runnable, but another task had the CPU.
     RunQueue,
-    /// Interruptible sleep: barriers, pauses.
+    /// Interruptible sleep, such as at barriers and in pauses.
     Sleep,
     /// Time that no event explains.
     Unexplained,
 }
 
 impl Part {
-    /// All parts, in the order they are shown.
+    /// All parts, in the order in which they are shown.
     pub const ALL: [Self; 11] = [
         Self::Compute,
         Self::Fault,
@@ -65,13 +65,13 @@ impl Part {
     }
 }
 
-/// Time by part.
+/// Time of a task in each part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Parts([Nanos; Part::ALL.len()]);
 
 impl Parts {
-    /// Time of one part.
+    /// Time in one part.
     pub const fn get(&self, part: Part) -> Nanos {
         self.0[part.index()]
     }
@@ -88,7 +88,7 @@ impl Parts {
             .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
     }
 
-    /// Sum of two tasks' times, part by part.
+    /// Sum of the times of two tasks, part by part.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (part, time) in other.iter() {
@@ -97,7 +97,7 @@ impl Parts {
         self
     }
 
-    /// Time in compaction, including waits within it.
+    /// Time in compaction, including waits within compaction.
     pub fn compaction(&self) -> Nanos {
         self.get(Part::Compaction)
             .saturating_add(self.get(Part::CompactionWait))

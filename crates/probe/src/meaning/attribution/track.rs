@@ -9,7 +9,7 @@ use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
 pub(super) const UNINTERRUPTIBLE: u64 = 2;
-/// Bits of a reported state that mean that the task is not runnable: everything below `TASK_REPORT_MAX`.
+/// Bits of a reported task state that mean that the task is not runnable: all bits below `TASK_REPORT_MAX`.
 const NOT_RUNNABLE: u64 = 0xff;
 
 /// State of a task.
@@ -41,21 +41,21 @@ pub(super) struct Track {
     at_limit: bool,
     last: u64,
     parts: Parts,
-    /// Only time within these windows counts; in order. `None` if all time counts.
+    /// Windows of time that count, in order; `None` if all time counts.
     windows: Option<Vec<[u64; 2]>>,
     faults: u64,
     scanned: u64,
     reclaimed: u64,
     switches: u64,
-    /// The CPU that the task last ran on, or was woken on since: where it waits for a CPU.
+    /// The CPU on which the task would run next: the last CPU that it ran on, or was woken on since; `None` if unknown.
     cpu: Option<u32>,
     behind: HashMap<u32, u64>,
-    /// Part and duration so far of the current sleep.
+    /// Part and duration so far of the current sleep; `None` if the task does not sleep.
     asleep: Option<(Part, u64)>,
-    /// Where the current sleep is, from the stack at its last switch.
+    /// Place of the current sleep in the kernel code, from the stack at the last task switch.
     site: Option<SiteNumber>,
     waits: BTreeMap<Part, Waits>,
-    /// The same by place, with the total time.
+    /// Number, longest and total time of the waits in each part at each place.
     slept: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
 }
 
@@ -85,12 +85,12 @@ impl Track {
         }
     }
 
-    /// Counts only time within these windows, which are in order and do not overlap.
+    /// Counts only time within these windows, which must be in order and not overlap.
     pub(super) fn only_within(&mut self, windows: Vec<[u64; 2]>) {
         self.windows = Some(windows);
     }
 
-    /// The task was forked: its measured time begins now, unless its begin is given.
+    /// Records that the task was forked. Its measured time begins now, unless another begin was given.
     pub(super) fn made(&mut self, time: u64) {
         if self.begin.is_none() {
             (self.begin, self.last) = (Some(time), time);
@@ -100,7 +100,7 @@ impl Track {
         }
     }
 
-    /// The task is switched out, in this state.
+    /// Records that the task is switched out in this state.
     pub(super) fn leaves(&mut self, time: u64, cpu: u32, state: u64) {
         self.runs(time);
         self.wakes();
@@ -114,14 +114,14 @@ impl Track {
         };
     }
 
-    /// Sets where the task sleeps; the event directly follows the switch.
+    /// Sets the place in the kernel code where the task sleeps, from the stack event that directly follows the switch.
     pub(super) fn sleeps_in(&mut self, site: Option<SiteNumber>) {
         if matches!(self.state, State::Blocked | State::Sleeping) {
             self.site = site;
         }
     }
 
-    /// The task is switched in.
+    /// Records that the task is switched in.
     pub(super) fn switched_to(&mut self, time: u64) {
         self.advance(time, State::Unknown);
         self.wakes();
@@ -129,7 +129,7 @@ impl Track {
         self.state = State::OnCpu;
     }
 
-    /// The task becomes runnable, on this CPU if known.
+    /// Records that the task becomes runnable. `cpu` is the CPU it is woken on, if known.
     pub(super) fn woken(&mut self, time: u64, cpu: Option<u32>) {
         self.advance(time, State::Sleeping);
         self.wakes();
@@ -139,7 +139,7 @@ impl Track {
         }
     }
 
-    /// Attributes the time since the last event to the task's state. `assumed` is the state if it is unknown.
+    /// Attributes the time since the last event to the task's state. If the state is unknown, `assumed` is used.
     fn advance(&mut self, time: u64, assumed: State) {
         if self.begin.is_none() {
             return;
@@ -190,9 +190,9 @@ impl Track {
         }
     }
 
-    /// An event of the task itself, so it is on a CPU. Some kernels do not trace the switch from the idle task to a
-    /// woken task (6.18 in a virtual machine). A task that appears to be waiting for a CPU then got it when it was
-    /// woken, or when the last task before it was switched out.
+    /// Records an event of the task itself, which shows that it is on a CPU. Some kernels do not trace the switch from
+    /// the idle task to a woken task (6.18 in a virtual machine). A task that appears to be waiting for a CPU then got
+    /// the CPU when it was woken, or when the previous task was switched out.
     fn runs(&mut self, time: u64) {
         if self.state == State::Ready {
             self.state = State::OnCpu;
@@ -200,7 +200,7 @@ impl Track {
         self.advance(time, State::OnCpu);
     }
 
-    /// The part of the time between two times that lies within the windows.
+    /// Duration of the time between `from` and `to` that lies within the windows, in nanoseconds.
     fn counting(&self, from: u64, to: u64) -> u64 {
         let Some(windows) = &self.windows else {
             return to.saturating_sub(from);
@@ -218,7 +218,8 @@ impl Track {
         self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
     }
 
-    /// Another task had the CPU until now: attributes the waiting time to it.
+    /// Records that task `ran` had the CPU until now. Time in which this task waited for the same CPU is attributed to
+    /// `ran`.
     pub(super) fn queue(&mut self, time: u64, cpu: u32, ran: u32) {
         if self.state != State::Ready
             || ran == self.accounting.pid
@@ -338,7 +339,7 @@ impl Track {
     }
 }
 
-/// Waits by place, longest total first.
+/// Waits by part and place, longest total time first.
 fn slept_in(
     by_site: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
     sites: &SleepSites,

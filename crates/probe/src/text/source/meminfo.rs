@@ -4,7 +4,7 @@ use pagetide_system::Syntax;
 
 use super::{Owner, Source, keys};
 
-/// The source.
+/// Description of `/proc/meminfo` and its numbers.
 pub(super) static SOURCE: Source = Source {
     name: "meminfo",
     of: Owner::Machine,

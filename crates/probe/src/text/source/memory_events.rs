@@ -4,7 +4,7 @@ use pagetide_system::Syntax;
 
 use super::{Owner, Source, keys};
 
-/// The source.
+/// Description of `memory.events` and its numbers.
 pub(super) static SOURCE: Source = Source {
     name: "memory.events",
     of: Owner::Group,

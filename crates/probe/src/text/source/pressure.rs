@@ -4,7 +4,7 @@ use pagetide_system::Syntax;
 
 use super::{Owner, Source, keys};
 
-/// The source.
+/// Description of the pressure files and their numbers.
 pub(super) static SOURCE: Source = Source {
     name: "pressure",
     of: Owner::Machine,

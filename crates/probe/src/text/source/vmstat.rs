@@ -5,7 +5,7 @@ use pagetide_system::Syntax;
 
 use super::{Owner, Source, keys};
 
-/// The source.
+/// Description of `/proc/vmstat` and its numbers.
 pub(super) static SOURCE: Source = Source {
     name: "vmstat",
     of: Owner::Machine,

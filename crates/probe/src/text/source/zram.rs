@@ -4,7 +4,7 @@ use pagetide_system::{Syntax, zram};
 
 use super::{Owner, Source, keys};
 
-/// The source.
+/// Description of `mm_stat` and its numbers.
 pub(super) static SOURCE: Source = Source {
     name: "zram",
     of: Owner::Zram,
