@@ -1,8 +1,8 @@
 //! Debian packages, fetched through the machine's apt.
 //!
-//! `sources.rs` asks it for the mirrors the machine already uses, `state.rs` runs apt in a folder of its own, `sandbox.rs`
-//! knows as which user it fetches, `select.rs` chooses among what an archive offers. The archive is a trait so that choosing
-//! is tested without any network.
+//! `sources.rs` reads the mirrors that the machine uses. `state.rs` runs apt in a private folder. `sandbox.rs`
+//! determines the user under which apt fetches. `select.rs` chooses among the packages of an archive. The archive is a
+//! trait, so that choosing can be tested without a network.
 
 mod sandbox;
 mod select;
@@ -25,8 +25,8 @@ pub trait Archive {
     /// The name of the archive in messages, such as a suite.
     fn place(&self) -> String;
 
-    /// Fetches the package lists again. Returns the optional suites that could not be fetched; fails if a required one
-    /// could not.
+    /// Fetches the package lists again. Returns the optional suites that could not be fetched. Fails if a required
+    /// suite could not be fetched.
     fn update(&mut self) -> Result<Vec<String>, KernelError>;
 
     /// Age of the package lists in seconds; `None` if there are none.
@@ -35,10 +35,10 @@ pub trait Archive {
     /// Names of all packages that begin with `start`.
     fn names(&self, start: &str) -> Result<Vec<String>, KernelError>;
 
-    /// The control fields of these packages, every version of each. Names that are not in the archive are ignored.
+    /// The control fields of all versions of these packages. Names that are not in the archive are ignored.
     fn show(&self, names: &[&str]) -> Result<Vec<Control>, KernelError>;
 
-    /// Downloads one package into `into`, which must be empty, and returns the file. The archive's signature is
-    /// checked.
+    /// Downloads one package into `into`, which must be empty, and returns the path of the file. The archive's
+    /// signature is checked.
     fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError>;
 }

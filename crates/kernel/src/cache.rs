@@ -22,10 +22,10 @@ use crate::step::{Step, Watch};
 use crate::stop::Stop;
 use crate::version;
 
-/// The folder of a cache that the user names, else [`cache_root`], as an absolute path.
+/// The absolute path of the cache folder: `named` if the user gave it, else [`cache_root`].
 ///
 /// # Errors
-/// A name that is not UTF-8, because the emulator receives it in JSON.
+/// If the path is not UTF-8, because the emulator receives it in JSON.
 pub fn named_root(named: Option<&Path>) -> Result<PathBuf, KernelError> {
     let folder = named.map_or_else(cache_root, |named| Ok(named.to_owned()))?;
     let folder = std::path::absolute(&folder).map_err(KernelError::cache("finding", &folder))?;
@@ -54,7 +54,7 @@ fn root_from(var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, KernelErr
         .ok_or(KernelError::NoCacheRoot)
 }
 
-/// The cache of kernels on this machine.
+/// The cache of kernels on this machine: one folder for each kernel.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
@@ -62,7 +62,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `root`, creating it if needed. Removes what interrupted runs left half written.
+    /// Opens the cache at `root`, creating it if needed. Removes incomplete files of interrupted runs.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
         let root = root.into();
         // apt runs in another working directory, where a relative path would point elsewhere.
@@ -76,7 +76,8 @@ impl Cache {
         Ok(Self { root, stop })
     }
 
-    /// The same cache, but fetching and unpacking fail with [`KernelError::Stopped`] once `stop` is set.
+    /// Returns this cache with a stop flag. Fetching and unpacking fail with [`KernelError::Stopped`] once `stop` is
+    /// set.
     #[must_use]
     pub fn stopping_by(self, stop: Stop) -> Self {
         Self { stop, ..self }
@@ -96,7 +97,7 @@ impl Cache {
         Pins::of(&self.root)
     }
 
-    /// The kernel with this digest; fails if it is not in the cache or its folder is damaged.
+    /// The kernel with this digest. Fails if the kernel is not in the cache or its folder is damaged.
     pub fn get(&self, digest: &Digest) -> Result<Kernel, KernelError> {
         Kernel::open(&self.folder_of(digest))
     }
@@ -105,7 +106,7 @@ impl Cache {
         self.root.join("kernels").join(digest.as_str())
     }
 
-    /// All kernels in the cache, oldest release first. Damaged ones are left out.
+    /// All kernels in the cache, oldest release first. Damaged kernels are left out.
     pub fn list(&self) -> Result<Vec<Kernel>, KernelError> {
         let folder = self.root.join("kernels");
         let entries = fs::read_dir(&folder).map_err(KernelError::cache("reading", &folder))?;
@@ -119,7 +120,7 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// The kernel with this release, label, series or digest (6 or more leading digits are enough).
+    /// Finds a kernel in the cache by release, label, series or digest (6 or more leading digits are enough).
     ///
     /// Returns `None` if no kernel matches and an error if several do.
     pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
@@ -150,7 +151,7 @@ impl Cache {
         Ok(None)
     }
 
-    /// References that are pinned to this kernel, sorted.
+    /// The references that are pinned to this kernel, sorted.
     pub fn references_to(&self, digest: &Digest) -> Vec<String> {
         let mut references: Vec<String> = self
             .pins()
@@ -169,7 +170,7 @@ impl Cache {
         self.pins().forget(digest)
     }
 
-    /// Removes a kernel's files. References stay pinned, because the kernel may be fetched again.
+    /// Removes the files of a kernel. References stay pinned to it, because it may be fetched again.
     fn put_away(&self, digest: &Digest) -> Result<(), KernelError> {
         let folder = self.folder_of(digest);
         // One rename hides the kernel at once. If the removal is interrupted, the next start removes the rest.
@@ -179,7 +180,7 @@ impl Cache {
         fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
     }
 
-    /// Size of everything in the cache in bytes, package lists included.
+    /// Size of all files in the cache in bytes, including package lists.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.root)? {
@@ -189,13 +190,14 @@ impl Cache {
         Ok(bytes)
     }
 
-    /// Reads all files of a kernel and compares them with its digest; a difference is [`KernelError::CacheDamaged`].
+    /// Reads all files of a kernel and compares them with its digest. If they differ, fails with
+    /// [`KernelError::CacheDamaged`].
     pub fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
         kernel.verify()
     }
 
-    /// The kernel with this digest, after its files were compared with the digest. A damaged kernel is reported to
-    /// `watch` and removed; the result is then `None`.
+    /// The kernel with this digest, if it is in the cache and its files match the digest. A damaged kernel is reported
+    /// to `watch` and removed; the result is then `None`.
     pub(crate) fn proven(&self, digest: &Digest, watch: &mut Watch) -> Option<Kernel> {
         if !self.folder_of(digest).exists() {
             return None;

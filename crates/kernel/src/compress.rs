@@ -5,26 +5,26 @@ use std::io::{self, Read};
 /// A compression format, recognised by its magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// RFC 1952.
+    /// The gzip format (RFC 1952).
     Gzip,
     /// The .xz format.
     Xz,
     /// The older .lzma format.
     Lzma,
-    /// RFC 8878.
+    /// The Zstandard format (RFC 8878).
     Zstd,
-    /// LZ4's legacy frame, the one kernel images use.
+    /// The legacy frame of LZ4, which kernel images use.
     Lz4,
-    /// Bzip2: recognised, but not decompressed.
+    /// The bzip2 format, which is recognised but cannot be decompressed here.
     Bzip2,
-    /// LZO: recognised, but not decompressed.
+    /// The LZO format, which is recognised but cannot be decompressed here.
     Lzo,
 }
 
 impl Compression {
-    /// The compression format whose magic number `start` begins with.
+    /// The format that data starting with `start` is compressed in, by its magic number; `None` if none is recognised.
     ///
-    /// The list is that of the kernel's `lib/decompress.c`.
+    /// The magic numbers are those of the kernel's `lib/decompress.c`.
     pub fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b | 0x9e, ..] => Some(Self::Gzip),
@@ -38,8 +38,8 @@ impl Compression {
         }
     }
 
-    /// A reader that decompresses `from`. It uses at most 256 MiB of memory. Fails for formats that cannot be
-    /// decompressed here.
+    /// A reader that returns the decompressed data of `from`. It uses at most 256 MiB of memory. Fails for formats that
+    /// cannot be decompressed here.
     pub fn reader<'a>(self, from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         match self {
             Self::Gzip => Ok(Box::new(flate2::read::GzDecoder::new(from))),
@@ -69,11 +69,11 @@ impl Compression {
 
 /// Most memory that a decoder may allocate, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// The same limit as a power of two.
+/// Largest window of a Zstandard decoder, as a power of two: [`MOST_BYTES`] = 2^28.
 const WINDOW_BITS: u32 = 28;
 
-/// Returns `bytes` decompressed, or unchanged if they are not compressed. More than `limit` bytes of output are an
-/// error, so a small file cannot fill the memory.
+/// Returns `bytes` decompressed, or unchanged if they are not compressed. Fails if the output is larger than `limit`
+/// bytes, so a small file cannot fill the memory.
 pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     let Some(compression) = Compression::of(bytes) else {
         return Ok(bytes.to_vec());
@@ -92,12 +92,12 @@ pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// Size of a block in LZ4's legacy frame before compression, in bytes.
+/// Size of a decompressed block in LZ4's legacy frame, in bytes.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
 /// Decompresses LZ4's legacy frame: a magic number, then blocks of up to 8 MiB, each preceded by its compressed length
-/// (little endian). The kernel's build appends the uncompressed length; these four bytes are no block and end the
-/// reading.
+/// (little endian). The kernel's build appends the uncompressed length. These four bytes are not a block, and reading
+/// ends there.
 struct Lz4Legacy<R> {
     from: R,
     started: bool,

@@ -9,14 +9,14 @@ pub enum Setting {
     Yes,
     /// `=m`: built as a module.
     Module,
-    /// `is not set`, or not mentioned.
+    /// `is not set`, or absent from the configuration.
     No,
     /// A number or a string, without quotes.
     Value(String),
 }
 
 impl Setting {
-    /// Whether the option is built in, built as a module, or has a value.
+    /// True if the option is built in, built as a module, or has a value.
     pub fn is_on(&self) -> bool {
         *self != Self::No
     }
@@ -89,14 +89,14 @@ const OF_MEMORY: [&str; 63] = [
     "FUNCTION_TRACER",
 ];
 
-/// A parsed `.config`: the options that are set.
+/// A parsed `.config` file: the options that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     options: BTreeMap<String, Setting>,
 }
 
 impl Config {
-    /// Parses a `.config`; lines that are not `CONFIG_X=…` are ignored.
+    /// Parses the text of a `.config` file. Lines that are not `CONFIG_X=…` are ignored.
     pub fn parse(text: &str) -> Self {
         let options = text
             .lines()
@@ -112,7 +112,7 @@ impl Config {
         self.options.get(name).cloned().unwrap_or(Setting::No)
     }
 
-    /// Values of the memory-related options that are set: `y`, `m`, a number or a string.
+    /// Values of the memory-related options that are set, by name: `y`, `m`, a number or a string.
     pub fn of_memory(&self) -> BTreeMap<String, String> {
         let shown = |setting: &Setting| match setting {
             Setting::Yes => Some("y".to_owned()),
@@ -126,12 +126,13 @@ impl Config {
             .collect()
     }
 
-    /// Whether no option is set, as in a file that is not a configuration.
+    /// True if no option is set, as in a file that is not a configuration.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
 
-    /// Options whose settings differ: name without `CONFIG_`, setting in `self`, setting in `other`.
+    /// Options whose settings differ between two configurations. Each has the name without `CONFIG_`, the setting in
+    /// `self` and the setting in `other`.
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<(&'a str, Setting, Setting)> {
         let names: std::collections::BTreeSet<&str> = self
             .options

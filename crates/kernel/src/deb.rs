@@ -10,32 +10,32 @@ use crate::error::KernelError;
 use crate::modules::module_name;
 use crate::stage::{Stage, names};
 
-/// A package file whose list of members and control fields were read.
+/// An opened package file. Its list of members and its control fields have been read.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
     members: Vec<Member>,
-    /// The fields of its control file.
+    /// The fields of the package's control file.
     pub control: Control,
 }
 
 /// The fields of a control paragraph that are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Control {
-    /// `Package`.
+    /// The field `Package`: name of the package.
     pub package: String,
-    /// `Version`.
+    /// The field `Version`.
     pub version: String,
-    /// `Architecture`.
+    /// The field `Architecture`, such as `amd64`.
     pub architecture: String,
-    /// `Depends`.
+    /// The field `Depends`: the dependencies as one string.
     pub depends: String,
-    /// `Size`: bytes of the package file. Only package lists have this field.
+    /// The field `Size`: bytes of the package file. `None` outside of package lists.
     pub size: Option<u64>,
 }
 
 impl Control {
-    /// Parses one paragraph (deb822(5)); continuation lines are joined.
+    /// Parses one paragraph of a control file (deb822(5)). Continuation lines are joined.
     pub fn parse(paragraph: &str) -> Self {
         let mut control = Self::default();
         let mut field: Option<&mut String> = None;
@@ -71,7 +71,7 @@ impl Control {
         format!("{}={}", self.package, self.version)
     }
 
-    /// Names of the packages split off from this one: its dependencies on `linux-*` in exactly this version.
+    /// Names of the packages split off from this package: its dependencies on `linux-*` in exactly the same version.
     pub fn parts(&self) -> Vec<String> {
         let exactly = format!("(= {})", self.version);
         self.depends
@@ -91,7 +91,7 @@ struct Member {
     length: u64,
 }
 
-/// Most bytes read from a control archive, which is usually a few kilobytes; a limit against hostile packages.
+/// Most bytes that are read from a control archive, as a limit against hostile packages. A few kilobytes are usual.
 const MOST_CONTROL_BYTES: u64 = 16 << 20;
 
 impl Package {
@@ -121,7 +121,8 @@ impl Package {
         }
     }
 
-    /// A reader of the decompressed contents of the first member whose name begins with `start`.
+    /// A reader of the decompressed contents of a member: the first whose name begins with `start`. Fails if there is
+    /// none.
     pub(crate) fn member(&self, start: &str) -> Result<Box<dyn Read>, KernelError> {
         let member = self
             .members
@@ -167,7 +168,7 @@ impl Package {
         Err(self.not_a_package("it has no control file"))
     }
 
-    /// Stores the files of a kernel in `stage`: image, configuration and modules.
+    /// Stores the kernel files of the package in `stage`: image, configuration and modules.
     pub fn unpack(&self, stage: &mut Stage) -> Result<(), KernelError> {
         let wrong = |e| KernelError::decode(&self.path, "data.tar", e);
         let mut data = self.member("data.tar")?;
@@ -200,7 +201,7 @@ impl Package {
     }
 }
 
-/// The name of a package's file in a kernel's folder; `None` if the file is not needed.
+/// The name under which a file of a package is stored in the kernel's folder; `None` if the file is not needed.
 ///
 /// Debian 12 and 13 ship `/boot/vmlinuz-RELEASE` and `/lib/modules/RELEASE/`; later releases put everything into
 /// `/usr/lib/modules/RELEASE/`.
@@ -225,7 +226,8 @@ fn top(kind: &str) -> Option<String> {
     }
 }
 
-/// Whether a file under `/lib/modules/RELEASE` is stored: modules, and the lists that the kernel's build creates.
+/// True if a file under `/lib/modules/RELEASE` is stored. These are the modules, and the lists that the kernel's build
+/// creates.
 ///
 /// Files that depmod creates on a machine are left out, so the digest depends on the kernel alone.
 pub fn is_module_file(inner: &str) -> bool {
@@ -239,7 +241,8 @@ pub fn is_module_file(inner: &str) -> bool {
         .contains(&inner)
 }
 
-/// The members of an `ar` archive (common format: 60-byte headers of space-padded text, members at even offsets).
+/// The members of an `ar` archive. Format: each member has a header of 60 bytes of space-padded text, and starts at an
+/// even offset.
 fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
     let mut file = File::open(path).map_err(KernelError::read(path))?;
     let total = file.metadata().map_err(KernelError::read(path))?.len();

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 in lower-case hexadecimal. The digest of a kernel covers its image, configuration and modules.
+/// A SHA-256 digest in lower-case hexadecimal. The digest of a kernel covers its image, configuration and modules.
 ///
-/// It is the digest of the output of `sha256sum` for these files, sorted by path. To check it by hand, run this in the
-/// kernel's folder:
+/// The kernel's digest is the SHA-256 of the output of `sha256sum` for these files, sorted by path. To check it by
+/// hand, run this in the kernel's folder:
 /// `find image config modules -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
@@ -21,12 +21,12 @@ pub struct Digest(String);
 pub struct NoDigest(String);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// The SHA-256 digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hex(&Sha256::digest(bytes)))
     }
 
-    /// The digest of files given as (path, SHA-256 in hexadecimal), independent of their order.
+    /// The digest of files, each given as path and SHA-256 in hexadecimal. The order of the files does not matter.
     pub(crate) fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         files.sort_unstable();
@@ -37,18 +37,18 @@ impl Digest {
         Self(hex(&hasher.finalize()))
     }
 
-    /// All 64 digits.
+    /// The digest as a string of 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first 12 digits, enough to tell kernels apart in a table.
+    /// The first 12 digits of the digest, which are enough to tell kernels apart in a table.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
 }
 
-/// Bytes in lower-case hexadecimal.
+/// Formats bytes in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()

@@ -1,4 +1,5 @@
-//! Errors of finding, fetching and adding kernels. Each message is one sentence: attempt, object, remedy.
+//! Errors of finding, fetching and adding kernels. Each message is one sentence with the attempt, its object and the
+//! remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,24 +10,24 @@ use thiserror::Error;
 
 use crate::need::MissingOptions;
 
-/// Why a kernel could not be found, fetched, unpacked, kept or used.
+/// Why a kernel could not be found, fetched, unpacked, stored or used.
 #[derive(Debug, Error)]
 pub enum KernelError {
-    /// The argument has none of the known forms.
+    /// The argument of `--kernel` has none of the known forms.
     #[error("`{text}` names no kernel: {hint}")]
     UnknownReference {
-        /// What the user typed.
+        /// The argument as the user typed it.
         text: String,
         /// The nearest known form, as a hint.
         hint: String,
     },
-    /// No kernel of this name is in the cache.
+    /// No kernel with this name is in the cache.
     #[error(
         "kernel `{name}` is not in the cache: {} shows those that are, `{}` fetches it",
         told("kernel list"), command(&["kernel", "add", name])
     )]
     Absent {
-        /// The name.
+        /// The name that was not found.
         name: String,
     },
     /// Several kernels in the cache match the same name.
@@ -34,107 +35,107 @@ pub enum KernelError {
         "`{name}` names several kernels in the cache ({candidates}): give the release or the start of a digest"
     )]
     Ambiguous {
-        /// What the user typed.
+        /// The name as the user typed it.
         name: String,
-        /// Release and short digest of each.
+        /// Release and short digest of each matching kernel.
         candidates: String,
     },
     /// A file could not be read.
     #[error("reading {} stopped ({cause}): {}", path.display(), remedy(cause, None))]
     Read {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         cause: io::Error,
     },
     /// A file ends earlier than its headers say.
     #[error("{} is truncated ({what}): fetch or copy it again", path.display())]
     Truncated {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was being read when it ended.
+        /// The data that was being read when the file ended.
         what: String,
     },
     /// A file's content violates its format.
     #[error("{} is damaged ({what}): fetch or copy it again", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The violation.
+        /// How the content violates the format.
         what: String,
     },
-    /// A file given as a Debian package is not one.
+    /// A file given as a Debian package is not a Debian package.
     #[error("{} is not a Debian package ({what}): give a .deb file", path.display())]
     NotAPackage {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing.
+        /// Why the file is not a Debian package.
         what: String,
     },
-    /// A package or image is built for another processor.
+    /// A package or image is built for another processor architecture.
     #[error("{} is built for {architecture}: choose the amd64 build", path.display())]
     OtherArchitecture {
-        /// The file.
+        /// Path of the package or image.
         path: PathBuf,
-        /// The architecture it names.
+        /// The architecture that the file is built for.
         architecture: String,
     },
-    /// Neither a package nor the packages it depends on contain a kernel image.
+    /// No kernel image is in the package or in the packages that it depends on.
     #[error("{} holds no kernel image: choose a linux-image package{}", path.display(), parts_beside(beside))]
     NoKernelInside {
-        /// The package file.
+        /// Path of the package file.
         path: PathBuf,
-        /// Split-off packages that it depends on and that are not in the same folder.
+        /// Names of the split-off packages that are missing in the same folder.
         beside: Vec<String>,
     },
     /// A member of an archive would be written outside its folder.
     #[error("{} was refused because its member `{member}` leads outside the package: do not trust this file", path.display())]
     UnsafeMember {
-        /// The package file.
+        /// Path of the package file.
         path: PathBuf,
-        /// The member's name.
+        /// Name of the member.
         member: String,
     },
-    /// A file given as a kernel image is not one.
+    /// A file given as a kernel image is not a kernel image.
     #[error("{} is not an x86-64 Linux kernel image ({why}): give a bzImage built for x86-64", path.display())]
     NotAKernel {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing.
+        /// Why the file is not a kernel image.
         why: String,
     },
-    /// A kernel image without a configuration, built in or as a file.
+    /// A kernel image has no configuration, neither built in nor as a file.
     #[error("no configuration was found for {}: add `,config:FILE`, or build the kernel with CONFIG_IKCONFIG", path.display())]
     NoConfig {
-        /// The image file.
+        /// Path of the image.
         path: PathBuf,
     },
-    /// A folder given as a built kernel tree has no image in it.
+    /// A folder given as a built kernel tree contains no image.
     #[error("{} holds no built kernel (no {wanted}): run `make` there first", path.display())]
     NotBuilt {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The first file looked for.
+        /// The first file that was looked for.
         wanted: String,
     },
     /// The modules and the image come from different builds.
     #[error("the modules from {} are for {modules} but the image is {image}: give those built with it", path.display())]
     OtherRelease {
-        /// Where the modules come from.
+        /// Path of the modules.
         path: PathBuf,
-        /// The image's release.
+        /// Release of the image.
         image: String,
-        /// The modules' release.
+        /// Release of the modules.
         modules: String,
     },
-    /// A module is neither compiled in nor available as a file.
+    /// A module is not compiled in and has no file.
     #[error("{release} has no module {module}: choose a kernel built with {option}")]
     NoModule {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The module asked for.
+        /// Name of the requested module.
         module: String,
-        /// The option that builds it.
+        /// The kernel option that builds the module.
         option: String,
     },
     /// The kernel's zram or zswap does not support a compressor.
@@ -144,11 +145,11 @@ pub enum KernelError {
     NoCompressor {
         /// `zram` or `zswap`.
         of: &'static str,
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The compressor asked for.
+        /// Name of the requested compressor.
         compressor: String,
-        /// The option that builds it in.
+        /// The kernel option that enables the compressor.
         option: String,
     },
     /// The kernel's zswap does not support a pool.
@@ -156,56 +157,56 @@ pub enum KernelError {
         "zswap of {release} cannot keep pages in {pool}: choose a kernel built with {option}, or another pool"
     )]
     NoPool {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The pool asked for.
+        /// Name of the requested pool.
         pool: String,
-        /// The option that builds it.
+        /// The kernel option that builds the pool.
         option: String,
     },
-    /// The kernel lacks options that are needed.
+    /// The kernel lacks options that the trial needs.
     #[error(transparent)]
     Missing(#[from] MissingOptions),
-    /// The cache has a name that cannot be handed on.
+    /// The path of the cache is not UTF-8, so it cannot be passed to the emulator.
     #[error("the cache {} has a name that is no UTF-8: name another folder with --cache or PAGETIDE_CACHE", path.display())]
     NoText {
-        /// The folder.
+        /// Path of the cache folder.
         path: PathBuf,
     },
-    /// The cache could not be used.
+    /// A file operation in the cache failed.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause, Some("PAGETIDE_CACHE")))]
     Cache {
-        /// The attempted operation.
+        /// The operation that was attempted.
         attempt: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// Neither a cache folder nor a home folder is set.
+    /// None of the environment variables that determine the cache folder is set.
     #[error("no place for the kernel cache is known: set PAGETIDE_CACHE or HOME")]
     NoCacheRoot,
     /// The content of a kernel in the cache does not match its digest.
     #[error("{} in the kernel cache is damaged ({what}): run again, and it is removed and fetched again", path.display())]
     CacheDamaged {
-        /// The kernel's folder or a file in it.
+        /// Path of the kernel's folder or of a file in it.
         path: PathBuf,
-        /// The mismatch.
+        /// How the content differs from the digest.
         what: String,
     },
-    /// A damaged kernel was removed from the cache and cannot be fetched again from its origin.
+    /// A damaged kernel was removed from the cache and could not be fetched again.
     #[error(
         "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with {}",
         told("kernel add KERNEL")
     )]
     Lost {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// The mismatch.
+        /// How the content differed from the digest.
         why: String,
-        /// The reference it came from.
+        /// The reference that the kernel was first added with.
         reference: String,
-        /// Why it could not be fetched again.
+        /// Why the kernel could not be fetched again.
         cause: String,
     },
     /// A kernel that was built from source is no longer in the cache.
@@ -213,38 +214,38 @@ pub enum KernelError {
         "the kernel built as {what} is no longer in the cache: run again with its source and patches, and it is built again"
     )]
     NotKept {
-        /// Its digest and what it was built from.
+        /// Digest of the kernel, and what the kernel was built from.
         what: String,
     },
     /// A source package contains no kernel source.
     #[error("{} holds no kernel source (no usr/src/linux-source-*.tar.xz): name another package", path.display())]
     NoSourceInside {
-        /// The package file.
+        /// Path of the package file.
         path: PathBuf,
     },
-    /// Fetching or unpacking was stopped; partial files are removed.
+    /// Fetching or unpacking was stopped. Incomplete files are removed.
     #[error("fetching the kernel was stopped: the same command begins it again")]
     Stopped,
-    /// The machine has no apt.
+    /// apt could not be started, probably because the machine does not have it.
     #[error(
         "fetching {package} needs apt, and {program} could not be started ({cause}): give a .deb, an image or a built tree instead"
     )]
     NoApt {
-        /// The package to be fetched.
+        /// Name of the package that was to be fetched.
         package: String,
-        /// The program that could not be started.
+        /// Name of the program that could not be started.
         program: String,
-        /// The system's error.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// apt failed.
+    /// An apt program failed.
     #[error(
         "apt could not {attempt} ({said}): check the network and the mirror, or give a .deb file"
     )]
     Apt {
-        /// The attempted operation.
+        /// The operation that was attempted.
         attempt: String,
-        /// apt's error message.
+        /// Error message of apt.
         said: String,
     },
     /// Debian's archive keys are not installed.
@@ -255,19 +256,19 @@ pub enum KernelError {
         /// The paths that were searched.
         looked: String,
     },
-    /// No package with this name, version or series is available.
+    /// No matching package is available.
     #[error("{wanted} is not available from {place}: {hint}")]
     NoPackage {
-        /// The package, version or series.
+        /// The requested package, version or series.
         wanted: String,
-        /// The suite or mirror that was asked.
+        /// The suite or mirror that was searched.
         place: String,
-        /// What is available instead.
+        /// What is available instead, or another hint.
         hint: String,
     },
 }
 
-/// The part of a message that asks for the missing parts of a split package; empty if there are none.
+/// The part of an error message that asks for missing split-off packages; empty if `names` is empty.
 fn parts_beside(names: &[String]) -> String {
     if names.is_empty() {
         String::new()
@@ -277,7 +278,8 @@ fn parts_beside(names: &[String]) -> String {
 }
 
 impl KernelError {
-    /// Whether the user's input was wrong, as opposed to a failure of the machine.
+    /// True if an argument of the user is wrong. False for all other errors, such as failures of files, apt or the
+    /// network.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -285,13 +287,13 @@ impl KernelError {
         )
     }
 
-    /// Wraps an error of reading `path`.
+    /// Converts an error of reading `path` into a [`KernelError`].
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Wraps an error of the operation `attempt` on `path` inside the cache.
+    /// Converts an error of the operation `attempt` on `path` in the cache into a [`KernelError`].
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {
@@ -301,7 +303,8 @@ impl KernelError {
         }
     }
 
-    /// Turns an error of decoding `path` into [`Self::Truncated`], [`Self::Damaged`] or [`Self::Read`], by its kind.
+    /// Converts an error of decoding `path` into [`Self::Truncated`], [`Self::Damaged`] or [`Self::Read`], depending on
+    /// its kind.
     pub(crate) fn decode(path: &Path, what: &str, source: io::Error) -> Self {
         // A decoder's message may quote the file; control characters would break the one-line message.
         let what: String = format!("{what}: {source}")

@@ -1,4 +1,4 @@
-//! The boot image (bzImage): the fields of its header, and the build id of the compressed kernel in it.
+//! The boot image (bzImage): its header fields, and the build id of the compressed kernel inside.
 //!
 //! Layout: the kernel's Documentation/arch/x86/boot.rst. The payload is a compressed `vmlinux`, an ELF file.
 
@@ -16,14 +16,14 @@ use crate::error::KernelError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildId {
-    /// Lower-case hexadecimal, as in `file vmlinux` and `/sys/kernel/notes`.
+    /// The build id in lower-case hexadecimal, as shown by `file vmlinux` and `/sys/kernel/notes`.
     Known(String),
-    /// The reason it could not be read.
+    /// Why the build id could not be read.
     Unknown(String),
 }
 
 impl BuildId {
-    /// The id, if known.
+    /// The build id; `None` if unknown.
     pub fn known(&self) -> Option<&str> {
         match self {
             Self::Known(id) => Some(id),
@@ -32,23 +32,24 @@ impl BuildId {
     }
 }
 
-/// A boot image whose header was checked to be that of an x86-64 Linux kernel.
+/// A boot image whose header was checked: it is the image of an x86-64 Linux kernel.
 #[derive(Debug, Clone)]
 pub struct Image {
     path: PathBuf,
-    /// The version line of `/proc/version` without `Linux version`.
+    /// The version line of the kernel: the text of `/proc/version` after `Linux version`.
     pub banner: String,
     payload_at: u64,
     payload_length: u64,
 }
 
-/// The header fields used here end at 0x250.
+/// Number of header bytes that are read: the fields used here end at 0x250.
 const HEADER_BYTES: usize = 0x250;
-/// The highest offset that version strings can have: the setup code is at most 64 sectors of 512 bytes.
+/// Largest offset of a version string in bytes: the setup code has at most 64 sectors of 512 bytes.
 const SETUP_BYTES: usize = 0x8200;
 
 impl Image {
-    /// Reads the header of the image at `path`. Fails if it is not an x86-64 Linux kernel or the file is truncated.
+    /// Reads the header of the image at `path`. Fails if the image is not an x86-64 Linux kernel or the file is
+    /// truncated.
     pub fn open(path: &Path) -> Result<Self, KernelError> {
         let mut file = open(path, Place::Listed).map_err(KernelError::read(path))?;
         let length = file.metadata().map_err(KernelError::read(path))?.len();
@@ -79,12 +80,12 @@ impl Image {
         })
     }
 
-    /// The release, as `uname -r` prints it: the first word of the banner.
+    /// The release of the kernel, as `uname -r` prints it: the first word of the banner.
     pub fn release(&self) -> &str {
         self.banner.split_whitespace().next().unwrap_or_default()
     }
 
-    /// A reader of the decompressed `vmlinux`.
+    /// A reader of the decompressed `vmlinux` in the image.
     fn vmlinux(&self) -> io::Result<Box<dyn Read>> {
         let mut file = open(&self.path, Place::Listed)?;
         file.seek(SeekFrom::Start(self.payload_at))?;
@@ -102,7 +103,7 @@ impl Image {
         }
     }
 
-    /// The GNU build id from the notes of the `vmlinux`. Decompression stops after the notes.
+    /// The GNU build id from the ELF notes of the `vmlinux`. Decompression stops after the notes.
     pub fn build_id(&self) -> BuildId {
         match self.vmlinux().and_then(build_id) {
             Ok(id) => BuildId::Known(id),
@@ -110,7 +111,7 @@ impl Image {
         }
     }
 
-    /// The configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if there is none.
+    /// The configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if the kernel has none.
     pub fn built_in_config(&self) -> Option<String> {
         let mut vmlinux = self.vmlinux().ok()?;
         let mut window = Vec::new();
@@ -142,7 +143,7 @@ impl Image {
     }
 }
 
-/// The marker before the gzipped configuration (kernel/configs.c).
+/// The marker that precedes the gzipped configuration in a `vmlinux` (kernel/configs.c).
 const IKCONFIG: &[u8] = b"IKCFG_ST";
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -151,7 +152,8 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-/// Returns the banner, and offset and length of the payload in bytes; the error says what is wrong with the header.
+/// Parses the header of an image. Returns the banner, and offset and length of the payload in bytes. The error says
+/// what is wrong with the header.
 fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
     if start.get(0x202..0x206) != Some(b"HdrS") {
         return Err(match start {
@@ -250,13 +252,13 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
     Err(wrong("there is no GNU build id note"))
 }
 
-/// Program header type of note segments.
+/// Type of note segments in ELF program headers.
 const PT_NOTE: u32 = 4;
-/// Most bytes read of a note segment; kernel notes have a few hundred.
+/// Most bytes that are read of a note segment. The notes of a kernel have a few hundred bytes.
 const MOST_NOTE_BYTES: u64 = 1 << 20;
 
-/// The build id in a sequence of ELF notes (name length, description length, type, then name and description, both
-/// padded to four bytes).
+/// The GNU build id in a sequence of ELF notes; `None` if there is none. A note has name length, description length,
+/// type, name and description; the last two are padded to four bytes.
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     const NT_GNU_BUILD_ID: u32 = 3;
     while notes.len() >= 12 {

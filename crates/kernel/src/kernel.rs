@@ -1,4 +1,4 @@
-//! A kernel in the cache: its description, its files, and the features and modules it provides.
+//! A kernel in the cache: its description, its files, and the features and modules that it has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,36 +16,36 @@ use crate::modules::{Module, Modules, files_under};
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 use crate::stage::names;
 
-/// Most bytes of what is known of a kernel.
+/// Most bytes that are read of a kernel's description.
 const MOST_FACTS_BYTES: u64 = 1 << 20;
-/// Most bytes of a configuration; Debian's has 300 KB.
+/// Most bytes that are read of a configuration. Debian's configuration has 300 KB.
 pub(crate) const MOST_CONFIG_BYTES: u64 = 16 << 20;
-/// Most bytes of an image or a module.
+/// Most bytes that are read of an image or a module.
 pub(crate) const MOST_FILE_BYTES: u64 = 1 << 30;
 
-/// The origin of a kernel.
+/// Where a kernel in the cache came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The reference it was first added with, as the user would type it.
+    /// The reference that the kernel was first added with, in the form that a user types.
     pub reference: String,
-    /// Debian packages it was unpacked from, as `NAME=VERSION`; empty for images and trees.
+    /// Debian packages that the kernel was unpacked from, as `NAME=VERSION`. Empty for images and trees.
     pub packages: Vec<String>,
 }
 
 /// A kernel in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// The digest of image, configuration and modules, which names the kernel.
+    /// Digest of image, configuration and modules. It serves as the kernel's name in the cache.
     pub digest: Digest,
-    /// The release, as `uname -r` prints it.
+    /// Release of the kernel, as `uname -r` prints it.
     pub release: String,
-    /// The complete version line of its image, with builder and build date.
+    /// The complete version line of the kernel's image, with builder and build date.
     pub banner: String,
-    /// The GNU build id.
+    /// GNU build id of the kernel, or the reason why it is unknown.
     pub build_id: BuildId,
-    /// The origin.
+    /// Where the kernel came from.
     pub origin: Origin,
-    /// Time at which it was added, in seconds since 1970.
+    /// Time at which the kernel was added to the cache, in seconds since 1970.
     pub added: u64,
     /// Number of loadable modules.
     pub modules: usize,
@@ -53,7 +53,8 @@ pub struct Kernel {
     folder: PathBuf,
 }
 
-/// The file with the kernel's description. The kernel's digest does not cover this file, so it has its own.
+/// Content of the file with a kernel's description. The kernel's digest does not cover this file, so the description
+/// contains a digest of itself.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     kernel: Kernel,
@@ -81,8 +82,8 @@ impl Kernel {
         }
     }
 
-    /// Opens the kernel in this folder of the cache. Fails if the description or the image is missing or damaged; the
-    /// other files are not read.
+    /// Opens the kernel in this folder of the cache. Fails if the description or the image is missing or damaged. Other
+    /// files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
         let text = read(&facts, Place::Own, MOST_FACTS_BYTES);
@@ -118,7 +119,7 @@ impl Kernel {
         serde_json::to_string_pretty(&facts).unwrap_or_default() + "\n"
     }
 
-    /// The digest of the description, which shows later changes.
+    /// The digest of the description. A later change of the description can be recognised by it.
     fn sum(&self) -> Digest {
         Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
@@ -143,7 +144,7 @@ impl Kernel {
         series(&self.release)
     }
 
-    /// The build configuration; fails if the file cannot be read.
+    /// The build configuration of the kernel. Fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
         let bytes = read(&path, Place::Own, MOST_CONFIG_BYTES);
@@ -151,12 +152,13 @@ impl Kernel {
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Checks that the kernel provides a feature; if not, the error is [`KernelError::Missing`] and names the option.
+    /// Checks that the kernel has a feature. If not, fails with [`KernelError::Missing`], which names the option.
     pub fn require(&self, need: Need) -> Result<(), KernelError> {
         self.require_all(&[need])
     }
 
-    /// Checks several features; the error, [`KernelError::Missing`], names all missing options.
+    /// Checks that the kernel has several features. If not, fails with [`KernelError::Missing`], which names all
+    /// missing options.
     pub fn require_all(&self, needs: &[Need]) -> Result<(), KernelError> {
         let lacks = self.lacks(needs)?;
         if lacks.is_empty() {
@@ -165,7 +167,8 @@ impl Kernel {
         Err(MissingOptions(lacks).into())
     }
 
-    /// The options that are missing for these needs; empty if the kernel provides all of them.
+    /// The options that the kernel lacks for these needs; empty if it lacks none. Fails if the configuration cannot be
+    /// read.
     pub fn lacks(&self, needs: &[Need]) -> Result<Vec<MissingOption>, KernelError> {
         let config = self.config()?;
         Ok(needs
@@ -195,7 +198,7 @@ impl Kernel {
         })
     }
 
-    /// Checks that the kernel's zram supports a compressor; if not, the error names the option.
+    /// Checks that the kernel's zram supports a compressor. If not, the error names the kernel option.
     ///
     /// Up to 6.11 zram uses the crypto API; from 6.12 on it has its own compressors (CONFIG_ZRAM_BACKEND_*).
     pub fn require_of_zram(&self, compressor: &str) -> Result<(), KernelError> {
@@ -209,8 +212,8 @@ impl Kernel {
         self.compresses("zram", compressor, &config, option)
     }
 
-    /// Checks that the kernel's zswap, which uses the crypto API, supports a compressor and a pool; if not, the error
-    /// names the option.
+    /// Checks that the kernel's zswap supports a compressor and a pool. If not, the error names the kernel option.
+    /// zswap uses the compressors of the crypto API.
     pub fn require_of_zswap(&self, compressor: &str, pool: &str) -> Result<(), KernelError> {
         self.require(Need::Zswap)?;
         let config = self.config()?;
@@ -244,8 +247,8 @@ impl Kernel {
         })
     }
 
-    /// The modules needed for a zram device with this compressor, in loading order; `None` means the kernel's default.
-    /// The modules of the crypto API are added here, because zram does not declare them as dependencies.
+    /// The modules needed for a zram device with this compressor, in loading order. `None` means the kernel's default
+    /// compressor. The result includes modules of the crypto API, although zram does not declare them as dependencies.
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
         match compressor {
@@ -262,13 +265,13 @@ impl Kernel {
         self.modules_for(&[compressor.unwrap_or(&default), "zram"])
     }
 
-    /// The modules that zswap needs for this compressor and pool, in loading order.
+    /// The modules that zswap needs for this compressor and this pool, in loading order.
     pub fn zswap_modules(&self, compressor: &str, pool: &str) -> Result<Vec<Module>, KernelError> {
         self.require_of_zswap(compressor, pool)?;
         self.modules_for(&[compressor, pool])
     }
 
-    /// Reads all files of the kernel in parallel and compares them with the digest; a difference is
+    /// Reads all files of the kernel in parallel and compares them with the digest. If they differ, fails with
     /// [`KernelError::CacheDamaged`].
     pub fn verify(&self) -> Result<(), KernelError> {
         let damaged = |what: String| KernelError::CacheDamaged {
@@ -315,7 +318,7 @@ impl Kernel {
         }
     }
 
-    /// Size of its files in bytes.
+    /// Size of the kernel's files in bytes.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.folder)? {
@@ -325,17 +328,17 @@ impl Kernel {
     }
 }
 
-/// Compressors that zram contains from 6.12 on (drivers/block/zram/Kconfig), named as in sysfs.
+/// Names in sysfs of the compressors that zram contains from 6.12 on (drivers/block/zram/Kconfig).
 const BACKENDS: [&str; 6] = ["lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
 
-/// Whether zram contains compressors, as from 6.12 on.
+/// True if zram contains its own compressors, as from 6.12 on.
 fn brings_its_own(config: &Config) -> bool {
     BACKENDS
         .iter()
         .any(|name| config.get(&backend_option(name)).is_on())
 }
 
-/// The option that builds a compressor into zram; `lzo` and `lzo-rle` have the same one.
+/// The kernel option that builds a compressor into zram. `lzo` and `lzo-rle` have the same option.
 fn backend_option(compressor: &str) -> String {
     let name = if compressor == "lzo-rle" {
         "lzo"

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use pagetide_quantity::command::told;
 use pagetide_quantity::nearest;
 
-/// The forms of a kernel argument with their meanings. Help, man page and guide are generated from them.
+/// The forms of a kernel argument, each with its meaning. Help, man page and guide are generated from this list.
 pub const FORMS: [(&str, &str); 8] = [
     (
         "debian:SUITE",
@@ -55,35 +55,35 @@ pub fn forms() -> String {
 pub enum KernelRef {
     /// The newest cloud kernel of a suite or of one series in a suite.
     Debian {
-        /// The suite.
+        /// Name of the suite.
         suite: Suite,
         /// A series (`6.12`) or a release; `None` means the suite's default series.
         series: Option<String>,
     },
-    /// A package by name.
+    /// A Debian package, by name.
     Package {
-        /// Its name.
+        /// Name of the package.
         name: String,
-        /// The exact version; `None` means the newest.
+        /// Exact version of the package; `None` means the newest.
         version: Option<String>,
         /// The suite to search; `None` means the suites that the machine uses.
         suite: Option<Suite>,
     },
     /// A boot image with its modules and configuration.
     Image {
-        /// The bzImage.
+        /// Path of the boot image (bzImage).
         image: PathBuf,
-        /// A folder laid out as `/lib/modules/RELEASE`.
+        /// A folder with the layout of `/lib/modules/RELEASE`; `None` means that the usual paths are searched.
         modules: Option<PathBuf>,
-        /// The `.config` it was built with.
+        /// The `.config` file that the image was built with; `None` means that the usual paths are searched.
         config: Option<PathBuf>,
     },
-    /// A package file, an image or a built tree; opening it tells which.
+    /// Path of a package file, an image or a built tree. Which of them it is becomes known when the path is opened.
     Path(PathBuf),
-    /// A kernel in the cache, by name.
+    /// A kernel in the cache, by release, label, series or digest.
     Cached(String),
-    /// A kernel that was built here from source: the first digits of its digest, then a description of what it was
-    /// built from.
+    /// A kernel that was built on this machine from source. Contains the first digits of its digest, then a description
+    /// of what it was built from.
     Built(String),
 }
 
@@ -91,7 +91,7 @@ pub enum KernelRef {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suite(String);
 
-/// Known suites. They serve for suggestions and to recognise Debian's archives; other names are accepted too.
+/// Names of known suites, for suggestions and to recognise Debian's archives. Other names are accepted too.
 pub(crate) const SUITES: [&str; 15] = [
     "bookworm",
     "trixie",
@@ -111,7 +111,7 @@ pub(crate) const SUITES: [&str; 15] = [
 ];
 
 impl Suite {
-    /// The suite with this name; the name is not checked.
+    /// A suite with this name. The name is not checked.
     pub fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
@@ -153,10 +153,10 @@ fn unknown(text: &str, hint: &str) -> KernelError {
     }
 }
 
-/// The prefixes of the forms, for suggestions.
+/// The prefixes of the kernel argument's forms, for suggestions.
 const PREFIXES: [&str; 3] = ["debian", "deb", "image"];
 
-/// Example references, for suggestions.
+/// Examples of kernel arguments, for suggestions.
 pub const EXAMPLES: [&str; 4] = [
     "debian:bookworm",
     "debian:bookworm/6.12",
@@ -234,8 +234,8 @@ fn debian(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     })
 }
 
-/// Parses `PACKAGE[=VERSION][/SUITE]`. Only the characters of Debian Policy 5.6.1 and 5.6.12 are accepted, so apt
-/// cannot take the name for an option.
+/// Parses `PACKAGE[=VERSION][/SUITE]`. Accepts only the characters of Debian Policy 5.6.1 and 5.6.12, so that apt
+/// cannot interpret the name as an option.
 fn package(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     let (rest, suite) = match rest.rsplit_once('/') {
         Some((rest, suite)) => (rest, Some(Suite::parse(suite, whole)?)),

@@ -75,7 +75,8 @@ pub use stop::Stop;
 
 /// The three kernels that a first run compares: Debian 12's 6.1, Debian 12's 6.12, and the newest in sid.
 ///
-/// Suites are always fetched through a private apt state, so they mean the same on every Debian host.
+/// Suites are always fetched through a private apt state, so the name of a suite has the same meaning on every Debian
+/// host.
 pub fn defaults() -> [KernelRef; 3] {
     [
         KernelRef::Debian {

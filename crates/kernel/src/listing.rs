@@ -40,15 +40,15 @@ const NEEDS: [Need; 18] = [
 pub struct KernelListing {
     /// The release, as `uname -r` prints it.
     pub release: String,
-    /// Its digest.
+    /// Digest of the kernel, in hexadecimal.
     pub digest: String,
-    /// References pinned to it; if there are none, the reference it was added with.
+    /// References that are pinned to the kernel. If there are none, the reference that it was first added with.
     pub names: Vec<String>,
-    /// Debian packages it was unpacked from.
+    /// Debian packages that the kernel was unpacked from, as `NAME=VERSION`.
     pub packages: Vec<String>,
     /// Number of loadable modules.
     pub modules: usize,
-    /// Size of its files.
+    /// Size of the kernel's files.
     pub size: Bytes,
 }
 
@@ -56,21 +56,21 @@ pub struct KernelListing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct KernelDetails {
-    /// The complete version line of its image.
+    /// The complete version line of the kernel's image.
     pub banner: String,
-    /// The GNU build id, if known.
+    /// GNU build id of the kernel; `None` if unknown.
     pub build_id: Option<String>,
     /// The list entry of the kernel.
     pub kernel: KernelListing,
-    /// Options that scenarios or variants may need and that the kernel lacks.
+    /// Options that the kernel lacks, among those that scenarios or variants may need.
     pub lacks: Vec<String>,
-    /// Whether its files were read and match its digest.
+    /// True if the kernel's files were read and match its digest.
     pub verified: bool,
 }
 
 impl Cache {
-    /// The kernel with this name or reference. It is never fetched: if it is not in the cache, the error is
-    /// [`KernelError::Absent`].
+    /// The kernel of the cache with this name or reference. Nothing is fetched: if the kernel is not in the cache,
+    /// fails with [`KernelError::Absent`].
     pub fn present(&self, name: &str) -> Result<Kernel, KernelError> {
         if let Some(kernel) = self.find(name)? {
             return Ok(kernel);
@@ -81,9 +81,9 @@ impl Cache {
         })
     }
 
-    /// The kernels of the cache from `first` to `last`, both included, ordered by release; in descending order if
-    /// `first` is the later release. Kernels built here from source are left out unless they are one of the two,
-    /// because all builds of one source have the same release.
+    /// The kernels of the cache from `first` to `last`, both included, in order of release. The order is descending if
+    /// `first` has the later release. All kernels built here from one source have the same release, so they are left
+    /// out unless they are `first` or `last`.
     pub fn between(&self, first: &Kernel, last: &Kernel) -> Result<Vec<Kernel>, KernelError> {
         let (order, is_end) = (
             version::compare(&first.release, &last.release),
@@ -124,7 +124,7 @@ impl Cache {
         })
     }
 
-    /// All details of a kernel. With `verify` its files are read first and compared with its digest.
+    /// All details of a kernel. If `verify` is set, the kernel's files are first read and compared with its digest.
     pub fn details(&self, kernel: &Kernel, verify: bool) -> Result<KernelDetails, KernelError> {
         if verify {
             self.verify(kernel)?;

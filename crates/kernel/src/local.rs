@@ -15,26 +15,26 @@ use crate::stage::{Stage, names};
 use crate::step::{Step, Watch};
 use crate::tree::{TreeFiles, stamp_of};
 
-/// The kind of the files.
+/// A kernel given as files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A package file; the packages split off from it are expected in the same folder.
+    /// Path of a package file. The packages split off from it are expected in the same folder.
     Package(PathBuf),
-    /// A built kernel tree.
+    /// Path of a built kernel tree.
     Tree(PathBuf),
     /// An image with its modules and configuration, given by the user or found next to it.
     Image {
-        /// The bzImage.
+        /// Path of the boot image (bzImage).
         image: PathBuf,
-        /// The folder of its modules.
+        /// Folder of the modules; `None` means that the usual paths are searched.
         modules: Option<PathBuf>,
-        /// Its configuration.
+        /// Path of the configuration; `None` means that the usual paths are searched.
         config: Option<PathBuf>,
     },
 }
 
 impl Source {
-    /// The kind of source at this path; fails if the path does not exist.
+    /// Determines the kind of source at this path. Fails if the path does not exist.
     pub fn at(path: &Path) -> Result<Self, KernelError> {
         // The canonical path makes the reference the same, however the file is named.
         let path = fs::canonicalize(path).map_err(KernelError::read(path))?;
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// The file or folder that messages name.
+    /// The file or folder of the source that messages name.
     fn path(&self) -> &Path {
         match self {
             Self::Package(path) | Self::Tree(path) | Self::Image { image: path, .. } => path,
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// The files of a source, which are not read yet.
+/// The paths of a source's files. The files are not read yet.
 enum SourceFiles {
     Packages {
         files: Vec<PathBuf>,
@@ -110,7 +110,7 @@ impl SourceFiles {
         }
     }
 
-    /// Fingerprint that shows a change of the files without reading their contents.
+    /// A fingerprint of the files. It shows a change of the files, although their contents are not read.
     fn stamp(&self) -> Result<String, KernelError> {
         match self {
             Self::Packages { files, .. } => {
@@ -213,8 +213,8 @@ pub fn unpack_all(
     Ok(ids)
 }
 
-/// A package file together with the packages split off from it that are in the same folder; then the names of those
-/// that are missing.
+/// The paths of a package file and of the packages split off from it that are in the same folder. Then the names of the
+/// split-off packages that are missing.
 fn with_parts_beside(path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), KernelError> {
     let control = Package::open(path)?.control;
     let mut files = vec![path.to_owned()];

@@ -1,4 +1,4 @@
-//! Locks on files and folders (`flock`). The kernel releases a lock when its holder dies.
+//! Locks on files and folders (`flock`). The kernel releases a lock when the process that holds it dies.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use pagetide_outside::lock_file;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// A held lock; it is released on drop and when the process dies.
+/// A held lock. It is released on drop, and when the process dies.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -32,7 +32,7 @@ impl Lock {
         self.file.try_clone()
     }
 
-    /// Takes the lock on an existing file or folder; `None` if another process holds it.
+    /// Takes the lock on an existing file or folder. Returns `None` if another process holds the lock.
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

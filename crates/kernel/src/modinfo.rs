@@ -5,18 +5,18 @@ use object::{Object, ObjectSection};
 /// The parsed `.modinfo` of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modinfo {
-    /// Modules that must be loaded before it.
+    /// Modules that must be loaded before this module.
     pub depends: Vec<String>,
-    /// Modules that should be loaded before it if they exist (`softdep=pre:`).
+    /// Modules that should be loaded before this module if they exist (`softdep=pre:`).
     pub before: Vec<String>,
-    /// Modules that should be loaded after it if they exist (`softdep=post:`).
+    /// Modules that should be loaded after this module if they exist (`softdep=post:`).
     pub after: Vec<String>,
-    /// The release it was built for, the first word of `vermagic`.
+    /// The release that the module was built for: the first word of `vermagic`.
     pub release: Option<String>,
 }
 
 impl Modinfo {
-    /// Parses the `.modinfo` of an uncompressed module; the error says what is wrong with the file.
+    /// Parses the `.modinfo` of an uncompressed module. The error says what is wrong with the file.
     pub fn parse(module: &[u8]) -> Result<Self, String> {
         let elf = object::File::parse(module).map_err(|e| e.to_string())?;
         let section = elf
@@ -50,7 +50,7 @@ impl Modinfo {
         info
     }
 
-    /// Parses `pre: a b post: c` (format: modprobe.d(5)).
+    /// Adds the modules of a soft dependency such as `pre: a b post: c` (format: modprobe.d(5)).
     fn add_softdep(&mut self, order: &str) {
         let mut list = None;
         for word in order.split_whitespace() {

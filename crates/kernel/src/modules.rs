@@ -10,14 +10,14 @@ use crate::compress;
 use crate::error::KernelError;
 use crate::modinfo::Modinfo;
 
-/// A module to be loaded: `init_module` takes its bytes unchanged.
+/// A kernel module to be loaded. Its bytes can be passed to `init_module`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// The name with `_` instead of `-`, as in `/proc/modules`.
+    /// Name of the module, with `_` instead of `-`, as in `/proc/modules`.
     pub name: String,
-    /// Its file in the cache.
+    /// Path of the module's file in the cache.
     pub path: PathBuf,
-    /// The ELF file, uncompressed.
+    /// Content of the module's ELF file, uncompressed.
     pub bytes: Vec<u8>,
 }
 
@@ -28,13 +28,13 @@ pub struct Modules {
     built_in: BTreeSet<String>,
 }
 
-/// Most bytes of a decompressed module: more than the largest one with debug information.
+/// Most bytes of a decompressed module. The largest module with debug information has fewer.
 const MOST_BYTES: u64 = 512 << 20;
-/// Most bytes of a list of modules.
+/// Most bytes that are read of a list of modules.
 pub(crate) const MOST_LIST_BYTES: u64 = 16 << 20;
 
 impl Modules {
-    /// Reads a folder with the layout of `/lib/modules/RELEASE`; a folder that does not exist holds no modules.
+    /// Reads a folder with the layout of `/lib/modules/RELEASE`. If the folder does not exist, there are no modules.
     pub fn scan(folder: &Path) -> Result<Self, KernelError> {
         let mut modules = Self::default();
         for path in files_under(folder)? {
@@ -74,24 +74,24 @@ impl Modules {
         self.files.len()
     }
 
-    /// Whether a loadable module has this name.
+    /// True if a loadable module has this name.
     pub fn contains(&self, name: &str) -> bool {
         self.files.contains_key(&normal(name))
     }
 
-    /// Whether the module of this name is compiled in.
+    /// True if the module with this name is compiled into the kernel.
     pub fn is_built_in(&self, name: &str) -> bool {
         self.built_in.contains(&normal(name))
     }
 
-    /// The release that the modules were built for, read from one of them; `None` without modules or if that one is
-    /// damaged.
+    /// The release that the modules were built for, read from one module. `None` if there are no modules or that module
+    /// is damaged.
     pub fn release(&self) -> Option<String> {
         let path = self.files.values().next()?;
         read(path).ok()?.1.release
     }
 
-    /// The named modules and all their dependencies, each after its dependencies.
+    /// The named modules and all their dependencies. Every module comes after its dependencies.
     ///
     /// Modules that are compiled in are left out. `missing` creates the error for a name that is neither a module nor
     /// compiled in.
@@ -114,7 +114,8 @@ impl Modules {
     }
 }
 
-/// Depth-first traversal of dependencies. Modules already visited are skipped, so cycles of soft dependencies end.
+/// Depth-first traversal of the dependencies of modules. Modules already visited are skipped, so cycles of soft
+/// dependencies end.
 struct Order<'a> {
     modules: &'a Modules,
     seen: BTreeSet<String>,
@@ -122,7 +123,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Adds a module after its dependencies; false if no module has this name.
+    /// Adds a module after its dependencies. Returns false if no module has this name.
     fn add(&mut self, name: &str) -> Result<bool, KernelError> {
         let name = normal(name);
         if self.seen.contains(&name) {
@@ -168,7 +169,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
     Ok((bytes, info))
 }
 
-/// The module name for a file name; `None` if the file is not a module.
+/// Name of the module in a file with this name; `None` if the file is not a module.
 pub fn module_name(file: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
@@ -176,7 +177,7 @@ pub fn module_name(file: &str) -> Option<String> {
     Some(normal(stem))
 }
 
-/// Replaces `-` by `_`: file names and module lists differ in this alone.
+/// Replaces `-` by `_` in a module name, because file names and module lists use either.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -185,7 +186,7 @@ fn file_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line).trim()
 }
 
-/// All regular files under a folder, sorted by path. Symbolic links are not followed.
+/// Paths of all regular files under a folder, sorted. Symbolic links are not followed.
 pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

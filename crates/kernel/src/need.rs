@@ -13,11 +13,11 @@ use crate::version;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// Swap.
+    /// Swapping pages out to a device or file.
     Swap,
-    /// The modelled SSD.
+    /// The modelled SSD, a null_blk device.
     NullBlk,
-    /// The modelled rotating disk, served by a process in the guest.
+    /// The modelled rotating disk: a network block device served by a process in the guest.
     Nbd,
     /// Devices configured through configfs, such as the modelled SSD.
     Configfs,
@@ -45,7 +45,7 @@ pub enum Need {
     Btrfs,
     /// Packet sockets; their rings allocate blocks of any order.
     Packet,
-    /// Tracepoints.
+    /// Tracepoints and tracefs.
     Tracing,
     /// `/proc/PID/pagemap` and `/proc/kpageflags`.
     PageMonitor,
@@ -55,13 +55,13 @@ pub enum Need {
     Devtmpfs,
     /// Booting from an initramfs, without a disk.
     Initramfs,
-    /// I/O port access from user space, which transfers trials into the guest and results out of it.
+    /// Access to I/O ports from user space, which transfers trials into the guest and results out of it.
     PortAccess,
-    /// Timers finer than the tick.
+    /// High-resolution timers, which are finer than the tick.
     HighResTimers,
-    /// Loading modules.
+    /// Loading of kernel modules.
     Modules,
-    /// `/proc`, for reading counters and changing settings.
+    /// `/proc`, which is needed to read counters and change settings.
     Proc,
     /// `/dev/mem`, through which results leave the guest.
     Devmem,
@@ -69,12 +69,12 @@ pub enum Need {
     VmEvents,
     /// A console that works from the start of booting, so that messages of a failed boot are seen.
     EarlyPrintk,
-    /// LZ4 in zram.
+    /// The compressor LZ4 in zram.
     ZramLz4,
 }
 
 impl Need {
-    /// All needs.
+    /// All features that a trial may need.
     pub const ALL: [Self; 29] = [
         Self::Swap,
         Self::NullBlk,
@@ -107,7 +107,7 @@ impl Need {
         Self::ZramLz4,
     ];
 
-    /// The kernel option that enables the feature. See [`Self::option_in`] for the option of a certain release.
+    /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
     pub fn option(self) -> &'static str {
         match self {
             Self::Swap => "CONFIG_SWAP",
@@ -177,7 +177,8 @@ impl Need {
         }
     }
 
-    /// The name of the feature's module (as for `modprobe`), which must be loaded if the feature is not built in.
+    /// Name of the feature's module, as for `modprobe`. It must be loaded if the feature is not built in. `None` if the
+    /// feature has no module.
     pub fn module(self) -> Option<&'static str> {
         match self {
             Self::NullBlk => Some("null_blk"),
@@ -203,7 +204,7 @@ impl Need {
         }
     }
 
-    /// Checks that a kernel of this release and configuration has the feature.
+    /// Checks that a kernel with this release and configuration has the feature. The error names the missing option.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         if config.get(self.option_in(release)).is_on() {
             Ok(())
@@ -216,7 +217,7 @@ impl Need {
     }
 }
 
-/// The first release whose zram contains compressors (drivers/block/zram/Kconfig).
+/// The first release whose zram contains its own compressors (drivers/block/zram/Kconfig).
 const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
 
 impl Display for Need {
@@ -225,17 +226,17 @@ impl Display for Need {
     }
 }
 
-/// The kernel lacks an option that is needed.
+/// A kernel option that is needed, but not set.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option_in(release))]
 pub struct MissingOption {
-    /// The missing feature.
+    /// The feature that needs the option.
     pub need: Need,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub release: String,
 }
 
-/// All options that a kernel lacks; never empty.
+/// All needed options that a kernel lacks; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingOptions(pub Vec<MissingOption>);
 
@@ -261,7 +262,8 @@ impl Display for MissingOptions {
 
 impl std::error::Error for MissingOptions {}
 
-/// The option that builds a module. For modules that no trial loads it is guessed from the name, and the text says so.
+/// The kernel option that builds a module. For modules that no trial loads, the option is guessed from the module's
+/// name, and the text says that it is a guess.
 pub fn option_of_module(name: &str) -> String {
     let name = name.replace('-', "_");
     if let Some(need) = Need::ALL

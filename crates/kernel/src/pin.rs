@@ -1,4 +1,5 @@
-//! Pins: the kernel that each reference was last resolved to. With a pin, a second run needs neither network nor apt.
+//! Pins: each stores the kernel that a reference was last resolved to. With a pin, a second run needs neither network
+//! nor apt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,36 +11,36 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::KernelError;
 
-/// Most bytes of a pin.
+/// Most bytes that are read of a pin's file.
 const MOST_PIN_BYTES: u64 = 1 << 20;
 
 /// A reference and the kernel it was resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The reference in its canonical form.
+    /// The reference in canonical form.
     pub reference: String,
-    /// The kernel's digest.
+    /// Digest of the kernel.
     pub digest: Digest,
-    /// Fingerprint of the local files it was made from; empty if apt fetched it.
+    /// Fingerprint of the local files that the kernel was made from; empty if apt fetched it.
     pub stamp: String,
-    /// Time at which it was resolved, in seconds since 1970.
+    /// Time at which the reference was resolved, in seconds since 1970.
     pub at: u64,
 }
 
-/// The folder of pins, one small file per reference.
+/// The folder of pins, with one small file per reference.
 #[derive(Debug, Clone)]
 pub struct Pins {
     folder: PathBuf,
 }
 
-/// The pin in a file; one that cannot be read is none.
+/// Reads a pin from its file; `None` if the file cannot be read or parsed.
 fn pin(path: &Path) -> Option<Pin> {
     let bytes = read(path, Place::Own, MOST_PIN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 impl Pins {
-    /// The pins of the cache at `root`.
+    /// The folder of pins in the cache at `root`.
     pub fn of(root: &Path) -> Self {
         Self {
             folder: root.join("pins"),
@@ -51,7 +52,7 @@ impl Pins {
             .join(format!("{}.json", Digest::of(reference.as_bytes()).short()))
     }
 
-    /// The pin of a reference; `None` if there is none or it cannot be read.
+    /// The pin of a reference; `None` if there is no pin or it cannot be read.
     pub fn get(&self, reference: &str) -> Option<Pin> {
         let pin = pin(&self.path(reference))?;
         (pin.reference == reference).then_some(pin)
@@ -87,7 +88,8 @@ impl Pins {
             .collect()
     }
 
-    /// Removes half-written pins older than an hour. Writing a pin takes a moment, so their writers are gone.
+    /// Removes incomplete pins older than an hour. Writing a pin takes a moment, so the process that was writing is
+    /// gone.
     pub fn clean(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;

@@ -12,25 +12,25 @@ use crate::resolve::Freshness;
 use crate::stage::{Stage, names};
 use crate::step::{Step, Watch};
 
-/// A request to the archive.
+/// A request for a kernel from Debian's archive.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The reference that the result is pinned under.
+    /// The reference under which the resulting kernel is pinned.
     pub reference: String,
-    /// The kernel to look for.
+    /// Which kernel to look for.
     pub wanted: KernelQuery,
-    /// Whether the kernel of the last resolution is accepted.
+    /// Whether the kernel of the last resolution is accepted, or the archive is asked again.
     pub freshness: Freshness,
 }
 
-/// Package lists older than this many seconds are fetched again before use.
+/// Age in seconds above which package lists are fetched again before use.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// Number of packages that are tried if the mirror lacks files that it lists.
+/// Largest number of packages that are tried. A mirror may lack files that it lists.
 const TRIES: usize = 4;
 
 impl Cache {
-    /// The private apt state for a suite, or for the suites that the machine uses.
+    /// Opens the private apt state for a suite. Without a suite, for the suites that the machine uses.
     pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
         let programs = Programs::stopping_by(self.stop().clone());
         let sites = Sites::of_machine(&programs, None)?;
@@ -51,7 +51,7 @@ impl Cache {
         Apt::open(&folder, &place, &sources, programs)
     }
 
-    /// The kernel for a request. `open` opens the archive; it is not called if the pinned kernel is used.
+    /// Resolves a request to a kernel. `open` opens the archive; it is not called if the pinned kernel is used.
     pub(crate) fn resolve_remote<A: Archive>(
         &self,
         request: &Request,
@@ -108,9 +108,9 @@ impl Cache {
         }
     }
 
-    /// Adds the best matching package that can be downloaded. During an update a mirror may list packages that it does
-    /// not have yet; then the next best is used. This is reported to `watch`, and the kernel's origin names the package
-    /// used.
+    /// Adds the best matching package that can be downloaded. During an update, a mirror may list packages that it does
+    /// not have yet; then the next best package is used. This is reported to `watch`. The kernel's origin names the
+    /// package that was used.
     fn take_best(
         &self,
         archive: &dyn Archive,
@@ -140,7 +140,7 @@ impl Cache {
         }))
     }
 
-    /// Adds the chosen packages, unless a kernel from the same packages is in the cache.
+    /// Adds the chosen packages to the cache, unless a kernel from the same packages is already there.
     fn take_once(
         &self,
         archive: &dyn Archive,
@@ -195,12 +195,12 @@ impl Cache {
     }
 }
 
-/// Whether package lists must be fetched: the user asked for it, or they are older than a day.
+/// True if package lists must be fetched, because the user requested it or the lists are older than a day.
 pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
     freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY_SECONDS)
 }
 
-/// Fetches the package lists, and reports the suites that could not be fetched.
+/// Fetches the package lists. Reports the suites that could not be fetched to `watch`.
 pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
     watch(&Step::Updating {
         place: archive.place(),
@@ -212,7 +212,7 @@ pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(),
     Ok(())
 }
 
-/// Adds to an error that the package lists were not fetched for this request.
+/// Adds to an error message that the package lists were not fetched for this request.
 fn of_today(error: KernelError) -> KernelError {
     match error {
         KernelError::NoPackage {
@@ -228,7 +228,7 @@ fn of_today(error: KernelError) -> KernelError {
     }
 }
 
-/// Whether the error means that a package is listed but cannot be downloaded.
+/// True if the error means that a package is listed but cannot be downloaded.
 fn is_gone(error: &KernelError) -> bool {
     match error {
         KernelError::Apt { said, .. } => said.contains("404"),
@@ -237,7 +237,7 @@ fn is_gone(error: &KernelError) -> bool {
     }
 }
 
-/// Whether the error means that the archive could not be reached, as opposed to having no such kernel.
+/// True if the error means that the archive could not be reached. False if the archive does not have the kernel.
 fn is_archive_trouble(error: &KernelError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! Resolving references against an archive that is a folder of sample packages.
+//! Tests of resolving references. The archive is a folder of sample packages.
 
 use super::*;
 use crate::apt::double::{Shelf, package};
@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// An archive with one kernel of this version, whose file exists.
+    /// An archive with one kernel of this version. The kernel's package file exists.
     fn shelf(&self, version: &str) -> Shelf {
         let deb = Deb::kernel(RELEASE, version);
         deb.write(&self.files);

@@ -1,5 +1,5 @@
-//! Resolving a reference to a kernel: the pinned kernel if there is one, else a kernel from files (`local.rs`) or from
-//! an archive (`remote.rs`).
+//! Resolves a reference to a kernel. The result is the pinned kernel if there is one. Otherwise it is a kernel from
+//! files (`local.rs`) or from an archive (`remote.rs`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,21 +18,21 @@ use pagetide_quantity::{choices, nearest};
 /// Whether the kernel of the last resolution may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Use the kernel of the last resolution if it is still in the cache; this needs no network.
+    /// Use the kernel of the last resolution if it is still in the cache. This needs no network.
     Pinned,
-    /// Ask the archive or read the files again.
+    /// Ask the archive, or read the local files again.
     Refresh,
 }
 
 impl Freshness {
-    /// `Refresh` if `refresh` is set, else `Pinned`.
+    /// Returns `Refresh` if `refresh` is true, else `Pinned`.
     pub const fn new(refresh: bool) -> Self {
         if refresh { Self::Refresh } else { Self::Pinned }
     }
 }
 
 impl Cache {
-    /// The kernel for a reference, which is fetched and unpacked if it is not in the cache.
+    /// Resolves a reference to a kernel. The kernel is fetched and unpacked if it is not in the cache.
     ///
     /// The result is pinned: the next call with the same reference returns the same kernel without network or apt,
     /// until a refresh is requested or the local files it was made from change.
@@ -88,8 +88,8 @@ impl Cache {
         }
     }
 
-    /// Resolves several references: the kernels that were found, and the references without a kernel, each with the reason. Ends
-    /// when the cache's [`Stop`](crate::Stop) is set.
+    /// Resolves several references. Returns the kernels that were found, and each reference without a kernel together
+    /// with the reason. Stops early when the cache's [`Stop`](crate::Stop) is set.
     pub fn resolve_all(
         &self,
         references: Vec<KernelRef>,
@@ -112,20 +112,22 @@ impl Cache {
         (found, missing)
     }
 
-    /// The kernel that a reference is pinned to, if both exist. Its files are not verified.
+    /// The kernel that a reference is pinned to. `None` if there is no pin or the kernel is not in the cache. The
+    /// kernel's files are not verified.
     pub fn pinned(&self, reference: &KernelRef) -> Option<Kernel> {
         let pin = self.pins().get(&reference.to_string())?;
         self.get(&pin.digest).ok()
     }
 
-    /// The kernel that a reference is pinned to, if it is in the cache and its files match its digest.
+    /// The kernel that a reference is pinned to. `None` if there is no pin, the kernel is not in the cache, or its
+    /// files do not match its digest.
     pub(crate) fn pinned_as(&self, reference: &str, watch: &mut Watch) -> Option<Kernel> {
         let pin = self.pins().get(reference)?;
         self.proven(&pin.digest, watch)
     }
 
-    /// A kernel of the cache after verification. A damaged one is fetched or unpacked again; [`KernelError::Lost`] if
-    /// that fails.
+    /// Verifies a kernel of the cache and returns it. A damaged kernel is fetched or unpacked again; if that fails, the
+    /// error is [`KernelError::Lost`].
     fn named(&self, kernel: Kernel, watch: &mut Watch) -> Result<Kernel, KernelError> {
         let mut why = String::new();
         let proven = self.proven(&kernel.digest, &mut |step| {
@@ -161,7 +163,7 @@ impl Cache {
         })
     }
 
-    /// The kernel for a `built:` reference, from the cache; [`KernelError::NotKept`] if it is not there.
+    /// The kernel of the cache for a `built:` reference. Fails with [`KernelError::NotKept`] if it is not there.
     fn resolve_built(&self, rest: &str, watch: &mut Watch) -> Result<Kernel, KernelError> {
         let digest = rest.split(' ').next().unwrap_or_default();
         match self.find(digest)? {

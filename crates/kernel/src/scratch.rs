@@ -1,5 +1,5 @@
-//! Temporary folders in the cache: each is locked by its maker and removed when dropped. One whose maker died is unlocked, and
-//! the next process that opens the cache removes it.
+//! Temporary folders in the cache. Each folder is locked by the process that created it, and removed on drop. If this
+//! process dies, the folder is no longer locked, and the next process that opens the cache removes it.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use crate::cache::Cache;
 use crate::error::KernelError;
 use crate::lock::Lock;
 
-/// A temporary folder of this process.
+/// A temporary folder that this process created and locked. It is removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
@@ -19,11 +19,11 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes an empty one, on the file system of the cache.
+    /// Creates an empty temporary folder on the file system of the cache.
     pub fn new(cache: &Cache) -> Result<Self, KernelError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let gate_path = cache.root().join("lock");
-        // Held while a folder exists that is not locked yet, so that no cleaner takes it for abandoned.
+        // The lock is held until the new folder is locked, so that no other process removes it as abandoned.
         let gate = Lock::wait(&gate_path).map_err(KernelError::cache("locking", &gate_path))?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -49,19 +49,20 @@ impl Scratch {
         })
     }
 
-    /// The folder.
+    /// Path of the temporary folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes an empty folder in it.
+    /// Creates a folder with this name inside the temporary folder and returns its path.
     pub fn inner(&self, name: &str) -> Result<PathBuf, KernelError> {
         let folder = self.folder.join(name);
         fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
         Ok(folder)
     }
 
-    /// Removes the folders below a cache's root whose makers died. Errors are ignored here: the next write meets them.
+    /// Removes the temporary folders below a cache's root whose processes died. Errors are ignored here; the next write
+    /// reports them.
     pub(crate) fn clean(root: &Path) {
         let Ok(entries) = fs::read_dir(root.join("tmp")) else {
             return;

@@ -13,22 +13,22 @@ use crate::remote::{is_stale, update};
 use crate::resolve::Freshness;
 use crate::step::{Step, Watch};
 
-/// A fetched package of kernel sources; apt has checked its signature.
+/// A fetched package of kernel sources. apt has checked its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePackage {
-    /// The package file.
+    /// Path of the package file.
     pub file: PathBuf,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
 }
 
-/// Prefix of the names of source packages; the series follows.
+/// Prefix of the names of source packages. The rest of the name is the series.
 const START: &str = "linux-source-";
-/// Prefix of the names of configuration packages; the series follows.
+/// Prefix of the names of configuration packages. The rest of the name is the series.
 const CONFIG_START: &str = "linux-config-";
-/// The configuration of the cloud kernels, which other commands use by default.
+/// File name of the cloud kernels' configuration. Other commands use cloud kernels by default.
 const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
-/// Most bytes read of a configuration, which is usually a few hundred kilobytes; a limit against hostile packages.
+/// Most bytes that are read of a configuration, as a limit against hostile packages. A few hundred kilobytes are usual.
 const MOST_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
@@ -87,7 +87,7 @@ impl Cache {
         Ok((package.version, config_in(&file)?))
     }
 
-    /// Unpacks a source package into `into`, which must be empty. Returns the top folder of the source.
+    /// Unpacks a source package into `into`, which must be empty. Returns the path of the source's top folder.
     pub fn unpack_source(
         &self,
         package: &Path,
@@ -152,7 +152,7 @@ fn refreshed(
     Ok(())
 }
 
-/// The text of the cloud kernel's configuration in a configuration package.
+/// The text of the cloud kernels' configuration, from a configuration package.
 fn config_in(package: &Path) -> Result<String, KernelError> {
     let opened = Package::open(package)?;
     let wrong = |cause| KernelError::decode(package, CONFIG_FILE, cause);

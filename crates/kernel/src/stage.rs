@@ -1,5 +1,5 @@
-//! A kernel being added to the cache. Files are written to a temporary folder and digested at the same time; then the
-//! folder is renamed to the kernel's digest.
+//! Adds a kernel to the cache. Files are written to a temporary folder and digested at the same time. Then the folder
+//! is renamed to the kernel's digest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -30,23 +30,23 @@ pub mod names {
     pub const CONFIG: &str = "config";
     /// The folder of modules, with the layout of `/lib/modules/RELEASE`.
     pub const MODULES: &str = "modules";
-    /// The kernel's description; not part of the digest.
+    /// The file with the kernel's description, which the kernel's digest does not cover.
     pub const FACTS: &str = "kernel.json";
 }
 
-/// A temporary folder of the cache that is being filled.
+/// A temporary folder of the cache that is being filled with the files of a kernel.
 #[derive(Debug)]
 pub struct Stage {
     scratch: Scratch,
     kernels: PathBuf,
     sums: BTreeMap<String, String>,
-    /// The source of the files, for messages.
+    /// Path that the files come from, for messages.
     origin: PathBuf,
     stop: Stop,
 }
 
 impl Stage {
-    /// Creates an empty temporary folder inside `cache`. Messages name `origin` as the source of the files.
+    /// Creates an empty temporary folder inside `cache`. `origin` is the path that the files come from, for messages.
     pub fn new(cache: &Cache, origin: &Path) -> Result<Self, KernelError> {
         let root = cache.root();
         let sums = BTreeMap::new();
@@ -59,7 +59,7 @@ impl Stage {
         })
     }
 
-    /// Removes temporary folders of processes that died. Errors are ignored: the next write reports them.
+    /// Removes temporary folders of processes that died. Errors are ignored here; the next write reports them.
     pub fn clean(root: &Path) {
         let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
             return;
@@ -68,22 +68,22 @@ impl Stage {
         Scratch::clean(root);
     }
 
-    /// The path of the folder. Scratch files in it must be removed before [`Self::finish`].
+    /// Path of the temporary folder. Other files created in it must be removed before [`Self::finish`].
     pub fn folder(&self) -> &Path {
         self.scratch.folder()
     }
 
-    /// Sets the file that messages name from now on.
+    /// Sets the path that messages name as the source of the files from now on.
     pub fn reading_from(&mut self, origin: &Path) {
         origin.clone_into(&mut self.origin);
     }
 
-    /// Whether a file with this name was stored.
+    /// True if a file with this name was stored.
     pub fn has(&self, name: &str) -> bool {
         self.sums.contains_key(name)
     }
 
-    /// Stores the contents of `from` as the file `name`; `what` describes it in messages.
+    /// Stores the contents of `from` as the file `name`. `what` describes the file in messages.
     pub fn put(&mut self, name: &str, from: &mut dyn Read, what: &str) -> Result<(), KernelError> {
         let path = self.folder().join(name);
         let write_error = |e| KernelError::cache("writing", &path)(e);
@@ -129,7 +129,7 @@ impl Stage {
 
     /// Checks that image, configuration and modules belong together, and moves the folder into the cache.
     ///
-    /// If the cache already has this kernel and it is undamaged, that one is returned and the new folder is removed.
+    /// If the cache already has this kernel undamaged, the existing kernel is returned and the new folder is removed.
     pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
         let image =
             Image::open(&self.folder().join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
@@ -192,7 +192,7 @@ impl Stage {
         synced.map_err(KernelError::cache("writing", self.folder()))
     }
 
-    /// Renames the folder to `target`. If another process has added the same kernel, that one stays.
+    /// Renames the folder to `target`. If another process has added the same kernel, the existing folder stays.
     fn place(self, target: &Path) -> Result<(), KernelError> {
         fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
         match fs::rename(self.folder(), target) {
@@ -207,7 +207,7 @@ impl Stage {
         }
     }
 
-    /// Replaces the path of the stored image in an error by that of the file it came from.
+    /// Replaces the path in an error: the path of the stored image becomes the path that the image came from.
     fn blame_origin(&self, error: KernelError) -> KernelError {
         let path = self.origin.clone();
         match error {
@@ -224,7 +224,7 @@ impl Stage {
     }
 }
 
-/// The kernel in this folder of the cache, if its files match its digest.
+/// Opens the kernel in this folder of the cache. Fails if its files do not match its digest.
 fn whole(folder: &Path) -> Result<Kernel, KernelError> {
     let kernel = Kernel::open(folder)?;
     kernel.verify()?;

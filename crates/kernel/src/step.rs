@@ -2,58 +2,58 @@
 
 use std::fmt::{self, Display};
 
-/// A step, reported when it begins; [`Display`] formats it as one line.
+/// A step of resolving a reference. It is reported when it begins. [`Display`] formats it as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Waiting for another process that uses the same apt state.
     Waiting {
-        /// The suite.
+        /// Name of the suite.
         place: String,
     },
     /// Fetching the package lists.
     Updating {
-        /// The suite.
+        /// Name of the suite.
         place: String,
     },
     /// Continuing without suites that could not be fetched.
     Without {
-        /// The suites.
+        /// Names of the suites that could not be fetched.
         suites: Vec<String>,
     },
     /// Fetching a package.
     Fetching {
-        /// Its name.
+        /// Name of the package.
         package: String,
-        /// Its size in bytes, if known.
+        /// Size of the package in bytes; `None` if unknown.
         bytes: Option<u64>,
     },
-    /// Trying the next best package, because one is listed but cannot be downloaded.
+    /// Trying the next best package, because a package is listed but cannot be downloaded.
     Passed {
-        /// Its name.
+        /// Name of the package that cannot be downloaded.
         package: String,
     },
     /// Unpacking or copying a package or another source.
     Unpacking {
-        /// Its name.
+        /// Name of the package or source.
         name: String,
     },
-    /// A damaged kernel was found in the cache; it is removed and added again.
+    /// A damaged kernel was found in the cache. It is removed and added again.
     Damaged {
         /// The kernel's release, or the first digits of its digest if the release cannot be read.
         kernel: String,
-        /// What is damaged.
+        /// How the kernel is damaged.
         why: String,
     },
     /// Using the pinned kernel, because the archive could not be reached.
     KeptPinned {
-        /// The kernel's release.
+        /// Release of the pinned kernel.
         release: String,
         /// Why the archive could not be reached.
         reason: String,
     },
 }
 
-/// Receives each step when it begins.
+/// A callback that receives each step when it begins.
 pub type Watch<'a> = dyn FnMut(&Step) + 'a;
 
 impl Display for Step {

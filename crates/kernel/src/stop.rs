@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::KernelError;
 
-/// A flag that cancels fetching and unpacking when set. It is cheap to clone and to check. The default value is never
+/// A flag that cancels fetching and unpacking when set. Cloning and checking it is cheap. The default value is never
 /// set.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Option<Arc<AtomicBool>>);
@@ -16,7 +16,7 @@ impl Stop {
         Self(Some(flag))
     }
 
-    /// Whether the flag is set.
+    /// True if the flag is set.
     pub fn is_set(&self) -> bool {
         self.0
             .as_ref()

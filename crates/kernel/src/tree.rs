@@ -15,15 +15,15 @@ use crate::image::Image;
 use crate::modules::{MOST_LIST_BYTES, files_under};
 use crate::stage::{Stage, names};
 
-/// Files to be added to the cache: name in the cache, path of the file.
+/// Files to be added to the cache, each with its name in the cache and its current path.
 #[derive(Debug, Default)]
 pub struct TreeFiles {
     files: Vec<(String, PathBuf)>,
 }
 
 impl TreeFiles {
-    /// The files of a built kernel tree (or of a build folder of `make O=`). Fails if the tree is not built, or its
-    /// configuration has changed since.
+    /// Finds the files of a built kernel tree, or of a build folder of `make O=`. Fails if the tree is not built, or if
+    /// its configuration changed after the build.
     pub fn from_tree(tree: &Path) -> Result<Self, KernelError> {
         const IMAGE: &str = "arch/x86/boot/bzImage";
         let need = |relative: &str| {
@@ -89,8 +89,8 @@ impl TreeFiles {
         Ok(gathered)
     }
 
-    /// An image with its modules and configuration. If `modules` or `config` is `None`, the usual paths of
-    /// distributions are searched.
+    /// Finds the modules and the configuration of an image. If `modules` or `config` is `None`, the paths that
+    /// distributions use are searched.
     pub fn from_image(
         image: &Path,
         modules: Option<&Path>,
@@ -153,7 +153,7 @@ impl TreeFiles {
         }
     }
 
-    /// Fingerprint of the files: it changes if the size, time or inode of any file changes.
+    /// A fingerprint of the files. It changes if the size, time or inode of any file changes.
     pub fn stamp(&self) -> Result<String, KernelError> {
         let mut text = String::new();
         for (name, path) in &self.files {
@@ -172,7 +172,7 @@ impl TreeFiles {
     }
 }
 
-/// Size, time, device and inode of a file: a change shows without reading the file.
+/// A fingerprint of a file: size, time, device and inode. It shows a change although the file is not read.
 pub fn stamp_of(data: &Metadata) -> String {
     format!(
         "{} {}.{} {} {}",
@@ -184,8 +184,8 @@ pub fn stamp_of(data: &Metadata) -> String {
     )
 }
 
-/// A line of `modules.order` as a path in the tree. Older kernels prefix lines with `kernel/`; newer ones list object
-/// files.
+/// Converts a line of `modules.order` to a path in the tree. Older kernels prefix lines with `kernel/`; newer kernels
+/// list object files.
 fn in_tree(line: &str) -> String {
     match (line.strip_suffix(".ko"), line.strip_suffix(".o")) {
         (Some(stem), _) => format!("{}.ko", stem.strip_prefix("kernel/").unwrap_or(stem)),
@@ -194,8 +194,8 @@ fn in_tree(line: &str) -> String {
     }
 }
 
-/// The folder of this release below the output of `make modules_install` with INSTALL_MOD_PATH; if there is none,
-/// `stated` itself.
+/// The module folder of this release below `stated`, which may be the INSTALL_MOD_PATH of `make modules_install`. If
+/// there is no such folder, `stated` itself.
 fn within(stated: &Path, release: &str) -> PathBuf {
     ["lib/modules", "usr/lib/modules", ""]
         .into_iter()

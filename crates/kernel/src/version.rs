@@ -23,7 +23,8 @@ fn number(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Compares by turns a run of non-digits (in Debian's character order) and a run of digits (as a number).
+/// Compares two parts of a version. Alternately compares a run of non-digits in Debian's character order and a run of
+/// digits as a number.
 fn part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (a_word, a_rest) = split(a, |c| !c.is_ascii_digit());
@@ -43,8 +44,8 @@ fn split(text: &str, accept: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !accept(c)).unwrap_or(text.len()))
 }
 
-/// Compares runs of non-digits: `~` sorts before everything, even the end; the end before letters; letters before other
-/// characters.
+/// Compares runs of non-digits: `~` sorts before everything, even the end. The end sorts before letters, and letters
+/// before other characters.
 fn words(a: &str, b: &str) -> Ordering {
     let rank = |c: Option<char>| match c {
         Some('~') => (0, '~'),

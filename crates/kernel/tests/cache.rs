@@ -20,7 +20,7 @@ fn resolve(cache: &Cache, reference: &str) -> Result<Kernel, KernelError> {
     )
 }
 
-/// The second process, which other tests start.
+/// Runs as the second process, which other tests start.
 #[test]
 #[ignore = "started by other tests"]
 fn second_process() {
@@ -256,7 +256,7 @@ fn a_kernel_already_here_is_resolved_within_twenty_milliseconds() {
     assert!(fastest < Duration::from_millis(20), "{fastest:?}");
 }
 
-/// A small filesystem in memory, unmounted on drop; an error says why it cannot be mounted.
+/// A small filesystem in memory, unmounted on drop.
 struct Small {
     folder: tempfile::TempDir,
 }
@@ -316,7 +316,7 @@ fn a_full_cache_folder_is_named_with_a_remedy_and_left_clean() {
     assert_eq!(entries(&cache.root().join("kernels")), 0);
 }
 
-/// Removes write permission from every folder under `root`, which affects every user but root.
+/// Removes write permission from every folder under `root`. This affects every user but root.
 fn forbid_writing(root: &Path) {
     for entry in fs::read_dir(root).unwrap().flatten() {
         if entry.path().is_dir() {
@@ -326,7 +326,7 @@ fn forbid_writing(root: &Path) {
     fs::set_permissions(root, fs::Permissions::from_mode(0o555)).unwrap();
 }
 
-/// Restores write permission, so that the folder can be removed.
+/// Restores write permission in every folder under `root`, so that the folders can be removed.
 fn allow_writing(root: &Path) {
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
     for entry in fs::read_dir(root).unwrap().flatten() {

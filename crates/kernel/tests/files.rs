@@ -49,7 +49,7 @@ impl World {
         self.folder.path().join(path).display().to_string()
     }
 
-    /// A tree as `make` leaves it; returns its path.
+    /// Creates a kernel tree as `make` leaves it and returns its path.
     fn tree(&self, module_line: &str) -> String {
         self.image("linux/arch/x86/boot/bzImage");
         self.write(

@@ -1,4 +1,4 @@
-//! Fetches from Debian's archive. Set `PAGETIDE_TEST_NETWORK=1` to run it; it fetches about 27 MB.
+//! Fetches kernels from Debian's archive. Runs only with `PAGETIDE_TEST_NETWORK=1`, because it fetches about 27 MB.
 
 use pagetide_kernel::{Cache, Freshness, KernelRef, Need, Step};
 

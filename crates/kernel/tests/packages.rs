@@ -1,4 +1,4 @@
-//! Packages given as files: which files are unpacked, and which packages are refused.
+//! Packages given as files: the files that are unpacked, and the packages that are refused.
 
 use std::path::Path;
 
@@ -269,7 +269,7 @@ fn files_that_are_no_packages_say_so() {
     assert!(absent.contains("absent.deb"), "{absent}");
 }
 
-/// A kernel split as in sid: the image package is empty and depends on the other packages.
+/// Writes a kernel split into packages as in sid: the image package is empty and depends on the other packages.
 fn split(folder: &Path) -> std::path::PathBuf {
     let release = "7.2.1+deb14-cloud-amd64";
     let place = format!("./usr/lib/modules/{release}");

@@ -1,32 +1,33 @@
-//! The user as whom apt's downloaders run: they talk to strangers, and apt does not let them do that as root.
+//! The user that apt's download programs run as. They read data from the network, so apt does not run them as root.
 //!
-//! apt itself gives that user its folders of partial files. Only a folder into which a single package is fetched
-//! (`apt-get download`) must be that user's before; of one that is not, apt fetches as root instead.
+//! apt itself gives this user its folders for partial files. The folder of a single package (`apt-get download`) must
+//! belong to this user before apt starts. Otherwise apt fetches as root.
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
-/// The user where the machine names none. Source: apt.conf(5), `APT::Sandbox::User`.
+/// The user if the machine's configuration names none. Source: apt.conf(5), `APT::Sandbox::User`.
 const DEFAULT: &str = "_apt";
-/// How the line of a configuration begins that names it.
+/// Start of the configuration line that names the user.
 const KEY: &str = "APT::Sandbox::User ";
 
-/// Whom apt's downloaders run as.
+/// The user that apt's download programs run as.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Number of the user; `None` where downloaders run as this process does.
+    /// User ID; `None` if the download programs run as the user of this process.
     user: Option<u32>,
 }
 
-/// A folder that is the downloaders' until this is dropped.
+/// A folder that belongs to the user of the download programs. On drop, the folder and its files belong to root again.
 #[derive(Debug)]
 pub struct Lent<'a> {
     folder: Option<&'a Path>,
 }
 
 impl Sandbox {
-    /// The user that these lines of apt's configuration name. Only root can become another.
+    /// Reads the user from the lines of apt's configuration. If this process is not root, it cannot change the user, so
+    /// download programs run as its own user.
     pub fn of(config: &str) -> Self {
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let is_root = rustix::process::geteuid().is_root();
@@ -35,7 +36,8 @@ impl Sandbox {
         }
     }
 
-    /// Lets downloaders write into a folder, as far as the folders above it let them.
+    /// Gives a folder to the user of the download programs until the result is dropped. Permissions of the folders
+    /// above it are not changed.
     pub fn lend<'a>(&self, folder: &'a Path) -> Lent<'a> {
         let is_lent = |user| chown(folder, Some(user), None).is_ok();
         Lent {
@@ -46,7 +48,7 @@ impl Sandbox {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        // What was fetched was checked by apt: from now on nobody else shall change it.
+        // apt has checked what it fetched. From now on no other user must be able to change it.
         let Some(folder) = self.folder else {
             return;
         };
@@ -60,7 +62,8 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// The number of the user that a configuration names, by the lines of `/etc/passwd`; `None` for root and for unknown users.
+/// ID of the user that a configuration names, looked up in the text of `/etc/passwd`. `None` for root and for an
+/// unknown user.
 fn number(config: &str, users: &str) -> Option<u32> {
     let named = config
         .lines()

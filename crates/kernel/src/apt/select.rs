@@ -9,26 +9,26 @@ use crate::kernel::series;
 use crate::version;
 use pagetide_quantity::nearest;
 
-/// A query to an archive.
+/// Which kernel to look for in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelQuery {
     /// The newest cloud kernel of the suite's default series.
     Default,
     /// The newest cloud kernel of a series, or of the releases that begin with this string.
     Series(String),
-    /// A package, and its exact version; `None` means the newest.
+    /// A package with this name in this exact version; without a version, the newest.
     Package(String, Option<String>),
 }
 
-/// The packages to fetch: the requested one first, then those split off from it.
+/// The packages to fetch for one kernel: first the requested package, then the packages split off from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// In the order in which they were found.
+    /// Control fields of the packages, in the order in which they were found.
     pub packages: Vec<Control>,
 }
 
 impl Choice {
-    /// The packages as `NAME=VERSION`.
+    /// All packages as `NAME=VERSION`.
     pub fn ids(&self) -> Vec<String> {
         self.packages.iter().map(Control::id).collect()
     }
@@ -36,13 +36,13 @@ impl Choice {
 
 /// The meta-package that depends on a suite's newest cloud kernel.
 const META: &str = "linux-image-cloud-amd64";
-/// Prefix and suffixes of cloud kernel packages; the release is in between. Unsigned packages lack only the Secure Boot
-/// signature, and are published first.
+/// Prefix and suffixes of the names of cloud kernel packages; the release is in between. Unsigned packages lack only
+/// the signature for Secure Boot, and are published before signed packages.
 const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
-/// Packages that match the query, best first: newest version first, unsigned before signed. Never empty: no match is an
-/// error. Nothing is fetched.
+/// Packages that match the query, best first: newest version first, then unsigned before signed. The result is never
+/// empty: if no package matches, the call fails. Nothing is fetched.
 pub fn candidates(
     archive: &dyn Archive,
     wanted: &KernelQuery,
@@ -57,7 +57,7 @@ pub fn candidates(
     }
 }
 
-/// A package together with the packages split off from it.
+/// The package `first` together with the packages split off from it.
 pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, KernelError> {
     let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
     let mut packages = vec![first];
@@ -154,7 +154,7 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, K
     Ok(candidates)
 }
 
-/// Whether `series` is a prefix of the release that ends at a number boundary: `6.1` matches 6.1.0-56 but not 6.12.1.
+/// True if the release belongs to the series, compared by whole numbers: `6.1` matches 6.1.0-56 but not 6.12.1.
 fn belongs(release: &str, series: &str) -> bool {
     release
         .strip_prefix(series)
@@ -201,7 +201,8 @@ pub mod double {
 
     use super::*;
 
-    /// Offers the listed packages. A download copies the file from `files` and fails if it is not there.
+    /// An archive that offers the listed packages. A download copies the package from `files`, and fails if it is not
+    /// there.
     #[derive(Default)]
     pub struct Shelf {
         pub packages: Vec<Control>,
@@ -209,7 +210,7 @@ pub mod double {
         pub updates: u32,
         pub age: Option<u64>,
         pub offline: bool,
-        /// The package list after the next update.
+        /// The package list after the next update; `None` if the update changes nothing.
         pub news: Option<Vec<Control>>,
     }
 

@@ -8,30 +8,30 @@ use super::Programs;
 use crate::error::KernelError;
 use crate::kernel_ref::SUITES;
 
-/// Debian mirrors and archive keys of the machine.
+/// The Debian mirrors and the archive keys of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sites {
-    /// The machine's Debian suites, each as (mirror, suite).
+    /// The machine's Debian suites, each as mirror and suite.
     own: Vec<(String, String)>,
-    /// The file with Debian's archive keys.
+    /// Path of the file with Debian's archive keys.
     keyring: PathBuf,
 }
 
-/// The mirror for a machine that has no Debian mirror.
+/// The mirror that is used if the machine has no Debian mirror.
 const DEFAULT_MAIN: &str = "http://deb.debian.org/debian";
-/// The security archive for a machine that has none.
+/// The security archive that is used if the machine has none.
 const DEFAULT_SECURITY: &str = "http://deb.debian.org/debian-security";
 
-/// Paths of Debian's archive keys in different releases.
+/// Paths of Debian's archive keys; releases use different paths.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// Suites without separate suites for updates, security and backports.
+/// Suites that have no separate suites for updates, security and backports.
 const ALONE: [&str; 4] = ["sid", "unstable", "experimental", "rc-buggy"];
 
-/// Suffixes of the suites that belong to a release.
+/// Suffixes of the suites that belong to the same release.
 const PARTS: [&str; 6] = [
     "",
     "updates",
@@ -45,8 +45,8 @@ impl Sites {
     /// Reads the sources of the machine's apt, or of an apt with the configuration file `config`. Fails if Debian's
     /// archive keys are not installed.
     ///
-    /// `apt-get indextargets` has a clearer output, but prints nothing before the first `apt-get update`, and minimal
-    /// images come without lists.
+    /// `apt-get indextargets` has a clearer output, but prints nothing before the first `apt-get update`. Minimal
+    /// images of Debian come without package lists.
     pub fn of_machine(programs: &Programs, config: Option<&Path>) -> Result<Self, KernelError> {
         let output = programs.run(
             "apt-get",
@@ -76,8 +76,8 @@ impl Sites {
         }
     }
 
-    /// Lines of a private sources.list: the suite, and the updates, security and backports of its release, whether or
-    /// not the machine uses them.
+    /// Lines of a private sources.list for a suite. They include the updates, security and backports of its release,
+    /// even if the machine does not use them.
     pub fn list_of(&self, suite: &str) -> String {
         let main = self
             .mirror(|suite| !suite.ends_with("-security"))
@@ -104,8 +104,8 @@ impl Sites {
         list
     }
 
-    /// Lines of a private sources.list: the machine's Debian suites, or those of Debian's stable release if it has
-    /// none.
+    /// Lines of a private sources.list for the Debian suites of the machine. If it has none, for the suites of Debian's
+    /// stable release.
     pub fn list_of_machine(&self) -> String {
         if self.own.is_empty() {
             return self.list_of("stable");
@@ -116,8 +116,8 @@ impl Sites {
             .collect()
     }
 
-    /// The mirror that is most likely Debian's, among those with a matching suite; the first one if several are equally
-    /// likely.
+    /// The most likely Debian mirror among the mirrors with a suite for which `fits` is true. If several are equally
+    /// likely, the first. `None` if no suite fits.
     fn mirror(&self, fits: impl Fn(&str) -> bool) -> Option<&str> {
         self.own
             .iter()
@@ -155,14 +155,14 @@ fn own_suites(printed: &str) -> Vec<(String, String)> {
     own
 }
 
-/// Whether a suite has one of Debian's names.
+/// True if a suite has a name that Debian uses.
 fn is_debian(suite: &str) -> bool {
     let (release, part) = suite.split_once('-').unwrap_or((suite, ""));
     SUITES.contains(&suite) || SUITES.contains(&release) && PARTS.contains(&part)
 }
 
-/// How likely a mirror is Debian's; higher is likelier. Other vendors use the names of Debian's suites too. apt checks
-/// the signature in any case.
+/// How likely a mirror is a Debian mirror; higher is likelier. Other distributions use the names of Debian's suites
+/// too. apt checks the signature in any case.
 fn likeness(uri: &str) -> usize {
     let path = uri.ends_with("/debian") || uri.ends_with("/debian-security");
     2 * usize::from(uri.contains("debian.org")) + usize::from(path)
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// Parses apt's output for these entries of a sources.list; the private apt state has no lists yet.
+    /// Parses apt's output for these entries of a sources.list. The private apt state has no package lists yet.
     fn sites(entries: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Set `PAGETIDE_TEST_NETWORK=1` to run it; it fetches about 20 MB of package lists.
+    /// Runs only with `PAGETIDE_TEST_NETWORK=1`, because it fetches about 20 MB of package lists.
     #[test]
     fn a_cloud_kernel_of_the_security_suite_is_found_from_a_list_that_names_only_the_main_archive()
     {

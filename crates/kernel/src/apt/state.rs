@@ -15,24 +15,24 @@ use crate::error::KernelError;
 use crate::lock::Lock;
 use crate::stop::Stop;
 
-/// Longest run time of a program that fetches: a source at 10 KB/s.
+/// Time limit of a program that fetches: enough for a kernel source at 10 KB/s.
 const FETCHING: Duration = Duration::from_hours(6);
-/// Longest run time of a program that reads files of this machine.
+/// Time limit of a program that only reads files of this machine.
 const ASKING: Duration = Duration::from_mins(5);
-/// Most bytes that a program prints: all packages of a suite with their descriptions are 60 MB.
+/// Most bytes of output that are read from a program. All packages of a suite with their descriptions are 60 MB.
 const MOST_PRINTED: usize = 128 << 20;
 
-/// Where apt's programs are found.
+/// Runs apt's programs.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
-    /// The folder of the programs; empty means the usual search path.
+    /// The folder that contains the programs; empty means the usual search path.
     pub folder: PathBuf,
-    /// Kills running programs when set.
+    /// Flag that kills running programs when set.
     pub stop: Stop,
 }
 
 impl Programs {
-    /// Programs from the usual search path, which are killed when `stop` is set.
+    /// Uses the programs in the usual search path. Running programs are killed when `stop` is set.
     pub fn stopping_by(stop: Stop) -> Self {
         Self {
             folder: PathBuf::new(),
@@ -87,30 +87,30 @@ impl Programs {
     }
 }
 
-/// A private apt state for one list of sources; one process at a time uses it.
+/// A private apt state for one list of sources. One process at a time can use it.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
     place: String,
-    /// The requested lines of sources; `sources.list` has those that could be fetched.
+    /// The requested lines of sources. `sources.list` contains only the lines that could be fetched.
     asked: String,
     programs: Programs,
     sandbox: Sandbox,
     lock: Lock,
 }
 
-/// The file whose lock marks a state as in use.
+/// Name of the file whose lock marks a state as in use.
 const HELD: &str = "held";
-/// The folder of lists that are being fetched.
+/// Folder of the package lists that are being fetched.
 const PARTIAL_LISTS: &str = "lists/partial";
-/// The file with the sources asked for.
+/// Name of the file with the requested lines of sources.
 const ASKED: &str = "asked.list";
 
-/// What settings begin with that say as which user apt fetches.
+/// Prefix of the settings that determine the user under which apt fetches.
 const SANDBOX: &str = "APT::Sandbox";
 
-/// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
-/// they would fetch more than lists of packages, or belong to other commands.
+/// Prefixes of the machine's fetch settings that are not used in the private configuration, because they fetch more
+/// than package lists or belong to other commands. Other fetch settings (proxies, time-outs, validity checks) are used.
 const NOT_TAKEN: [&str; 3] = [
     "Acquire::IndexTargets",
     "Acquire::Languages",
@@ -118,13 +118,13 @@ const NOT_TAKEN: [&str; 3] = [
 ];
 
 impl Apt {
-    /// Whether another process uses the state in `folder` now.
+    /// True if a process uses the state in `folder` now.
     pub fn is_held(folder: &Path) -> bool {
         matches!(Lock::try_existing(&folder.join(HELD)), Ok(None))
     }
 
-    /// Opens or creates the state in `folder` for these sources, waiting for other processes that use it; `place` is
-    /// its name in messages.
+    /// Opens or creates the state in `folder` for these sources. Waits for other processes that use it. `place` is the
+    /// name of the state in messages.
     pub fn open(
         folder: &Path,
         place: &str,
@@ -184,7 +184,7 @@ impl Apt {
         }
     }
 
-    /// The machine's own settings for fetching and for the user that fetches, as lines of an apt.conf.
+    /// The machine's settings for fetching, including the user that fetches, as lines of an apt.conf.
     fn machine_settings(&self) -> Result<String, KernelError> {
         let output = self.programs.run(
             "apt-config",
@@ -204,9 +204,9 @@ impl Apt {
         Ok(taken.fold(String::new(), |all, line| all + line + "\n"))
     }
 
-    /// The private configuration. The machine's configuration file is not used, so its hooks (which clean up or notify
-    /// others after an update) do not run. The machine's settings for fetching override our time-outs and retries, but
-    /// never the demand for signatures.
+    /// The text of the private configuration. The machine's configuration file is not used, so its hooks (which clean
+    /// up or notify others after an update) do not run. `machine` holds the machine's settings for fetching. They
+    /// override the time-outs and retries set here, but signatures are always required.
     fn config(&self, machine: &str) -> String {
         let folder = self.folder.display();
         format!(
@@ -237,7 +237,7 @@ impl Apt {
         )
     }
 
-    /// Runs an apt program and returns its output; the error contains apt's message.
+    /// Runs an apt program and returns its output. If the program fails, the error contains apt's message.
     fn run(
         &self,
         attempt: &str,
@@ -265,7 +265,7 @@ impl Apt {
     }
 
     /// Fetches packages and all their dependencies into a folder, which must contain the folder `partial`. Signatures
-    /// are checked. Packages installed on the machine are ignored, and nothing is installed.
+    /// are checked. Packages installed on the machine are fetched too. Nothing is installed.
     pub fn fetch_with_dependencies(
         &self,
         names: &[String],
@@ -288,7 +288,7 @@ impl Apt {
         Ok(())
     }
 
-    /// The requested suites that no mirror had at the last update.
+    /// The requested suites that could not be fetched in the last update.
     fn without(&self) -> Vec<String> {
         let had = fs::read_to_string(self.path("sources.list")).unwrap_or_default();
         let had: Vec<&str> = had.lines().map(|line| uri_and_suite(line).1).collect();
@@ -313,7 +313,7 @@ fn refusal(attempt: &str, output: &Output) -> KernelError {
     }
 }
 
-/// The mirror and suite of a line of sources.
+/// Mirror and suite in a line of sources.
 fn uri_and_suite(line: &str) -> (&str, &str) {
     let rest = line.split_once("] ").map_or(line, |(_, rest)| rest);
     let mut words = rest.split_whitespace();
@@ -323,8 +323,8 @@ fn uri_and_suite(line: &str) -> (&str, &str) {
     )
 }
 
-/// The sources without those that apt could not reach or find; `None` if apt cannot continue without them. The first
-/// suite is required, and a source whose signature is wrong is never left out.
+/// The lines of sources without those that apt could not reach or find. `None` if apt cannot continue without such a
+/// source: the first suite is required, and a source with a wrong signature is never left out.
 fn reachable(sources: &str, errors: &str) -> Option<String> {
     let first = uri_and_suite(sources).1;
     if ["GPG error", "not signed", "expired"]
@@ -354,7 +354,7 @@ impl Drop for Apt {
         for name in ["cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
             let _ = fs::remove_file(self.path(name));
         }
-        // Where it was stopped, half a list lies there.
+        // If apt was stopped, this folder contains incomplete lists.
         for entry in fs::read_dir(self.path(PARTIAL_LISTS))
             .into_iter()
             .flatten()
@@ -365,11 +365,12 @@ impl Drop for Apt {
     }
 }
 
-/// The first two errors that apt printed, else its last line, without prefixes and newlines.
+/// The first two errors that apt printed, without prefixes and newlines. If it printed no error, its last line.
 fn its_words(errors: &str, status: &str) -> String {
     let marked: Vec<&str> = errors
         .lines()
-        // Where apt's own user may not go, apt fetches as root and says so. That is no reason for anything.
+        // If the user for fetching has no access, apt fetches as root and prints this notice. It is not the cause of an
+        // error.
         .filter(|line| !line.contains("performed unsandboxed"))
         .filter_map(|line| {
             line.strip_prefix("E: ")
@@ -637,7 +638,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let sources = "deb file:/no-such-archive sid main\n";
         let mut apt = Apt::open(state.path(), "sid", sources, Programs::default()).unwrap();
-        // There is nothing to fetch: what counts is whom apt meant to send.
+        // There is nothing to fetch. The test checks which user apt would have used.
         apt.update().unwrap_err();
         let owner = fs::metadata(state.path().join(PARTIAL_LISTS))
             .unwrap()

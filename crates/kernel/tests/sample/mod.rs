@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A vmlinux that contains only a build id note, preceded by another note.
+/// A vmlinux that contains only notes: the build id, preceded by another note.
 pub fn vmlinux(id: &[u8]) -> Vec<u8> {
     let mut notes = Vec::new();
     for (name, kind, value) in [(&b"Xen\0"[..], 6_u32, &b"linux"[..]), (b"GNU\0", 3, id)] {
@@ -29,7 +29,7 @@ pub fn vmlinux(id: &[u8]) -> Vec<u8> {
     elf
 }
 
-/// A bzImage with this release that contains `payload`.
+/// A bzImage with this release. It contains `payload` as the compressed kernel.
 pub fn bzimage(release: &str, payload: &[u8]) -> Vec<u8> {
     let mut image = vec![0; 1024];
     image[0x1f1] = 1;
@@ -85,19 +85,19 @@ pub fn module(statements: &[&str]) -> Vec<u8> {
 pub const CONFIG: &str =
     "CONFIG_MODULES=y\nCONFIG_SWAP=y\nCONFIG_BLK_DEV_NULL_BLK=m\n# CONFIG_ZRAM is not set\n";
 
-/// A sample package.
+/// A sample package, before it is built.
 pub struct Deb {
-    /// `Package`.
+    /// The field `Package`: name of the package.
     pub name: String,
-    /// `Version`.
+    /// The field `Version`.
     pub version: String,
-    /// `Architecture`.
+    /// The field `Architecture`.
     pub architecture: String,
-    /// `Depends`.
+    /// The field `Depends`.
     pub depends: String,
-    /// Members of the data archive: (path as stored, content).
+    /// Files of the data archive, each with its stored path and its content.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Suffix of the archives' names: `.xz`, `.zst`, `.gz` or empty.
+    /// Suffix of the names of the package's archives: `.xz`, `.zst`, `.gz` or empty.
     pub ending: &'static str,
 }
 
@@ -146,7 +146,7 @@ impl Deb {
         deb
     }
 
-    /// The package's bytes.
+    /// Content of the package file.
     pub fn build(&self) -> Vec<u8> {
         let control = format!(
             "Package: {}\nVersion: {}\nArchitecture: {}\nDepends: {}\nDescription: sample\n",
@@ -180,7 +180,7 @@ impl Deb {
         out
     }
 
-    /// Writes the package into `folder` under its usual name.
+    /// Writes the package into `folder` under its usual name and returns the path.
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join(format!(
             "{}_{}_{}.deb",
@@ -191,7 +191,7 @@ impl Deb {
     }
 }
 
-/// `bytes` compressed by the format of this suffix.
+/// `bytes` compressed in the format of this suffix.
 pub fn packed(ending: &str, bytes: &[u8]) -> Vec<u8> {
     match ending {
         ".xz" => {
@@ -210,7 +210,7 @@ pub fn packed(ending: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A tar archive; names are stored unchanged, even those that common archivers refuse.
+/// Content of a tar archive with these files. Names are stored unchanged, even names that common archivers refuse.
 fn archive(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
