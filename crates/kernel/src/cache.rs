@@ -22,7 +22,7 @@ use crate::step::{Step, Watch};
 use crate::stop::Stop;
 use crate::version;
 
-/// The absolute path of the cache folder: `named` if the user gave it, else [`cache_root`].
+/// The cache folder as an absolute path: `named` if it is given, else [`cache_root`].
 ///
 /// # Errors
 /// If the path is not UTF-8, because the emulator receives it in JSON.

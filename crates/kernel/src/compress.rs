@@ -22,7 +22,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The format that data starting with `start` is compressed in, by its magic number; `None` if none is recognised.
+    /// The compression format of data that begins with `start`, recognised by its magic number; `None` if it is not
+    /// recognised.
     ///
     /// The magic numbers are those of the kernel's `lib/decompress.c`.
     pub fn of(start: &[u8]) -> Option<Self> {

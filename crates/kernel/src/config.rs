@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// The value of one option in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// `=y`: built in.
+    /// `=y`: the option is built in.
     Yes,
-    /// `=m`: built as a module.
+    /// `=m`: the option is built as a module.
     Module,
     /// `is not set`, or absent from the configuration.
     No,

@@ -24,13 +24,13 @@ use crate::stop::Stop;
 
 /// Names of the files in a kernel's folder.
 pub mod names {
-    /// The boot image.
+    /// Name of the boot image.
     pub const IMAGE: &str = "image";
-    /// The build configuration.
+    /// Name of the build configuration.
     pub const CONFIG: &str = "config";
-    /// The folder of modules, with the layout of `/lib/modules/RELEASE`.
+    /// Name of the folder of modules, which has the layout of `/lib/modules/RELEASE`.
     pub const MODULES: &str = "modules";
-    /// The file with the kernel's description, which the kernel's digest does not cover.
+    /// Name of the file with the kernel's description, which the kernel's digest does not cover.
     pub const FACTS: &str = "kernel.json";
 }
 

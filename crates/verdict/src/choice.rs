@@ -25,7 +25,8 @@ pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     is_clear && -difference >= SAME * whole.abs()
 }
 
-/// True if choice `a` beats choice `b`. Kinds of cost that were not measured for both are ignored.
+/// True if choice `a` beats choice `b`, as defined in this module. Kinds of cost that were not measured for both are
+/// ignored.
 pub fn beats(a: &Costs, b: &Costs) -> bool {
     let kinds = || {
         a.iter()

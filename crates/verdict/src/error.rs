@@ -44,7 +44,7 @@ pub enum StatError {
     NotFinite {
         /// The variant, or the effect, that the value belongs to.
         side: Side,
-        /// Index of the value.
+        /// Index of the value in its series, from 0.
         index: usize,
     },
     /// A ratio was requested, but a value is zero or negative.
@@ -54,7 +54,7 @@ pub enum StatError {
     NotPositive {
         /// The variant, or the effect, that the value belongs to.
         side: Side,
-        /// Index of the value.
+        /// Index of the value in its series, from 0.
         index: usize,
         /// The value that is zero or negative.
         value: f64,
@@ -64,7 +64,7 @@ pub enum StatError {
         "the difference at position {index} is too large for a 64-bit number: give the values in a larger unit"
     )]
     Overflow {
-        /// Index of the pair.
+        /// Index of the pair, from 0.
         index: usize,
     },
     /// A probability lies outside (0, 1).
@@ -82,7 +82,7 @@ pub enum StatError {
     BadCount {
         /// The variant that the count belongs to.
         side: Side,
-        /// Index of the count.
+        /// Index of the count in its series, from 0.
         index: usize,
         /// Number of successes of the count.
         successes: u64,

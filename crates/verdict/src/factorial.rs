@@ -38,8 +38,8 @@ pub const MOST_FACTORS: usize = 8;
 /// Largest number of factors for which all combinations of levels run.
 pub const MOST_ACTIVE: usize = 4;
 
-/// Designs for four to eight factors. The number is that of the base factors, whose combinations all run. Each list
-/// holds the base factors whose levels are multiplied to get the level of one other factor.
+/// Designs for four to eight factors. Each has the number of base factors, whose combinations all run. Then, for each
+/// other factor, it lists the base factors whose levels are multiplied to get its level.
 const GENERATORS: [(usize, &[&[usize]]); 5] = [
     (3, &[&[0, 1, 2]]),
     (4, &[&[0, 1, 2, 3]]),
@@ -257,7 +257,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Computes the effect from one log ratio per seed.
+    /// Computes the mean effect, its interval and its p-value from one log ratio per seed.
     pub fn of(by_seed: Vec<f64>) -> Self {
         let interval = student::interval(&by_seed).ok();
         Self {

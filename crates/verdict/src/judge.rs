@@ -14,7 +14,7 @@ use pagetide_quantity::Direction;
 
 /// Power for which `n_needed` of [`Verdict::Inconclusive`] is computed.
 const POWER: f64 = 0.8;
-/// Largest number of trials that is suggested.
+/// Largest number of pairs, or trials of each variant, that is suggested.
 const MOST: u64 = 10_000_000;
 
 /// Judges every metric of a family sampled with a fixed number of trials, in the order given.
@@ -90,7 +90,8 @@ fn is_tested(evidence: &Result<Evidence>) -> bool {
         .is_ok_and(|evidence| !evidence.no_difference && !evidence.all_identical())
 }
 
-/// Adjusted p-values: Holm's steps for primary metrics, Benjamini-Hochberg for the others.
+/// p-values of all metrics, adjusted for multiple metrics: Holm's steps for primary metrics, Benjamini-Hochberg for the
+/// other metrics.
 fn adjust_all(family: &Family, evidence: &[Result<Evidence>], rule: &Rule) -> Vec<f64> {
     let mut adjusted = vec![1.0; evidence.len()];
     for primary in [true, false] {

@@ -107,9 +107,9 @@ pub struct Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shift {
-    /// B is larger.
+    /// B is significantly larger than A.
     Up,
-    /// B is smaller.
+    /// B is significantly smaller than A.
     Down,
 }
 
@@ -118,11 +118,11 @@ pub enum Shift {
 pub struct Summary {
     /// Number of values: trials, or sampling units of nested data.
     pub n: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
     /// Standard deviation with n − 1 in the denominator; `None` for one value.
     pub deviation: Option<f64>,
-    /// Median.
+    /// Median of the values.
     pub median: f64,
     /// Smallest value.
     pub least: f64,

@@ -106,7 +106,7 @@ pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
     Ok(Some(scale * (sum / (values.len() - 1) as f64).sqrt()))
 }
 
-/// Largest index that is at most `value`; the conversion is that of [`floor_u64`].
+/// Converts `value` to an index with [`floor_u64`]; the result is at most `usize::MAX`.
 pub(crate) fn floor_usize(value: f64) -> usize {
     usize::try_from(floor_u64(value)).unwrap_or(usize::MAX)
 }

@@ -196,8 +196,8 @@ impl Ordered for Differences {
     }
 }
 
-/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: 2 / C(n + m, n), if all values of
-/// one group are above those of the other group.
+/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: 2 / C(n + m, n). It is reached if
+/// every value of one group is above every value of the other group.
 pub fn smallest_p(n: u64, m: u64) -> f64 {
     let (small, all) = (n.min(m), n + m);
     // ln C(N, k) as a sum stays finite where the coefficient overflows.

@@ -103,14 +103,14 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "decision")]
 pub enum Decision {
-    /// Stop sampling.
+    /// Sampling stops.
     Stop {
         /// Why sampling stops.
         why: Reason,
         /// The final judgements.
         judgements: Vec<Judgement>,
     },
-    /// Continue sampling.
+    /// Sampling continues.
     Continue {
         /// Number of pairs, or trials of each variant, at the next look.
         next: u64,

@@ -32,7 +32,7 @@ use crate::student;
 /// Range and precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// The largest amount, whose cost the others are compared with.
+    /// The largest amount. Costs at other amounts are compared with the cost at this amount.
     pub plenty: u64,
     /// The smallest amount that may be tried.
     pub least: u64,

@@ -81,7 +81,7 @@ pub fn pooled_quantile(trials: &[Vec<Bin>], quantile: f64) -> Result<f64> {
     Ok(pool.quantile(|_| true))
 }
 
-/// Compares the pooled quantile of B's trials with that of A's.
+/// Compares the pooled quantile of B's trials with the pooled quantile of A's trials.
 pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Result<TailComparison> {
     probability("a quantile", question.quantile)?;
     probability("a confidence level", question.level)?;
@@ -126,7 +126,7 @@ struct Resampling<'a> {
 }
 
 impl Resampling<'_> {
-    /// The quantile of the trials selected by `is_a`, and that of the trials selected by `is_b`.
+    /// The quantile of the trials selected by `is_a`, and the quantile of the trials selected by `is_b`.
     fn quantiles(&self, is_a: impl Fn(usize) -> bool, is_b: impl Fn(usize) -> bool) -> (f64, f64) {
         (self.pool.quantile(is_a), self.pool.quantile(is_b))
     }

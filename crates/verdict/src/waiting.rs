@@ -162,8 +162,8 @@ impl Rates {
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// Largest deviation of the logarithm of the rate at one size from that of its seeds, among the sizes with a
-    /// slowdown in `range`.
+    /// Largest difference between the log rate at one size and the mean log rate of the seeds at this size, among the
+    /// sizes with a slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {

@@ -13,7 +13,7 @@ struct Side {
     bend: f64,
     /// Noise of a seed's slowdown, as a fraction of the slowdown.
     noise: f64,
-    /// Offset of its sizes.
+    /// Offset of the side's memory sizes.
     shift: f64,
 }
 

@@ -104,7 +104,7 @@ pub struct QueueWait {
     pub pid: u32,
     /// Name of the task that had the CPU; empty if unknown.
     pub name: String,
-    /// Total time in which it had the CPU while the other task was runnable.
+    /// Total time for which that task had the CPU while the attributed task was runnable.
     pub time: Nanos,
 }
 

@@ -309,8 +309,8 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// True for a write, false for a read, `None` for any other request. `letters` are those of blk_fill_rwbs
-/// (kernel/trace/blktrace.c).
+/// True for a write, false for a read, `None` for any other request. `letters` describe the request, as printed by
+/// blk_fill_rwbs (kernel/trace/blktrace.c).
 fn is_write(letters: &[u8]) -> Option<bool> {
     if letters.contains(&b'D') {
         None

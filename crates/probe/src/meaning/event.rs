@@ -1,4 +1,4 @@
-//! Decoded events.
+//! Events of a trace after decoding.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Reclaimer {
     Softlimit,
     /// A task on a machine with `vm.zone_reclaim_mode` set.
     Node,
-    /// kswapd.
+    /// kswapd, the background reclaim of a node.
     Kswapd,
     /// Unknown caller: reclaim that started before tracing did, or was requested in another way.
     Unknown,

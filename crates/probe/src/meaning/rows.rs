@@ -23,13 +23,13 @@ pub enum Section {
 pub enum RowUnit {
     /// Number of events.
     Events,
-    /// Base pages.
+    /// Number of base pages.
     Pages,
-    /// Folios of any size, each counted once.
+    /// Number of folios of any size; each counts once.
     Folios,
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     Time,
-    /// Percent.
+    /// Ratio in percent.
     Percent,
 }
 

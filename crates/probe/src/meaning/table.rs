@@ -16,11 +16,11 @@ use pagetide_system::Delta;
 /// CPU time of the workload, needed by the two rows that are ratios of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
-    /// User time.
+    /// User time of the workload.
     pub user: Nanos,
-    /// System time.
+    /// System time of the workload.
     pub system: Nanos,
-    /// Elapsed wall-clock time.
+    /// Elapsed wall-clock time of the workload.
     pub elapsed: Nanos,
 }
 

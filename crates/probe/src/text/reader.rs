@@ -30,7 +30,8 @@ struct Part {
 }
 
 impl Text {
-    /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 means none.
+    /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 means that no samples
+    /// are stored.
     pub fn open(
         source: &'static Source,
         folder: &Path,

@@ -11,7 +11,8 @@ use super::subbuffer::{CpuReader, Losses, RawEvent};
 pub struct Merge<'a> {
     readers: Vec<CpuReader<'a>>,
     heads: Vec<Option<RawEvent<'a>>>,
-    /// Time of the next event and index, for each CPU that has a next event, except `hand`.
+    /// For each CPU that has a next event: the time of this event and the index of the CPU. The CPU in `hand` is left
+    /// out.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// Index of the CPU with the earliest next event.
     hand: Option<usize>,

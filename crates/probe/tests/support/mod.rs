@@ -140,9 +140,9 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
-    /// Starts the child of [`Self::start`] with switching of events: of every four passes, the events of an instance
-    /// are enabled in the first and the fourth and disabled in the others. The child prints the time of each pass; see
-    /// [`passes`].
+    /// Starts the child of [`Self::start`], which also enables and disables the events of an instance: of every four
+    /// passes, the first and the fourth run with events, the others without. The child prints the time of each pass;
+    /// see [`passes`].
     #[allow(dead_code)] // Only the measurement of overhead needs it.
     pub fn start_toggling(&self, instance: &Path, mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
@@ -329,7 +329,7 @@ fn now() -> u64 {
         + u64::try_from(time.tv_nsec).expect("the workload of a test is set up as its parent told")
 }
 
-/// CPU time stolen by a hypervisor since boot (`/proc/stat`, in hundredths of a second).
+/// CPU time stolen by a hypervisor since boot. It is read from `/proc/stat`, whose unit is a hundredth of a second.
 #[allow(dead_code)] // Not used by every test program.
 pub fn stolen() -> Nanos {
     let stat = fs::read_to_string("/proc/stat").expect("Linux has /proc/stat");

@@ -12,7 +12,7 @@ pub(super) const UNINTERRUPTIBLE: u64 = 2;
 /// Bits of a reported task state that mean that the task is not runnable: all bits below `TASK_REPORT_MAX`.
 const NOT_RUNNABLE: u64 = 0xff;
 
-/// State of a task.
+/// Scheduling state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// No event of the task has been seen yet.
