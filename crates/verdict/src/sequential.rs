@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn spending_functions_agree_with_the_published_ones() {
-        // Reboussin, DeMets, Kim and Lan (2000), five equally spaced looks at 5 %: the first O'Brien-Fleming boundary is
-        // z = 4.8769.
+        // Reboussin, DeMets, Kim and Lan (2000), five equally spaced looks at 5 %: the first O'Brien-Fleming boundary
+        // is z = 4.8769.
         let first = Spending::ObrienFleming.spent(0.05, 0.2);
         assert!(
             (first / normal::two_sided(4.8769) - 1.0).abs() < 0.002,

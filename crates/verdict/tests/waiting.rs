@@ -13,7 +13,7 @@ struct Side {
     bend: f64,
     /// Noise of a seed's slowdown, as a fraction of the slowdown.
     noise: f64,
-    /// Offset of the side's memory sizes.
+    /// Waiting of the side at each size, divided by the value in [`WAITING`].
     shift: f64,
 }
 
