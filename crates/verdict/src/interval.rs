@@ -9,8 +9,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, in the unit of the effect.
     pub high: f64,
-    /// Actual confidence level. It differs from the requested level, because a rank test of few values has few possible
-    /// levels.
+    /// Actual confidence level. It may differ from the requested level, because a rank test of few values has few
+    /// possible levels.
     pub level: f64,
     /// Requested confidence level.
     pub wanted: f64,

@@ -24,7 +24,8 @@ pub enum Verdict {
     Equivalent,
     /// The records of every pair are equal to the bit.
     Identical,
-    /// A difference is significant, but an unintended difference between A and B may be its cause.
+    /// A claim of a difference or of equivalence was withdrawn, because an unintended difference between A and B may
+    /// have caused the result.
     Confounded {
         /// The unintended difference, in one line.
         by: String,

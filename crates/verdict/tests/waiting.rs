@@ -9,7 +9,7 @@ use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, co
 struct Side {
     /// Rate at low pressure: log slowdown divided by log waiting.
     rate: f64,
-    /// Increase of the rate per unit of waiting.
+    /// Relative increase of the rate per unit of waiting.
     bend: f64,
     /// Noise of a seed's slowdown, as a fraction of the slowdown.
     noise: f64,
