@@ -1,9 +1,9 @@
-//! Finds the first version of the kernel that shows a difference: runs the search of [`pagetide_verdict::bisect`]
-//! through an arena into the store.
+//! Finds the first kernel version that shows a difference. Runs the search of [`pagetide_verdict::bisect`] in an arena
+//! and stores the records.
 //!
-//! Versions are variants of one campaign, in the order in which they were tried, the good and the bad one first. Each
-//! is compared with the good one by records with the same seeds. Trials that have a record are not run again, and
-//! kernels that were built are not built again. So a search that was stopped resumes where it ended.
+//! Versions are variants of one campaign, in the order in which they were tried; the good and the bad version come
+//! first. Each version is compared with the good one by records with the same seeds. Trials that have a record are not
+//! run again, and kernels that were built are not built again. So a stopped search resumes where it ended.
 
 mod log;
 mod request;
@@ -20,24 +20,24 @@ pub use walk::{Audience, bisect};
 
 use crate::campaign::Campaign;
 
-/// Default number of seeds after which a version that is still undecided is skipped.
+/// Default limit of seeds for one version. A version that is still undecided after this many seeds is skipped.
 pub const MOST_SEEDS: u32 = 32;
 
-/// Versions ordered so that parents come before their children.
+/// Kernel versions and their parents, ordered so that parents come before their children.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// The versions.
+    /// All versions, parents before their children.
     pub versions: Vec<Version>,
     /// Indices of the parents of each version.
     pub parents: Vec<Vec<usize>>,
-    /// Index of the good version.
+    /// Index of the good version in `versions`.
     pub good: usize,
-    /// Index of the bad version.
+    /// Index of the bad version in `versions`.
     pub bad: usize,
 }
 
 impl History {
-    /// A history without branches, from good to bad.
+    /// Creates a history without branches: the first version is the good one, the last is the bad one.
     pub fn line(versions: Vec<Version>) -> Self {
         Self {
             parents: (0..versions.len())
@@ -50,42 +50,42 @@ impl History {
     }
 }
 
-/// The search that is asked for.
+/// Request for a search: workload, deciding metric and versions.
 #[derive(Clone, Debug)]
 pub struct Bisect {
-    /// One variant, whose kernel is replaced by each version's, and one cell.
+    /// Campaign with one cell and one variant. The variant's kernel is replaced by the kernel of each version.
     pub campaign: Campaign,
-    /// The metric that decides.
+    /// Name of the metric by which versions are judged.
     pub metric: String,
-    /// The versions.
+    /// Versions to search.
     pub history: History,
 }
 
-/// The kernel of a version, or why there is none.
+/// Kernel of a version, or the reason why the version has no kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supplied {
-    /// The kernel's name.
+    /// Name of the version's kernel.
     Kernel(String),
-    /// No kernel can be supplied, for this reason: the version is skipped.
+    /// Reason why no kernel can be supplied; the version is skipped.
     Skip(String),
 }
 
 /// Error that ends the search, because no more kernels can be supplied.
 pub type SupplyError = Box<dyn Error + Send + Sync>;
 
-/// Supplies the kernel of the version at an index, building it if needed.
+/// Function that supplies the kernel of the version with the given index, and builds it if needed.
 pub type Supply<'a> = dyn FnMut(usize) -> Result<Supplied, SupplyError> + 'a;
 
 /// How a search ended.
 #[derive(Debug)]
 pub enum BisectOutcome {
-    /// The search was completed.
+    /// The search was completed, with this result.
     Found(Box<BisectResult>),
-    /// Good and bad do not significantly differ; the sentence says so.
+    /// Good and bad do not differ significantly; the sentence says so.
     Nothing(String),
     /// The search was stopped after this number of steps.
     Stopped(usize),
 }
 
-/// Receives each step.
+/// Function that receives each step of the search.
 pub type Say<'a> = dyn Fn(&BisectStep) + 'a;

@@ -1,4 +1,4 @@
-//! Turns a campaign into a calibration: its variant is compared with variants whose difference cannot matter.
+//! Turns a campaign into a calibration: compares its variant with variants that cannot differ in performance.
 
 use pagetide_arena::VariantSpec;
 
@@ -6,8 +6,8 @@ use crate::campaign::{Campaign, Until};
 use crate::request::RequestError;
 
 impl Campaign {
-    /// Compares the only variant with harmless ones, using the seeds of `campaigns` campaigns. Fails if there are
-    /// several variants.
+    /// Compares the campaign's only variant with harmless variants, using the seeds of `campaigns` campaigns. Fails if
+    /// the campaign has several variants.
     pub fn calibrate(&mut self, campaigns: u32) -> Result<(), RequestError> {
         let [base] = &self.variants[..] else {
             return Err(RequestError::ManyVariants);
@@ -20,8 +20,8 @@ impl Campaign {
     }
 }
 
-/// Two variants that differ from `base` without an effect on reclaim, although their results are not bit-identical: one
-/// adds a boot argument that nothing reads, the other sets a setting to its default.
+/// Two variants that behave like `base` in reclaim, although their results are not bit-identical. The first adds a boot
+/// argument that nothing reads; the second sets a setting to its default.
 fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
     let mut unread = base.clone();
     unread.name = "argument nobody reads".to_owned();

@@ -18,46 +18,46 @@ use pagetide_verdict::signed_rank::smallest_p;
 use crate::file::{Vocabulary, plain_name};
 use crate::plan::Cell;
 
-/// Seeds for each variant and cell, if a campaign gives no number and has at most six primary metrics. With this
-/// number, a secondary metric on which all seeds agree is decided too, if at least one in six metrics judged with it is
+/// Default number of seeds for each variant and cell, sufficient for up to six primary metrics. With eight seeds, a
+/// secondary metric on which all seeds agree can be decided too, if at least one in six metrics judged with it is
 /// equally clear.
 pub const DEFAULT_SEEDS: u32 = 8;
 /// Fewest seeds that can decide a single primary metric.
 const FEWEST_SEEDS: u32 = 6;
-/// Most seeds of a campaign that samples until every primary metric is decided, if it gives no cap.
+/// Default cap on seeds for a campaign that samples until every primary metric is decided.
 pub const DEFAULT_CAP: u32 = 40;
 
-/// A set of variants, scenarios and seeds, and how to sample them.
+/// A set of variants, scenarios and seeds, and the rules for sampling them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Short name, by which its records are found.
+    /// Short name under which the campaign's records are found.
     pub name: String,
-    /// The arena that runs its trials.
+    /// Kind of arena that runs the campaign's trials.
     pub arena: ArenaKind,
     /// Seed of the random order of the trials.
     pub seed: u64,
-    /// The variants compared; the first is the baseline.
+    /// Variants to compare; the first is the baseline.
     pub variants: Vec<VariantSpec>,
-    /// The workloads.
+    /// Workloads, each with its parameters.
     pub scenarios: Vec<ScenarioSpec>,
-    /// The number of trials.
+    /// Number of trials, and the rule for ending.
     pub sampling: Sampling,
     /// Which trials are repeated with all probes.
     pub observe: Observe,
     /// Size of the ring buffer for events of observed trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
-    /// Unrequested differences between the variants that are accepted: kinds such as `huge-pages`, or names of
+    /// Unrequested differences between variants that the user accepts: kinds such as `huge-pages`, or names of
     /// settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<String>,
 }
 
 impl Campaign {
-    /// A name derived from the content: the names of the scenarios, and a few digits of a hash over everything else.
-    /// Equal campaigns have equal names.
+    /// Name derived from the content: names of the scenarios, and a few digits of a hash over everything else. Equal
+    /// campaigns have equal names.
     pub fn name_by_content(&self) -> String {
-        /// Most bytes of the part with the scenarios' names.
+        /// Most bytes of the scenarios' names in the name.
         const LONGEST: usize = 80;
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digits = hex(&Sha256::digest(text)[..3]);
@@ -71,7 +71,8 @@ impl Campaign {
         format!("{name}-{digits}")
     }
 
-    /// Number of primary metrics that are judged together: those of every cell under every variant except the baseline.
+    /// Number of primary metrics that are judged together: those of every cell, once for each variant except the
+    /// baseline.
     pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
         let of_cell = |cell: Cell| match &cell.primary {
             Some(primary) => primary.len(),
@@ -83,7 +84,7 @@ impl Campaign {
         of_cells * self.variants.len().saturating_sub(1)
     }
 
-    /// Raises a default number of seeds to the number that its primary metrics need.
+    /// Raises a default number of seeds to the number that the campaign's primary metrics need.
     pub fn enough(&mut self, vocabulary: &Vocabulary) {
         let primaries = self.primaries(vocabulary);
         if let Until::Enough(seeds) = &mut self.sampling.until {
@@ -91,7 +92,8 @@ impl Campaign {
         }
     }
 
-    /// A sentence about which metrics this number of seeds can decide; `None` if nothing is compared.
+    /// Sentence that says how many metrics this number of seeds can decide; `None` if nothing is compared, or if sampling
+    /// ends only when every metric is decided.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {
@@ -117,39 +119,41 @@ impl Campaign {
     }
 }
 
-/// A scenario with its parameters. Lists of values make a matrix of cells.
+/// A scenario with its parameters. Lists of several values make a matrix of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioSpec {
     /// Name of the scenario.
     pub name: String,
-    /// Whether it runs as its original did, including the original's faults.
+    /// True if the scenario runs as its original did, including the original's faults.
     pub as_written: bool,
-    /// The parameters given, each with one or more values.
+    /// Values of each parameter given, by name; one or more each.
     pub params: BTreeMap<String, Vec<String>>,
-    /// Memory available to the workload, one or more sizes; empty for one cell with the default.
+    /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
     pub memory: Vec<MemorySpec>,
-    /// Kinds of swap, one or more; empty for one cell with the default.
+    /// Kinds of swap, a cell each; if empty, one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// Disk and file system for its files, if it needs any.
+    /// Disk and file system for the scenario's files, if it has any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Metrics that decide; `None` for the scenario's own primary metrics.
+    /// Names of the metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
-    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %). Other metrics have their defaults.
+    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %). Metrics not listed have their default
+    /// margins.
     pub margins: BTreeMap<String, f64>,
-    /// A user's own program, until its files are found and it is converted to parameters.
+    /// The user's own program; `None` for other scenarios, and after [`ScenarioSpec::settle`] has converted it to
+    /// parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<OwnProgram>,
-    /// Stated duration of a trial on the machine of [`Arena::here`](pagetide_arena::Arena::here), if given; used for
-    /// forecasts only.
+    /// Duration of a trial as stated in the campaign, on the machine of [`Arena::here`](pagetide_arena::Arena::here);
+    /// `None` if not stated. Used for forecasts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
 
 impl ScenarioSpec {
-    /// Converts a user's own program to parameters, once its files have been placed.
+    /// Converts the user's own program to parameters. `place` has the paths of its files in the root.
     pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), RequestError> {
         if let Some(program) = self.program.take() {
             let params = program.spec.params(place)?.into_iter();
@@ -159,21 +163,21 @@ impl ScenarioSpec {
         Ok(())
     }
 
-    /// The first metric that decides; `default` if none is given.
+    /// Name of the first metric that decides; `default` if the scenario spec names no metric.
     pub(crate) fn deciding_metric<'a>(&'a self, default: &'a str) -> &'a str {
         let own = self.primary.iter().flatten().next();
         own.map_or(default, String::as_str)
     }
 }
 
-/// The number of trials of a campaign.
+/// Number of trials of a campaign, and the rule for ending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// Seed of the first block; block `n` uses the seeds that follow.
+    /// Seed of the first block; later blocks use the seeds after it.
     pub first_seed: u64,
-    /// Trials within one sampling unit (a boot); more than one makes sense only if the arena has noise.
+    /// Trials within one sampling unit (a boot). More than one is useful only if the arena has noise.
     pub repetitions: u32,
-    /// When sampling ends.
+    /// Condition on which sampling ends.
     pub until: Until,
 }
 
@@ -187,20 +191,21 @@ impl Default for Sampling {
     }
 }
 
-/// When sampling ends.
+/// Condition on which sampling ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// After this number of blocks, which is the number of seeds (or sampling units) for each variant and cell.
+    /// Sampling ends after this number of blocks: the number of seeds (or sampling units) for each variant and cell.
     Blocks(u32),
-    /// After this default number of blocks; [`Campaign::enough`] raises it to the number that the primary metrics need.
+    /// Sampling ends after this default number of blocks, which [`Campaign::enough`] raises to the number that the
+    /// primary metrics need.
     Enough(u32),
-    /// When every primary metric is decided, or after `cap` blocks.
+    /// Sampling ends when every primary metric is decided, or after `cap` blocks.
     Sure {
-        /// Most blocks.
+        /// Most blocks before sampling ends.
         cap: u32,
-        /// Numbers of blocks after which the results are judged: ascending, the last one is the cap. If empty, they are
-        /// chosen by the number of primary metrics.
+        /// Numbers of blocks after which the results are judged, ascending up to the cap. If empty, they are derived
+        /// from the number of primary metrics.
         looks: Vec<u32>,
     },
 }
@@ -215,14 +220,16 @@ impl Until {
     }
 }
 
-/// The fewest seeds with which the clearest result decides each of `primaries` metrics, which share one error rate.
+/// Fewest seeds with which the clearest possible result decides each of `primaries` metrics, which share one error
+/// rate.
 pub fn seeds_for(primaries: usize) -> u32 {
     (1..=64)
         .find(|&seeds| smallest_p(u64::from(seeds)) * primaries.max(1) as f64 <= ALPHA)
         .unwrap_or(64)
 }
 
-/// `looks` sample sizes up to `cap`, evenly spaced. The first is not below the least that can decide anything.
+/// Numbers of blocks for `looks` looks, evenly spaced up to `cap`. The first is at least the smallest number that can
+/// decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
@@ -232,32 +239,33 @@ pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     sizes
 }
 
-/// Which trials are repeated observed: with tracepoints and series, their times unused.
+/// Selects the trials that also run an observed pass, with tracepoints and series. Times of observed passes are not
+/// used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {
-    /// None.
+    /// No trial.
     #[default]
     None,
-    /// This number of first seeds of each variant and cell.
+    /// The trials with this number of first seeds, for each variant and cell.
     Seeds(u32),
     /// Every trial.
     All,
 }
 
 impl Observe {
-    /// The number observed if asked for without a number. One trajectory can change because of one page, so several
-    /// seeds are needed to explain a difference.
+    /// Default number of observed seeds. One changed page can change a whole trajectory, so several seeds are needed to
+    /// explain a difference.
     pub const FEW: Self = Self::Seeds(3);
 
-    /// Words for these values in campaign files and on the command line; a number of seeds is the alternative.
+    /// Words for these values in campaign files and on the command line. A number of seeds is also accepted.
     pub const WORDS: [(&str, Self); 3] = [
         ("none", Self::None),
         ("first", Self::Seeds(1)),
         ("all", Self::All),
     ];
 
-    /// The default: a comparison is observed, to explain its differences; a single variant is not.
+    /// Default for a number of variants: comparisons are observed, to explain differences; a single variant is not.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
     }
@@ -302,7 +310,7 @@ mod tests {
     #[test]
     fn the_usual_number_of_seeds_decides_rows_on_which_all_agree() {
         let clearest = smallest_p(u64::from(DEFAULT_SEEDS));
-        // Of six metrics judged together with the primary ones, one is this clear.
+        // One of the six metrics judged together with the primary metrics is this clear.
         let adjusted =
             pagetide_verdict::adjust::benjamini_hochberg(&[clearest, 1.0, 1.0, 1.0, 1.0, 1.0]);
         assert!(adjusted[0] <= ALPHA, "{adjusted:?}");

@@ -1,10 +1,10 @@
-//! Command lines of this program, as written to records and messages.
+//! Command lines of this program, as written into records and messages.
 
 use pagetide_arena::Trial;
 use pagetide_record::{FileSystem, Maker};
 use pagetide_store::shell;
 
-/// The maker in a trial's record: this version, and the command that repeats the trial.
+/// Maker for a trial's record: this program's version, and the command that repeats the trial.
 pub fn maker(trial: &Trial) -> Maker {
     let variant = &trial.variant;
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];

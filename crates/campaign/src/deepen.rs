@@ -1,4 +1,4 @@
-//! Observes more seeds if the default number does not explain a difference.
+//! Observes more seeds if the default number of observed seeds does not explain a difference.
 
 use pagetide_compare::compare_note;
 use pagetide_compare::explain::{Answer, Basis, explain};
@@ -8,12 +8,11 @@ use crate::campaign::Observe;
 use crate::event::Event;
 use crate::run::{Run, RunError};
 
-/// Most seeds that are observed if the default was too few.
+/// Most seeds to observe for an explanation.
 pub const MOST_OBSERVED: u32 = 6;
 
-/// Observes more seeds in the cells in which a time significantly differs but no line of its explanation is
-/// significant. Does so only if the number of observed seeds is the default, because any other was chosen by the user.
-/// Returns false if stopped.
+/// Observes more seeds in the cells in which a time differs significantly but no line of its explanation is
+/// significant. Does nothing if the user chose the number of observed seeds. Returns false if stopped.
 pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
     let Observe::Seeds(observed) = run.campaign.observe else {
         return Ok(true);

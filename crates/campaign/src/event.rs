@@ -10,40 +10,40 @@ use pagetide_arena::Step;
 /// An event of a campaign.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// The number of trials is known; repeated whenever sampling adds trials.
+    /// The number of planned trials is known. Sent again whenever sampling adds trials.
     Planned(Tally),
     /// A trial starts.
     Started {
-        /// Number of the trial in this run; the same in all its events.
+        /// Number of the trial in this run; equal in all events about this trial.
         number: usize,
-        /// The trial.
+        /// The trial that starts.
         trial: &'a PlannedTrial,
         /// Number of trials running now, including this one.
         side_by_side: usize,
     },
-    /// A trial makes progress.
+    /// A running trial made progress.
     Step {
         /// Number of the trial.
         number: usize,
-        /// The progress.
+        /// Progress that the trial reported.
         step: Step,
     },
     /// A trial's record was stored.
     Stored {
         /// Number of the trial.
         number: usize,
-        /// The trial.
+        /// The trial whose record was stored.
         trial: &'a PlannedTrial,
-        /// Identity of its record.
+        /// Identity of the stored record.
         id: &'a str,
-        /// Why its numbers must not be used, in one line; `None` if they may be used.
+        /// Reason why the record's numbers must not be used, in one line; `None` if they may be used.
         invalid: Option<&'a str>,
-        /// State of the campaign after it.
+        /// State of the campaign after this trial.
         tally: Tally,
     },
-    /// More seeds are observed, because the first few do not explain why a time differs.
+    /// More seeds will be observed, because the observed seeds do not explain why a time differs.
     Deepened {
-        /// Number of comparisons observed again, each a variant in a cell.
+        /// Number of comparisons to observe again; a comparison is a variant in a cell.
         cells: usize,
         /// Number of seeds observed so far.
         from: u32,
@@ -60,13 +60,13 @@ pub enum Event<'a> {
         decided: usize,
         /// Total number of primary metrics.
         primaries: usize,
-        /// Number of blocks at the next look; `None` if this was the last.
+        /// Number of blocks at the next look; `None` if this was the last look.
         next: Option<u32>,
     },
 }
 
 impl Event<'_> {
-    /// A sentence for the user; `None` for an event that only updates a progress display.
+    /// Sentence for the user; `None` for an event that only updates a progress display.
     pub fn sentence(&self) -> Option<String> {
         match self {
             Self::Stored {
@@ -107,16 +107,16 @@ impl Event<'_> {
     }
 }
 
-/// State of a campaign.
+/// Counts of a campaign's trials, and the remaining time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Trials planned so far.
+    /// Number of trials planned so far.
     pub total: usize,
-    /// Trials whose records were in the store before this run.
+    /// Number of trials that already had a record when this run began.
     pub found: usize,
-    /// Trials stored by this run.
+    /// Number of trials run and stored by this run.
     pub ran: usize,
-    /// The invalid ones among those.
+    /// Number of invalid trials among those stored by this run.
     pub invalid: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
@@ -128,7 +128,7 @@ impl Tally {
         self.found + self.ran
     }
 
-    /// A sentence on what remains to be run; `None` if everything has its record.
+    /// Sentence that says how much remains to be run; `None` if every trial has its record.
     pub fn todo(&self) -> Option<String> {
         let todo = self.total - self.done();
         let found = match self.found {
@@ -139,7 +139,7 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// Remaining time, and number of invalid trials so far.
+    /// Text with the remaining time and the number of invalid trials so far.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
         match self.invalid {
@@ -149,18 +149,19 @@ impl Tally {
     }
 }
 
-/// Receives events and answers whether to stop. Called from worker threads.
+/// Receives progress events and can stop the campaign. Called from worker threads.
 pub trait Watch: Sync {
     /// Receives an event.
     fn event(&self, event: &Event<'_>);
 
-    /// True if the campaign should end now (Ctrl-C). Running trials are then killed; stored records are kept.
+    /// True if the campaign should end now, for example after Ctrl-C. Running trials are then killed; stored records
+    /// are kept.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// Ignores all events and never stops.
+/// A watcher that ignores all events and never stops the campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

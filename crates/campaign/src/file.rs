@@ -60,17 +60,18 @@ use reference::{PROGRAM_KEYS, SAMPLING, SCENARIO, TOP, VARIANT};
 use scaled::Share;
 use table::{Item, Source, Table};
 
-/// Hint that says how to list the metrics.
+/// Hint on how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
 /// Most bytes of a campaign file.
 pub const MOST_BYTES: u64 = 1 << 20;
 /// Most values in a list of memory sizes or swap devices.
 const MOST_VALUES: usize = MOST_MACHINES;
-/// Most blocks; protects against a mistyped number that would plan years of trials.
+/// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MOST_BLOCKS: u32 = 100_000;
 
-/// The campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are skipped.
+/// Finds the campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are
+/// skipped.
 pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -95,7 +96,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     read_at(path, None, vocabulary)
 }
 
-/// Reads a campaign file that states sizes of an original, using `scale` instead of the scale in the file.
+/// Reads a campaign file that states sizes of an original. `scale` replaces the scale given in the file.
 pub fn read_at(
     path: &Path,
     scale: Option<f64>,
@@ -114,7 +115,7 @@ fn read_from(
         path: path.to_owned(),
         source,
     };
-    // Paths of patches and other files relative to it are stored as text.
+    // Paths of patches and other files relative to this file are stored as text, so its own path must be UTF-8.
     let Some(file) = path.to_str() else {
         return Err(unreadable(io::Error::other("its name is no UTF-8")));
     };
@@ -141,7 +142,7 @@ fn read_from(
     }
 }
 
-/// Parses the text of a campaign file; `file` is its name in messages.
+/// Parses the text of a campaign file. `file` is the name for messages.
 pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
     parse_at(file, text, None, vocabulary)
 }
@@ -216,7 +217,7 @@ fn parse_at(
     })
 }
 
-/// The unrequested differences between variants that are accepted.
+/// Reads `accept`: the unrequested differences between variants that the user accepts.
 fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileError> {
     let Some(item) = top.get("accept") else {
         return Ok(Vec::new());
@@ -232,7 +233,7 @@ fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileE
     item.list().iter().map(word).collect()
 }
 
-/// The arena; fails if this version does not have it.
+/// Reads the kind of arena; fails if this version does not have it.
 fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileError> {
     let Some(item) = top.get("arena") else {
         return Ok(ArenaKind::Exact);
@@ -293,9 +294,9 @@ fn metrics_above(
     Ok(())
 }
 
-/// Keys above all tables, which are defaults for the scenarios.
+/// Keys above all tables, which are the defaults for every scenario.
 struct FileDefaults {
-    /// The share of the sizes in the file that is used.
+    /// Share of the original's sizes to use; `None` if the file states no sizes of an original.
     share: Option<Share>,
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
@@ -307,7 +308,7 @@ struct FileDefaults {
 }
 
 impl FileDefaults {
-    /// Reads the keys that may be given above all tables and in a scenario.
+    /// Reads the keys that are allowed both above all tables and in a scenario.
     fn read(table: &Table<'_>, share: Option<Share>) -> Result<Self, FileError> {
         let mut memory: Vec<MemorySpec> =
             parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?;
@@ -354,12 +355,12 @@ impl FileDefaults {
         })
     }
 
-    /// The file system and its disk.
+    /// File system and disk for files.
     fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
     }
 
-    /// These keys, completed by those of `above`, except `primary`: scenarios do not share a primary metric.
+    /// Fills keys missing here from `above`, except `primary`, because scenarios do not share a primary metric.
     fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);
@@ -383,7 +384,7 @@ impl FileDefaults {
         }
     }
 
-    /// The primary metrics given here that a scenario has; `None` if it has none of them.
+    /// Primary metrics given here for which `has` is true; `None` if there are none.
     fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
         let names = self.primary.iter().flatten().filter(|name| has(name));
         let names: Vec<String> = names.cloned().collect();
@@ -391,7 +392,7 @@ impl FileDefaults {
     }
 }
 
-/// Reads values in their textual form, one or a list.
+/// Reads a value, or a list of values, by parsing text.
 fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
@@ -421,7 +422,7 @@ where
     Ok(values)
 }
 
-/// Fails if a list has too many values.
+/// Fails if a list has more values than allowed.
 fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
     if count <= MOST_VALUES {
         return Ok(());
@@ -432,7 +433,7 @@ fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
     }))
 }
 
-/// Reads one of these words.
+/// Reads a word; returns the value that stands beside the word in `words`.
 fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError> {
     let text = item.string("a word in quotes")?;
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -445,7 +446,7 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
     }))
 }
 
-/// Reads a share of the baseline: `0.02` or `"2%"`.
+/// Reads an equivalence margin as a share of the baseline: `0.02` or `"2%"`.
 fn margin(item: &Item<'_>) -> Result<f64, FileError> {
     let wanted = "a share such as 0.02 or \"2%\"";
     let text = match item.value {
@@ -458,7 +459,7 @@ fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
 }
 
-/// Reads a share, `2%` or `0.02`; `None` if it is not a finite number.
+/// Parses a share, `2%` or `0.02`; `None` if it is not a finite number.
 pub(crate) fn share(text: &str) -> Option<f64> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
@@ -523,7 +524,7 @@ fn settings(
     let mut settings = BTreeMap::new();
     for item in item.table(None)?.items() {
         if let DeValue::Table(_) = item.value {
-            // TOML reads `vm.swappiness = 10` as a table `vm`.
+            // TOML reads `vm.swappiness = 10` as a table `vm` with a key `swappiness`.
             let key = &item.key;
             return Err(item.wrong(Problem::Kind {
                 key: key.clone(),
@@ -586,7 +587,7 @@ fn scenario(
             known_metric(&item, &item.key)?;
         }
     }
-    // A metric above all scenarios may exist in some of them only; the others keep their own.
+    // A metric given above all scenarios may exist in only some of them. The others keep their own metrics.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
     let mut own = own.over(shared);
     if let (true, Some(share)) = (own.memory.is_empty(), own.share) {
@@ -707,7 +708,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
     Ok(sampling)
 }
 
-/// Numbers of blocks given one by one: ascending, the last one the cap.
+/// Reads a list of numbers of blocks, which must be ascending and end with the cap.
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {

@@ -1,5 +1,5 @@
 //! Predicts how long trials take: from records of the same cell, from trials of this run, or else from the arena's
-//! estimate, corrected by how earlier records compare with it.
+//! estimate. The estimate is corrected by the ratio of earlier records to their estimates.
 //!
 //! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
 //! shape (scenario, memory and swap). Every further cell of a shape is prepared under the baseline only, which detects
@@ -19,52 +19,52 @@ use crate::program::PROGRAM;
 use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, PreparedTrial};
 
-/// Wall-clock time assumed for a trial about which nothing is known.
+/// Wall-clock time assumed for a trial without records and without an estimate.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
-/// Number of newest records with which an estimate is compared.
+/// Number of newest records that are compared with the arena's estimates.
 const COMPARED_RECORDS: u32 = 31;
-/// Number of newest records of programs among which those of the same command are searched.
+/// Number of newest records of programs that are searched for the same command.
 const COMPARED_PROGRAMS: u32 = 500;
 
-/// Source of an estimate.
+/// Source of a predicted duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Earlier trials of the same cell.
+    /// Measured: earlier trials of the same cell.
     Measured,
     /// Computed from the trial's sizes, or from the duration stated in the campaign, at the speed measured on this
     /// machine; or taken from trials of the same scenario at other sizes.
     Reckoned,
-    /// Nothing is known: [`UNKNOWN_TRIAL`].
+    /// Assumed to be [`UNKNOWN_TRIAL`], because there are neither records nor an estimate.
     Assumed,
 }
 
 /// Wall-clock time assumed for booting a guest whose kernel is not in the cache yet.
 const UNKNOWN_BOOT: Nanos = Nanos::from_secs(15);
 
-/// The kernel of a variant that is built from source.
+/// Forecast for a kernel that is built from source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelForecast {
-    /// Index of the variant in the campaign.
+    /// Index in the campaign of the variant with this kernel.
     #[serde(skip)]
     pub place: usize,
-    /// Name of the variant.
+    /// Name of the variant with this kernel.
     pub variant: String,
     /// Description of source, configuration and patches, and whether the kernel is in the cache.
     pub what: String,
-    /// Whether it is in the cache. If not, the variant's trials are estimated with another kernel, and none has a
-    /// record.
+    /// True if the kernel is in the cache. If false, the variant's trials are estimated with another kernel, and none
+    /// has a record.
     pub is_built: bool,
-    /// Wall-clock time of its build; zero if it is in the cache.
+    /// Wall-clock time of the kernel's build; zero if it is in the cache.
     pub build: Nanos,
 }
 
-/// The trials that a campaign would run, and their duration.
+/// Trials that a campaign would run, and their predicted duration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Name of the campaign.
     pub name: String,
-    /// The arena that would run its trials.
+    /// Kind of arena that would run the campaign's trials.
     pub arena: ArenaKind,
     /// Names of the variants; the first is the baseline.
     pub variants: Vec<String>,
@@ -72,39 +72,39 @@ pub struct Forecast {
     pub trials: u64,
     /// Number of trials that already have a record.
     pub found: u64,
-    /// Whether fewer trials may suffice, because sampling ends when every primary metric is decided.
+    /// True if fewer trials may suffice, because sampling ends when every primary metric is decided.
     pub at_most: bool,
     /// Number of trials that run in parallel.
     pub side_by_side: usize,
-    /// Number of guests that must be booted first.
+    /// Number of guests to boot before their first trials.
     pub boots: u64,
-    /// Kernels that are built from source.
+    /// Forecasts for the kernels that are built from source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelForecast>,
-    /// Wall-clock time to the end.
+    /// Wall-clock time until all trials have records, including builds and boots.
     pub left: Nanos,
-    /// The sources of estimates for trials without measurements.
+    /// Sources of the predicted durations that are not measured.
     #[serde(skip)]
     pub guessed: BTreeSet<Basis>,
 }
 
-/// A cell of a forecast.
+/// Forecast for one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellForecast {
-    /// A short label for people.
+    /// Short label of the cell, for people.
     pub label: String,
-    /// Total number of trials.
+    /// Number of trials in the cell.
     pub trials: u64,
-    /// Number of trials that already have a record.
+    /// Number of the cell's trials that already have a record.
     pub found: u64,
     /// Wall-clock time of one trial.
     pub each: Nanos,
-    /// Source of that time.
+    /// Source of `each`.
     pub basis: Basis,
 }
 
 impl Forecast {
-    /// Two lines on what would run, and a line for each kernel that is built from source.
+    /// Text of two lines on what would run, and one line for each kernel that is built from source.
     pub fn head(&self) -> String {
         let mut text = format!(
             "{}: {}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n",
@@ -122,7 +122,7 @@ impl Forecast {
         text
     }
 
-    /// A line on the duration, and a line for each source of estimates other than measurements.
+    /// Text of one line on the duration, and one line for each source of predictions other than measurement.
     pub fn end(&self) -> String {
         let boots = match self.boots {
             0 => String::new(),
@@ -164,7 +164,7 @@ impl Forecast {
 }
 
 impl CellForecast {
-    /// Wall-clock time of one trial, with a mark for its source.
+    /// Text with the wall-clock time of one trial, and a mark for the source of that time.
     pub fn each(&self) -> String {
         match self.basis {
             Basis::Measured => self.each.to_string(),
@@ -174,9 +174,9 @@ impl CellForecast {
     }
 }
 
-/// Returns what a campaign would run and how long that would take. Runs nothing, but has the arena prepare cells and
-/// variants, so that impossible trials are refused here as in a run. Each cell goes to `take` as soon as it is known,
-/// in the order of the campaign, so that a plan of a million cells is not held in memory.
+/// Predicts what a campaign would run and how long that would take. Runs no trial. The arena prepares cells and
+/// variants, so impossible trials are refused here as in a run. Each cell goes to `take` as soon as it is known, in the
+/// campaign's order, so a plan of a million cells is not held in memory.
 pub fn forecast(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -234,33 +234,33 @@ pub fn forecast(
         left: Nanos(
             (sum.0 / u64::try_from(jobs).unwrap_or(1))
                 .saturating_add(looked.boots.time(jobs).0)
-                // One kernel is built at a time, using all processors.
+                // Kernels are built one at a time, each with all processors.
                 .saturating_add(kernels.iter().map(|kernel| kernel.build.0).sum()),
         ),
     })
 }
 
-/// Examines cells one after the other.
+/// State of a forecast, which examines one cell after another.
 struct Look<'a> {
     campaign: &'a Campaign,
     arena: &'a dyn Arena,
     store: &'a Store,
     note: CampaignNote,
-    /// Cells that have records in the store.
+    /// Identities of the cells that have records in the store.
     known: HashSet<String>,
-    /// Cells examined so far.
+    /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
-    /// Shapes prepared under all variants.
+    /// Shapes that were prepared under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
     /// Indices of the variants whose kernels are not built yet.
     unbuilt: HashSet<usize>,
-    /// The trial with most memory among those left to run.
+    /// The trial with most memory among those without a record.
     largest: Option<PreparedTrial>,
 }
 
-/// Attributes that cells share if they differ only in their parameters.
+/// Attributes that are equal for cells that differ only in their parameters.
 type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
 
 fn shape(cell: &Cell) -> Shape {
@@ -275,7 +275,7 @@ fn shape(cell: &Cell) -> Shape {
 }
 
 impl Look<'_> {
-    /// Forecast of a cell, and total wall-clock time of its trials without records.
+    /// Forecast of a cell, and total wall-clock time of the cell's trials without records.
     fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
         let mut forecast = CellForecast {
             label: cell.label(),
@@ -333,7 +333,7 @@ impl Look<'_> {
         Ok((forecast, left))
     }
 
-    /// The records of a cell.
+    /// Records of the cell to which `subject` belongs.
     fn rows(&self, subject: &Subject) -> Result<Vec<Row>, StoreError> {
         if self.known.is_empty() {
             return Ok(Vec::new());
@@ -345,7 +345,8 @@ impl Look<'_> {
         records_of(self.store, hash)
     }
 
-    /// Wall-clock time of one trial: the mean over variants, each estimated separately because their speeds may differ.
+    /// Wall-clock time of one trial, as a mean over variants. Each variant is estimated separately, because speeds may
+    /// differ.
     fn of_variants(
         &mut self,
         all: &[PreparedTrial],
@@ -361,8 +362,8 @@ impl Look<'_> {
         Ok((Nanos(sum / all.len().max(1) as u64), basis))
     }
 
-    /// Number of trials of a cell that have a record. Searches the records of the cell, which are few even if there are
-    /// many seeds.
+    /// Number of a cell's trials that have a record. Searches the cell's records, which are few even if there are many
+    /// seeds.
     fn found(&self, all: &[PreparedTrial], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
@@ -408,12 +409,12 @@ impl Look<'_> {
     }
 }
 
-/// The first digits of a hash, enough to distinguish a million cells.
+/// The first digits of a hash as a number, sufficient to distinguish a million cells.
 pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
 
-/// The records of a cell, the newest first.
+/// Records of a cell, newest first.
 fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     store.select(&Filter {
         cell: Some(cell),
@@ -421,7 +422,8 @@ fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     })
 }
 
-/// Mean wall-clock time of the newest valid records of a cell: those of the same variant if there are any, else all.
+/// Mean wall-clock time of a cell's newest valid records: those of the same variant if there are any, else of all
+/// variants. `None` if there are no valid records.
 fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
     let mean = |rows: &mut dyn Iterator<Item = &Row>| {
         let (mut sum, mut count) = (0_u64, 0_u64);
@@ -442,17 +444,20 @@ fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
         .or_else(|| mean(&mut rows.iter().filter(usable)))
 }
 
-/// How earlier records compare with the arena's estimates.
+/// Ratio of measured durations to the arena's estimates, learnt from earlier records.
 #[derive(Clone, Debug, Default)]
 struct Speed {
-    /// Wall-clock time / estimate, by scenario; the empty name stands for all scenarios.
+    /// Ratio of wall-clock time to estimate, by scenario; the empty name stands for all scenarios. `None` if there are
+    /// no usable records.
     factors: HashMap<String, Option<f64>>,
-    /// Typical wall-clock time of a scenario for which the arena has no estimate; for programs, by command.
+    /// Typical wall-clock time of a scenario for which the arena has no estimate, by scenario and, for programs,
+    /// command. `None` if there are no usable records.
     typical: HashMap<(String, Option<String>), Option<Nanos>>,
 }
 
 impl Speed {
-    /// Wall-clock time of one trial and its source, given the records of its cell. The campaign may state the duration.
+    /// Wall-clock time of one trial and the source of that time, given the records of the trial's cell and any duration
+    /// stated in the campaign.
     fn of(
         &mut self,
         arena: &dyn Arena,
@@ -479,10 +484,10 @@ impl Speed {
         })
     }
 
-    /// Median wall-clock time of records of the same scenario or command at other sizes.
+    /// Median wall-clock time of records of the same scenario or command at other sizes; `None` if there are none.
     fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
         let command = |subject: &Subject| subject.params.get("command").cloned();
-        // Every program has a command; other scenarios may have a parameter of this name, which is ignored.
+        // Every program has a command. Other scenarios may have a parameter called `command`, which is ignored here.
         let own = command(subject).filter(|_| subject.scenario == PROGRAM);
         let key = (subject.scenario.clone(), own.clone());
         if let Some(known) = self.typical.get(&key) {
@@ -507,7 +512,7 @@ impl Speed {
         Ok(time)
     }
 
-    /// Median of wall-clock time / estimate over the newest valid records of a scenario, or of all.
+    /// Median of wall-clock time / estimate over the newest valid records of a scenario, or of all scenarios.
     fn factor(
         &mut self,
         arena: &dyn Arena,
@@ -544,17 +549,18 @@ fn scaled(time: Nanos, factor: f64) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Guests that are not booted yet, with the duration of each boot.
+/// Guests that are not booted yet, with the wall-clock time of each boot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Boots(BTreeMap<String, Nanos>);
 
 impl Boots {
-    /// Notes that a trial is to run, so that its guest must be booted.
+    /// Adds the guest of a trial that is to run, unless the guest is already booted.
     pub fn need(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         self.need_of(arena, prepared, None);
     }
 
-    /// As [`Boots::need`]; `unbuilt` is the index of the variant if its kernel, and thus its guest, does not exist yet.
+    /// Adds the guest of a trial that is to run, unless the guest is already booted. `unbuilt` is the index of the
+    /// variant if its kernel is not built yet, so that the guest cannot exist.
     fn need_of(&mut self, arena: &dyn Arena, prepared: &PreparedTrial, unbuilt: Option<usize>) {
         let Some(guest) = arena.guest(prepared) else {
             return;
@@ -571,7 +577,7 @@ impl Boots {
         }
     }
 
-    /// Notes that a trial has run, so that its guest is booted.
+    /// Removes the guest of a trial that has run, because the guest is booted now.
     pub fn had(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         if !self.0.is_empty()
             && let Some(guest) = arena.guest(prepared)
@@ -584,7 +590,7 @@ impl Boots {
         self.0.len() as u64
     }
 
-    /// Wall-clock time of the boots with `jobs` trials in parallel. A guest is booted once, while other trials that
+    /// Wall-clock time of all boots with `jobs` trials in parallel. A guest is booted once, while other trials that
     /// need it wait.
     fn time(&self, jobs: usize) -> Nanos {
         let side_by_side = u64::try_from(jobs).unwrap_or(1).min(self.count()).max(1);
@@ -593,7 +599,7 @@ impl Boots {
     }
 }
 
-/// Estimates by cell.
+/// Predicted durations of trials by cell, and remaining boots.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     by_cell: HashMap<String, Estimate>,
@@ -605,12 +611,12 @@ pub(crate) struct Times {
 struct Estimate {
     each: Nanos,
     basis: Basis,
-    /// Number of trials of this run behind the estimate.
+    /// Number of trials of this run from which `each` was computed.
     seen: u64,
 }
 
 impl Times {
-    /// Takes the store's records of a cell and the arena's estimate.
+    /// Computes the prediction for a cell from the store's records and the arena's estimate.
     pub fn learn(
         &mut self,
         arena: &dyn Arena,
@@ -632,7 +638,7 @@ impl Times {
         Ok(())
     }
 
-    /// Takes the duration `wall` of a trial of this run, which outweighs earlier records.
+    /// Adds the measured duration `wall` of a trial of this run, which outweighs earlier records.
     pub fn saw(&mut self, cell: &str, wall: Nanos) {
         if let Some(estimate) = self.by_cell.get_mut(cell) {
             let sum = estimate
@@ -646,14 +652,14 @@ impl Times {
         }
     }
 
-    /// Wall-clock time of one trial of a cell, and its source.
+    /// Wall-clock time of one trial of a cell, and the source of that time.
     pub fn each(&self, cell: &str) -> (Nanos, Basis) {
         self.by_cell
             .get(cell)
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Wall-clock time of the given number of trials of each cell and of the boots they need, with `jobs` in parallel.
+    /// Wall-clock time of the given number of trials for each cell, including boots, with `jobs` trials in parallel.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
         let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
             sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))

@@ -1,30 +1,31 @@
-//! Detects a campaign that is useless as it is: all trials of its first seeds are invalid for the same reason.
+//! Detects a campaign that cannot give results: all trials of its first seeds are invalid for the same reason.
 //!
-//! The campaign continues after a single valid trial or another reason, because then there is something to compare. It
-//! also continues if some trials died and others did not, because deaths are compared too.
+//! One valid trial or a second reason is enough for the campaign to continue, because then there is something to
+//! compare. The campaign also continues if only some trials run out of memory, because such deaths are compared too.
 
 use pagetide_record::{Invalid, Record};
 
-/// Fewest trials that show that a reason applies to all.
+/// Fewest trials from which a common reason is concluded.
 const FEWEST: u64 = 4;
-/// As [`FEWEST`], if chance may play a part: running out of memory may depend on the seed.
+/// Fewest trials from which a common reason is concluded if the reason is running out of memory, which may depend on
+/// the seed.
 const FEWEST_DEATHS: u64 = 16;
 
 /// Report on a campaign that was ended because its first trials were all invalid for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Futile {
-    /// Number of seeds with which each variant ran in each cell.
+    /// Number of seeds that every variant has run in every cell.
     pub seeds: u32,
     /// Number of trials with these seeds.
     pub trials: u64,
-    /// Number of trials that were not run.
+    /// Number of planned trials that were not run.
     pub left: u64,
-    /// Why the first trial is invalid.
+    /// Reason why the first trial is invalid.
     pub why: String,
 }
 
 impl Futile {
-    /// A sentence for the user.
+    /// Sentence for the user that says why the campaign was stopped.
     pub fn sentence(&self) -> String {
         let of = match self.seeds {
             1 => "the first seed".to_owned(),
@@ -37,23 +38,25 @@ impl Futile {
     }
 }
 
-/// Trials of the first seeds so far.
+/// State of the detection: the trials of the first seeds so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Futility {
     /// Number of timed trials in a block.
     block: u64,
-    /// Total number of blocks.
+    /// Total number of blocks in the campaign.
     blocks: u32,
-    /// Number of trials seen in each block that may matter.
+    /// Number of trials recorded so far in each of the first blocks.
     seen: Vec<u64>,
-    /// The first reason, whether it is a death, and the message of its first trial.
+    /// Key of the first reason, true if that reason is a death, and the message of the first trial; `None` before the
+    /// first trial.
     cause: Option<(String, bool, String)>,
-    /// Whether it is certain that the campaign continues.
+    /// True if it is certain that the campaign continues.
     is_settled: bool,
 }
 
 impl Futility {
-    /// Starts for a campaign with `block` timed trials in a block. With `keep_going`, the campaign is never ended.
+    /// Creates the state for a campaign with `block` timed trials in each of `blocks` blocks. With `keep_going`, the
+    /// campaign is never ended early.
     pub fn new(block: usize, blocks: u32, keep_going: bool) -> Self {
         let block = (block as u64).max(1);
         let most = FEWEST_DEATHS.div_ceil(block).min(u64::from(blocks));
@@ -66,18 +69,18 @@ impl Futility {
         }
     }
 
-    /// For the trials of a search, which is never ended.
+    /// Creates the state for a search, which is never ended early.
     pub fn of_search() -> Self {
         Self::new(1, 0, true)
     }
 
-    /// True if a trial of this block matters: false for later blocks, and once it is certain that the campaign
-    /// continues.
+    /// True if the outcome of a trial of this block can still end the campaign. False for later blocks, and once it is
+    /// certain that the campaign continues.
     pub fn asks(&self, block: u32) -> bool {
         !self.is_settled && (block as usize) < self.seen.len()
     }
 
-    /// Takes a timed trial of a block for which [`Futility::asks`] is true.
+    /// Adds the record of a timed trial. Ignored unless [`Futility::asks`] is true for its block.
     pub fn saw(&mut self, block: u32, record: &Record) {
         if !self.asks(block) {
             return;
@@ -98,8 +101,8 @@ impl Futility {
         self.seen[block as usize] += 1;
     }
 
-    /// Returns a report if the campaign should end: all trials of enough blocks are invalid for one reason, and some
-    /// trials are left.
+    /// Returns a report if the campaign should end: all trials of enough blocks are invalid for the same reason, and
+    /// trials are left to run. Else `None`.
     pub fn verdict(&self) -> Option<Futile> {
         let (_, is_death, why) = self.cause.as_ref().filter(|_| !self.is_settled)?;
         let fewest = if *is_death { FEWEST_DEATHS } else { FEWEST };
@@ -116,7 +119,7 @@ impl Futility {
     }
 }
 
-/// A key that is equal for trials that are invalid for the same reason: the kind of reason, and the object that the
+/// Key that is equal for trials invalid for the same reason. Consists of the kind of reason and the object that the
 /// user can change.
 fn cause(why: &Invalid) -> String {
     let about = match why {

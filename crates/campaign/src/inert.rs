@@ -1,4 +1,4 @@
-//! Settings that cannot have an effect on a campaign's workloads, detected before it runs.
+//! Detects settings that cannot have an effect on a campaign's workloads, before the campaign runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,11 @@ use pagetide_record::{Pass, Subject};
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
-/// Most cells that are examined; larger matrices repeat themselves.
+/// Most cells that are examined. Later cells of a larger matrix combine the same values again.
 const MOST_CELLS: usize = 200;
 
-/// Settings in which variants differ but which cannot have an effect in some or all cells, a sentence each.
+/// Finds settings in which variants differ but which cannot have an effect in some or all cells. Returns a sentence for
+/// each.
 pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut cells = 0;
@@ -43,7 +44,8 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .collect())
 }
 
-/// Settings in which variants of a cell differ from the first but which cannot have an effect, with the reason.
+/// Settings in which variants of a cell differ from the first variant but which cannot have an effect there, each with
+/// the reason.
 fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let Some((baseline, others)) = subjects.split_first() else {

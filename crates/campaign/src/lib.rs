@@ -1,8 +1,8 @@
-//! Campaign files, the plan made from them, and the loop that runs the plan and can be resumed.
+//! Campaign files, the plan of trials made from them, and the loop that runs the plan and can resume it.
 //!
-//! This crate does not depend on emulators, the code of scenarios or reports: an arena is a trait, and a scenario is a
-//! name with parameters. Start reading in [`campaign`] (the request), then [`plan`] (the order of trials) and [`run()`]
-//! (the loop).
+//! This crate does not depend on emulators, on the code of scenarios, or on reports: an arena is a trait, and a
+//! scenario is a name with parameters. Start reading in [`campaign`] (the request), then [`plan`] (the order of trials)
+//! and [`run()`] (the loop).
 
 pub mod bisect;
 mod calibration;

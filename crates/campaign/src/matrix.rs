@@ -1,12 +1,14 @@
-//! Finds which settings matter to a workload, and which to choose: runs the designs of [`pagetide_verdict::factorial`]
-//! through an arena into the store.
+//! Finds the settings that matter to a workload, and the values to choose. Runs the designs of
+//! [`pagetide_verdict::factorial`] in an arena and stores the records.
 //!
 //! The same design runs with every kind of swap, so that the effect of a setting is known for each. A design with more
-//! than three settings cannot distinguish some pairs of settings. If it claims an effect, all combinations of the
-//! settings concerned run, with the others at their defaults. Then the candidates run. For each kind of swap these are
-//! the defaults, the defaults with the better level of every setting that significantly matters, the fastest
-//! combination, the fewest changes that are equally fast, and each single change that helps. Candidates have other
-//! seeds: an exact trial with the same seed would only repeat the chance by which it was selected.
+//! than three settings cannot distinguish the effects of some pairs of settings. If such an effect is found, all
+//! combinations of the settings concerned run, with the other settings at their defaults.
+//!
+//! Then the candidates run, for each kind of swap: the defaults; the defaults with the better level of every setting
+//! that matters significantly; the fastest combination; the fewest changes that are equally fast; and each single
+//! change that helps. Candidates run with new seeds. With the old seeds, an exact trial would only repeat the chance by
+//! which the candidate was selected.
 
 mod request;
 
@@ -32,47 +34,48 @@ use crate::run::{RunError, prepared};
 use crate::site::Site;
 use crate::vary::give;
 
-/// A program that takes this many times its duration under the defaults is ended.
+/// Time limit of a program, as a multiple of its duration under the defaults.
 const CUT: u64 = 20;
-/// Parameter of a program: the time after which it is ended.
+/// Name of a program's parameter for the time limit.
 const TIME_LIMIT: &str = "time-limit";
-/// Parts of the reason why a trial is invalid if its kernel lacks a setting or a value of it.
+/// Texts that occur in the reason for an invalid trial if the kernel lacks a setting or one of its values.
 const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
 
-/// A kind of swap.
+/// A kind of swap to run the design with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Its name.
+    /// Name of the kind, for people.
     pub name: String,
-    /// The device.
+    /// The swap device.
     pub swap: SwapSpec,
 }
 
-/// The matrix that is asked for.
+/// Request for a matrix: campaign, kinds of swap, settings and seeds.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// One variant, with everything common to all runs, and one scenario with the devices of all kinds.
+    /// Campaign with one variant, which has everything common to all runs, and with one scenario on the devices of all
+    /// kinds.
     pub campaign: Campaign,
-    /// The kinds of swap; the first one is the default.
+    /// Kinds of swap; the first is the default.
     pub kinds: Vec<Kind>,
-    /// The settings that are varied.
+    /// Settings that are varied, each with two levels.
     pub factors: Vec<Factor>,
-    /// Number of seeds.
+    /// Number of seeds of the design; the candidates run with the same number of new seeds.
     pub seeds: u32,
-    /// The metric that decides.
+    /// Name of the metric by which runs are compared.
     pub metric: String,
 }
 
 /// How a matrix ended.
 #[derive(Debug)]
 pub enum MatrixOutcome {
-    /// The matrix was completed.
+    /// The matrix was completed, with this result.
     Found(Box<Matrixed>),
-    /// The user stopped it.
+    /// The user stopped the matrix.
     Stopped,
 }
 
-/// Runs the matrix until its end or until stopped; `say` receives a message before each stage.
+/// Runs a matrix until it ends or is stopped; `say` receives a message before each stage.
 ///
 /// # Errors
 ///
@@ -90,28 +93,28 @@ pub fn matrix(
     }))
 }
 
-/// A trial: kind, variant and block.
+/// Index of the kind of swap, index of the variant, and number of the block of a trial.
 type Place = (usize, usize, u32);
 
-/// All combinations of some factors with one kind of swap, and their variants.
+/// All combinations of some factors with one kind of swap, with a variant for each.
 #[derive(Default)]
 struct Combinations {
-    /// Indices of the factors.
+    /// Indices of the combined factors.
     factors: Vec<usize>,
-    /// The level of each of them, by run.
+    /// Levels of the combined factors in each run; true is the second level.
     rows: Vec<Vec<bool>>,
-    /// The variant of each run.
+    /// Index of the variant of each run.
     variants: Vec<usize>,
 }
 
-/// A matrix in progress.
+/// State of a matrix in progress.
 struct Table<'a> {
     asked: Matrix,
     site: Site<'a>,
     base: VariantSpec,
     trials: Vec<Place>,
     left_out: Vec<String>,
-    /// Values of the settings under the defaults.
+    /// Value of each setting in the run under the defaults.
     defaults: BTreeMap<String, String>,
     note: CampaignNote,
     label: String,
@@ -131,7 +134,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Runs all stages; `None` if stopped.
+    /// Runs all stages and returns the result; `None` if stopped.
     fn whole(&mut self, say: &dyn Fn(&str)) -> Result<Option<Matrixed>, RunError> {
         self.asked.campaign.variants.clear();
         if !self.probe()? {
@@ -227,15 +230,15 @@ impl<'a> Table<'a> {
         }))
     }
 
-    /// Index of a kind's device among the cells.
+    /// Index of the cell with the swap device of this kind.
     fn cell(&self, kind: usize) -> usize {
         let swap = self.asked.kinds[kind].swap;
         let swaps = &self.asked.campaign.scenarios[0].swap;
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// Runs all combinations of the factors that a claimed effect involves, with each kind of swap. Adds the joint
-    /// effects of those factors to `kinds`. `None` if stopped.
+    /// For each kind of swap, runs all combinations of the factors in significant effects, and adds the joint effects
+    /// of those factors to `kinds`. Returns the combinations; `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
@@ -299,13 +302,13 @@ impl<'a> Table<'a> {
         Ok(Some(all))
     }
 
-    /// The settings for the levels in a run of the design.
+    /// Names and values of all settings for the levels in a run of the design.
     fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
         let all: Vec<usize> = (0..self.asked.factors.len()).collect();
         self.levels_of(&all, row)
     }
 
-    /// The settings for the levels of these factors.
+    /// Names and values of the settings for the levels of these factors.
     fn levels_of(&self, factors: &[usize], row: &[bool]) -> Vec<(String, String)> {
         let level = |(place, second): (&usize, &bool)| {
             let factor = &self.asked.factors[*place];
@@ -317,7 +320,7 @@ impl<'a> Table<'a> {
         factors.iter().zip(row).map(level).collect()
     }
 
-    /// For each factor, true if the kernel's default is the second level.
+    /// True for each factor whose default value in the kernel is the factor's second level.
     fn default_levels(&self, factors: &[usize]) -> Vec<bool> {
         let is_second = |place: &usize| {
             let factor = &self.asked.factors[*place];
@@ -327,7 +330,7 @@ impl<'a> Table<'a> {
         factors.iter().map(is_second).collect()
     }
 
-    /// Index of the variant with these settings; the variant is added if it is new.
+    /// Index of the variant with these settings. Adds the variant if there is none.
     fn variant(&mut self, settings: &[(String, String)]) -> usize {
         let mut variant = self.base.clone();
         let mut words = Vec::new();
@@ -347,10 +350,10 @@ impl<'a> Table<'a> {
         variants.len() - 1
     }
 
-    /// Finds the settings that the kernel lacks, by a run with all settings at their second level, and how long the
-    /// defaults take. Returns false if stopped.
+    /// Runs the defaults, and a variant with all settings at their second level. Finds the settings that the kernel
+    /// lacks, and how long the defaults take. Returns false if stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
-        // First, because a trial that is refused in one cell would make the whole campaign fail.
+        // This comes first, because a trial that is refused in one cell would make the whole campaign fail.
         self.leave_out_refused()?;
         self.asked.campaign.variants.clear();
         let defaults = self.variant(&[]);
@@ -387,7 +390,7 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
-    /// Leaves out the settings that the arena refuses for this kernel before anything runs.
+    /// Leaves out the settings that the arena refuses for this kernel. Runs no trial.
     fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
         while kind < self.asked.kinds.len() {
@@ -418,7 +421,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Why a trial with these settings is refused.
+    /// Reason why the arena refuses a trial with these settings; `None` if it does not.
     fn refused(
         &mut self,
         kind: usize,
@@ -441,7 +444,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Index of the varied setting that, according to this reason, the kernel lacks.
+    /// Index of the varied setting that the kernel lacks according to this reason; `None` if the reason names none.
     fn lacking(&self, why: &str) -> Option<usize> {
         if !LACKS.iter().any(|part| why.contains(part)) {
             return None;
@@ -451,7 +454,8 @@ impl<'a> Table<'a> {
         factors.iter().position(|factor| is_named(&factor.key))
     }
 
-    /// Reads the default values of settings from the run under the defaults, and derives the time limit for programs.
+    /// Reads the default value of each setting from the run under the defaults. Derives the time limit for programs
+    /// from that run.
     fn learn_defaults(&mut self) -> Result<(), RunError> {
         let keys: Vec<String> = self
             .note
@@ -467,7 +471,7 @@ impl<'a> Table<'a> {
         let spec = &self.asked.campaign.scenarios[0];
         let is_limited = spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT);
         if let (false, Some(row)) = (is_limited, rows.iter().find(|row| row.is_valid())) {
-            // Whole seconds, for readability.
+            // Rounded up to whole seconds, for readability.
             let limit = Nanos((row.elapsed.0 * CUT).next_multiple_of(1_000_000_000));
             let params = &mut self.asked.campaign.scenarios[0].params;
             params.insert(TIME_LIMIT.to_owned(), vec![exact_time(limit)]);
@@ -475,7 +479,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Runs trials that have no record. Returns false if stopped.
+    /// Runs the requested trials that have no record. Returns false if stopped.
     fn run(&mut self) -> Result<bool, RunError> {
         let mut campaign = self.asked.campaign.clone();
         campaign.sampling.until = Until::Blocks(2 * self.asked.seeds);
@@ -537,7 +541,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The candidates, each with its kind of swap and variant: the defaults of the first kind come first.
+    /// The candidates, each with the index of its kind of swap and of its variant. The defaults of the first kind come
+    /// first.
     fn candidates(
         &mut self,
         kinds: &[KindEffects],
@@ -580,7 +585,7 @@ impl<'a> Table<'a> {
                 .filter_map(|(variant, row)| Some((time(variant)?, row)))
                 .min_by(|a, b| a.0.total_cmp(&b.0));
             if let (None, Some((_, row))) = (ran, fastest) {
-                // A setting without effect is not part of a choice.
+                // A setting without an effect is left out of a choice.
                 let effects = kinds.get(kind).map_or(&[][..], |kind| &kind.effects);
                 let moves = |effect: &Effect| effect.share.is_none_or(|share| share.abs() >= SAME);
                 let levels = self.levels(row).into_iter().zip(effects);
@@ -607,7 +612,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A reason without the part after its last colon: a remedy for something the user did not ask for.
+/// The reason without the part after its last colon, which is advice about something the user did not ask for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)

@@ -1,10 +1,10 @@
-//! The plan: every trial of a campaign, in the order in which it will run. The plan is generated lazily, so a matrix of
-//! a million cells or a hundred thousand seeds takes no memory.
+//! The plan: every trial of a campaign, in the order in which they run. The plan is generated lazily, so a matrix of a
+//! million cells or a hundred thousand seeds takes no memory.
 //!
 //! Trials come in blocks. A block has every variant once in every cell. Cells come in random order, and so do the
-//! variants within a cell; these run next to each other, so that both trials of a pair are equally affected by drift.
-//! The order of a block depends only on the campaign's seed and the block's number: asking for more seeds only appends
-//! blocks.
+//! variants within a cell. Variants of a cell run next to each other, so that both trials of a pair are equally
+//! affected by drift. The order of a block depends only on the campaign's seed and the block's number, so asking for
+//! more seeds only appends blocks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,19 +20,20 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::{Campaign, ScenarioSpec};
 use pagetide_arena::Trial;
 
-/// Most machines of a campaign. Each memory size and kind of swap of a scenario is a guest that must be booted.
+/// Most machines of a campaign. A machine is a guest to boot: there is one for each memory size and kind of swap of a
+/// scenario.
 pub const MOST_MACHINES: usize = 1_000;
-/// Most cells of a campaign. Each is prepared before the first trial runs.
+/// Most cells of a campaign. Each cell is prepared before the first trial runs.
 pub const MOST_CELLS: usize = 1_000_000;
 
-/// Everything that a comparison keeps fixed: one scenario with one value of each parameter, memory and swap.
+/// Conditions that a comparison keeps fixed: one scenario with one value of each parameter, of memory and of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether it runs as its original did, including the original's faults.
+    /// True if the scenario runs as its original did, including the original's faults.
     pub as_written: bool,
-    /// The parameters given.
+    /// Value of each parameter given, by name.
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
@@ -40,24 +41,24 @@ pub struct Cell {
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// Disk and file system for its files, if it needs any.
+    /// Disk and file system for the scenario's files, if it has any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Metrics that decide; `None` for the scenario's own primary metrics.
+    /// Names of the metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
-    /// Equivalence margins by metric, as a share of the baseline.
+    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %).
     pub margins: BTreeMap<String, f64>,
-    /// Stated duration of a trial, if given.
+    /// Duration of a trial as stated in the campaign; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
 
-/// Most characters of a parameter's value in a label, because a command may have thousands.
+/// Most characters of a parameter's value in a label. A command may have thousands.
 const VALUE_CHARS: usize = 40;
-/// Number of these at the end of a shortened value.
+/// Number of characters kept at the end of a shortened value.
 const TAIL_CHARS: usize = 12;
 
-/// A value, shortened in its middle if it is long.
+/// The value, shortened in its middle if it has more than [`VALUE_CHARS`] characters.
 fn cut(value: &str) -> String {
     let count = value.chars().count();
     if count <= VALUE_CHARS {
@@ -70,8 +71,8 @@ fn cut(value: &str) -> String {
 }
 
 impl Cell {
-    /// A short label for people: scenario, given parameters, memory, swap, and the file system if it is not the
-    /// default.
+    /// Short label of the cell, for people: scenario, parameters given, memory and swap, and the file system if it is
+    /// not the default.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
@@ -88,21 +89,21 @@ impl Cell {
     }
 }
 
-/// One trial and its position in the plan.
+/// A trial and its position in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTrial {
-    /// Index of its cell in [`Plan::cells`].
+    /// Index of the trial's cell in [`Plan::cells`].
     pub cell: usize,
-    /// Index of its variant in the campaign.
+    /// Index of the trial's variant in the campaign.
     pub variant: usize,
-    /// Number of the block, counted from 0; also the sampling unit within the cell.
+    /// Number of the trial's block, counted from 0; also its sampling unit within the cell.
     pub block: u32,
-    /// The trial.
+    /// The trial itself.
     pub trial: Trial,
 }
 
 impl ScenarioSpec {
-    /// Number of cells of this scenario.
+    /// Number of cells of the scenario.
     pub fn cell_count(&self) -> usize {
         self.params
             .values()
@@ -111,19 +112,18 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
-    /// Number of machines on which it runs: one for each memory and swap.
+    /// Number of machines on which the scenario runs: one for each memory size and kind of swap.
     fn machine_count(&self) -> usize {
         let machines = [self.memory.len().max(1), self.swap.len().max(1)];
         machines.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// The cells of this scenario, generated lazily: all combinations of its lists, the last parameter changing
-    /// fastest.
+    /// Cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes fastest.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.cell_count()).map(|number| self.cell(number))
     }
 
-    /// One cell by its number, whose digits in a mixed radix select the values of the lists.
+    /// The cell with this number. The number's digits in a mixed radix select the values from the lists.
     fn cell(&self, number: usize) -> Cell {
         let mut rest = number;
         let mut digit = |base: usize| {
@@ -157,12 +157,12 @@ impl ScenarioSpec {
 }
 
 impl Campaign {
-    /// All cells, scenario by scenario.
+    /// Cells of the campaign, generated lazily, scenario by scenario.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         self.scenarios.iter().flat_map(ScenarioSpec::cells)
     }
 
-    /// Number of trials in one cell under all variants, up to the last possible block, for one pass.
+    /// Number of trials of one pass in one cell, under all variants and up to the last possible block.
     pub fn trials_of_cell(&self, pass: Pass) -> u64 {
         let cap = self.sampling.until.cap();
         let of_each = match pass {
@@ -172,13 +172,14 @@ impl Campaign {
         of_each * self.variants.len() as u64
     }
 
-    /// Number of cells of all scenarios.
+    /// Number of cells of all scenarios together.
     pub fn cell_count(&self) -> usize {
         let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
         cells.fold(0, usize::saturating_add)
     }
 
-    /// If the plan exceeds a limit: what there is too much of, its number, and the limit.
+    /// The first limit that the plan exceeds: name of the thing counted, its number, and the limit. `None` if the plan
+    /// is within all limits.
     pub(crate) fn excess(&self) -> Option<(&'static str, usize, usize)> {
         let machines = self.scenarios.iter().map(ScenarioSpec::machine_count);
         let machines = machines.fold(0, usize::saturating_add);
@@ -195,13 +196,13 @@ impl Campaign {
         .find(|(_, count, most)| count > most)
     }
 
-    /// Number of trials up to the last possible block, including observed passes.
+    /// Number of trials of all cells up to the last possible block, including observed passes.
     pub fn trial_count(&self) -> u64 {
         (self.cell_count() as u64)
             .saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
     }
 
-    /// A trial of a cell under a variant, by block number and repetition.
+    /// The trial of a cell under a variant, for a block number and a repetition.
     pub(crate) fn trial(
         &self,
         cell: &Cell,
@@ -227,7 +228,7 @@ impl Campaign {
         }
     }
 
-    /// Ring buffer of a pass; a timed pass has none.
+    /// Size of the ring buffer for trials of a pass; timed passes have no buffer.
     pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
         match pass {
             Pass::Timed => TraceRing::default(),
@@ -235,7 +236,7 @@ impl Campaign {
         }
     }
 
-    /// Seed of a repetition, the same for every variant, so that pairs can be found by seed alone.
+    /// Seed of a repetition in a block. All variants have the same seed, so that pairs can be found by seed alone.
     pub(crate) fn seed_of(&self, block: u32, repetition: u32) -> u64 {
         let repetitions = u64::from(self.sampling.repetitions.max(1));
         self.sampling
@@ -243,7 +244,7 @@ impl Campaign {
             .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
-    /// The trials of some blocks in the order in which they run, generated lazily.
+    /// Trials of some blocks in the order in which they run, generated lazily.
     pub fn trials<'a>(
         &'a self,
         cells: &'a [Cell],
@@ -251,7 +252,7 @@ impl Campaign {
     ) -> impl Iterator<Item = PlannedTrial> + 'a {
         blocks.flat_map(move |block| {
             let order = Arc::new(self.order(cells.len(), block));
-            // Observed passes come last, so that they never run between the two trials of a timed pair.
+            // Observed passes come last, so that none runs between the two trials of a timed pair.
             let observed = self.observe.includes(block);
             [(Pass::Timed, true), (Pass::Observed, observed)]
                 .into_iter()
@@ -272,7 +273,8 @@ impl Campaign {
         })
     }
 
-    /// Cells and variants of a block in random order; the variants of a cell are adjacent.
+    /// Index of the cell and index of the variant of each trial of a block, in random order. Variants of a cell are
+    /// adjacent.
     fn order(&self, cells: usize, block: u32) -> Vec<(usize, usize)> {
         let mut rng = Rng::stream(self.seed, &format!("block {block}"));
         let mut order: Vec<usize> = (0..cells).collect();
@@ -415,7 +417,7 @@ mod tests {
         for group in plan.chunks(3) {
             leads[group[0].variant] += 1;
         }
-        // 600 groups, 200 expected each, standard deviation 11.5.
+        // There are 600 groups. 200 are expected for each, with a standard deviation of 11.5.
         assert!(leads.iter().all(|l| (150..250).contains(l)), "{leads:?}");
         let order = |n: usize| -> Vec<_> {
             plan[n * 36..(n + 1) * 36]

@@ -1,4 +1,4 @@
-//! A user's own program as a scenario: converts a request to parameters.
+//! A user's own program as a scenario. Converts the request to parameters.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -13,33 +13,33 @@ use crate::request::RequestError;
 /// Name of the scenario that runs a user's own program.
 pub const PROGRAM: &str = "program";
 
-/// A user's own program, as requested.
+/// Request for a user's own program: its files, and how it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnProgram {
-    /// The command and its files.
+    /// Command and files of the program.
     pub files: ProgramFiles,
-    /// How it is run.
+    /// Environment, limits and metrics of the program.
     pub spec: ProgramSpec,
 }
 
-/// The command and the files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
+/// Command and files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFiles {
-    /// The command; its first word names the program.
+    /// Words of the command; the first word names the program.
     pub command: Vec<String>,
-    /// The command of a server, for which `command` is then the load; empty for none.
+    /// Words of a server's command; empty for no server. With a server, `command` is the load.
     pub server: Vec<String>,
-    /// Folder, archive or packages with all its files.
+    /// Folder, archive or packages with all files of the program; `None` to collect them from this machine.
     pub root: Option<String>,
-    /// Files; the libraries that they need are added.
+    /// Files to add. The libraries that they need are added too.
     pub files: Vec<String>,
-    /// Folders with all their content.
+    /// Folders to add, with all their content.
     pub dirs: Vec<String>,
-    /// File for its standard input.
+    /// File for the program's standard input, if any.
     pub input: Option<String>,
-    /// Folder of the guest in which it starts.
+    /// Folder of the guest in which the program starts, if given.
     pub folder: Option<String>,
-    /// Free space for the files that it writes.
+    /// Free space for the files that the program writes, if given.
     pub space: Option<Bytes>,
 }
 
@@ -69,7 +69,7 @@ impl ProgramFiles {
     }
 }
 
-/// A command as one text, with words quoted as for a shell.
+/// Words of a command, displayed as one text that is quoted as for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine(pub Vec<String>);
 
@@ -84,52 +84,52 @@ impl FromStr for CommandLine {
     }
 }
 
-/// How a user's own program is run, apart from its files.
+/// How a user's own program runs, apart from its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// Variables of its environment, `NAME=VALUE` each.
+    /// Variables of the program's environment, `NAME=VALUE` each.
     pub env: Vec<String>,
-    /// How to detect that its server is ready: `port N`, `line REGEX` or `file PATH`.
+    /// How to detect that the server is ready: `port N`, `line REGEX` or `file PATH`. `None` without a server.
     pub ready: Option<String>,
-    /// Exit status that counts as success.
+    /// Exit status that counts as success; `None` for the default.
     pub expect_exit: Option<u8>,
-    /// Guest time after which it is ended.
+    /// Guest time after which the program is ended; `None` for the default.
     pub time_limit: Option<Nanos>,
-    /// Limit of its memory, `memory.max`.
+    /// Limit of the program's memory, `memory.max`.
     pub limit: Option<Bytes>,
-    /// Memory above which it is throttled, `memory.high`.
+    /// Memory above which the program is throttled, `memory.high`.
     pub high: Option<Bytes>,
-    /// Limit of its swap, `memory.swap.max`.
+    /// Limit of the program's swap, `memory.swap.max`.
     pub swap_max: Option<Bytes>,
-    /// Numbers to read from its output, as given.
+    /// Numbers to read from the program's output, in the textual form of the request.
     pub metrics: Vec<String>,
 }
 
 /// Paths of a program and its files in a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramPlace {
-    /// Digest of the root.
+    /// Digest of the root's content.
     pub root: String,
-    /// The command, with the program's path inside the root.
+    /// Words of the command, with the program's path inside the root.
     pub command: Vec<String>,
-    /// The command of its server, with its path inside the root; empty for none.
+    /// Words of the server's command, with its path inside the root; empty for no server.
     pub server: Vec<String>,
-    /// Path inside the root of its standard input.
+    /// Path inside the root of the file for standard input, if any.
     pub input: Option<String>,
-    /// Path inside the root of the folder in which it starts.
+    /// Path inside the root of the folder in which the program starts, if given.
     pub folder: Option<String>,
-    /// Folders inside the root with libraries that its loader does not find by itself.
+    /// Folders inside the root with libraries that the program's loader does not find by itself.
     pub library_folders: Vec<String>,
 }
 
 impl ProgramSpec {
-    /// Names of its own metrics, which become primary; `None` if there are none.
+    /// Names of the metrics read from the program's output, which become primary; `None` if there are none.
     pub fn primary(&self) -> Option<Vec<String>> {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
         (!self.metrics.is_empty()).then(|| self.metrics.iter().map(name).collect())
     }
 
-    /// The parameters of the scenario [`PROGRAM`].
+    /// Parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
     pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, RequestError> {
         let mut environment = self.env.clone();
         if let Some(text) = environment.iter().find(|text| !text.contains('=')) {

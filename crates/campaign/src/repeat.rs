@@ -1,4 +1,4 @@
-//! Repeats the trial of a record.
+//! Repeats the trial of a record, and compares the results.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use crate::command::maker;
 /// Why a trial cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
-    /// The kernel of the record is not in the cache and cannot be fetched.
+    /// The record's kernel is not in the cache and cannot be fetched.
     #[error("kernel {release} of the record is no longer available")]
     NoKernel {
-        /// Its release.
+        /// Release of the record's kernel.
         release: String,
         /// The arena's reason.
         source: ArenaError,
     },
-    /// The kernel's name now stands for another kernel.
+    /// The name of the record's kernel now stands for another kernel.
     #[error(
         "{name} stands for another kernel today than the {release} of the record: add that one with {}",
         told("kernel add KERNEL")
     )]
     OtherKernel {
-        /// The name.
+        /// Name of the kernel.
         name: String,
         /// Release of the record's kernel.
         release: String,
@@ -42,9 +42,9 @@ pub enum RepeatError {
         short(.record)
     )]
     Noise {
-        /// The record.
+        /// Identity of the record.
         record: String,
-        /// Its arena.
+        /// Kind of arena that made the record.
         kind: ArenaKind,
     },
     /// The trial was stopped.
@@ -56,21 +56,21 @@ pub enum RepeatError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No folder can be made for the repetition's file.
+    /// No folder can be made for the repetition's record file.
     #[error(
         "the store can only be read, and making a folder for temporary files stopped ({source}): {}",
         remedy(.source, Some("TMPDIR"))
     )]
     Elsewhere {
-        /// The system's error.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// The repetition's file cannot be removed.
+    /// The repetition's record file cannot be removed.
     #[error("removing {path}")]
     Remove {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: std::io::Error,
     },
 }
@@ -85,25 +85,25 @@ impl RepeatError {
 /// Result of repeating the trial of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repetitions {
-    /// The record.
+    /// Identity of the record.
     pub record: String,
-    /// Digest of its results.
+    /// Digest of the record's results.
     pub digest: String,
     /// Number of repetitions.
     pub times: u32,
     /// Number of repetitions whose results were bit-identical.
     pub identical: u32,
-    /// A line for each difference to the conditions of the record.
+    /// A sentence for each difference between the conditions of the record and of the repetitions.
     pub notes: Vec<String>,
-    /// The first difference in the first repetition that differs.
+    /// The first difference in the first repetition whose results differ; `None` if all are identical.
     pub first_difference: Option<Divergence>,
-    /// The metric that changed most, if another build of the guest or a fault made the results differ.
+    /// The primary metric that changed most, if the results differ because of another build of the guest or a fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
 }
 
 impl Display for Repetitions {
-    /// A line for each item; no newline at the end.
+    /// Writes one line for each item, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -126,8 +126,8 @@ impl Display for Repetitions {
     }
 }
 
-/// Runs the trial of a record again, `times` times, and compares each with it. The repetitions are not kept in the
-/// store.
+/// Runs the trial of a record `times` times again, and compares each repetition with the record. The repetitions are
+/// not kept in the store.
 pub fn repeat(
     store: &Store,
     arena: &dyn Arena,
@@ -151,7 +151,7 @@ pub fn repeat(
         first_difference: None,
         largest: None,
     };
-    // Nothing is kept, so the store may be read-only.
+    // Repetitions are not kept, so the store may be read-only.
     let elsewhere = store.is_read_only().then(tempfile::tempdir).transpose();
     let elsewhere = elsewhere.map_err(|source| RepeatError::Elsewhere { source })?;
     let incoming = store.folder().join("incoming");
@@ -169,7 +169,7 @@ pub fn repeat(
     Ok(all)
 }
 
-/// A sentence for each difference between the conditions then and now.
+/// A sentence for each difference between the record's conditions `then` and the present conditions `now`.
 fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     let mut notes: Vec<String> = differences(then, now)
         .iter()
@@ -188,13 +188,13 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     notes
 }
 
-/// The first digits of an identity or digest, as in lists.
+/// The first digits of an identity or digest, as displayed in lists.
 fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-/// Prepares the trial of a record. The kernel is looked up by its digest first, because its name may now stand for a
-/// newer one.
+/// Prepares the trial of a record again. The kernel is looked up by its digest first, because its name may now stand
+/// for a newer kernel.
 fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, RepeatError> {
     let wanted = &subject.variant.kernel;
     for name in [&wanted.digest, &wanted.source] {
@@ -215,7 +215,7 @@ fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, 
     })
 }
 
-/// Runs the trial once and returns its record. Its file in this folder is removed.
+/// Runs the trial once and returns its record. The record's file in `folder` is removed.
 fn run_again(
     folder: &Path,
     arena: &dyn Arena,

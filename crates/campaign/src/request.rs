@@ -1,4 +1,4 @@
-//! Converts a command line to a campaign: scenarios, and the variants given by kernels, patches and settings.
+//! Converts a command line to a campaign: scenarios, and variants defined by kernels, patches and settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,115 +14,116 @@ use crate::program::{PROGRAM, ProgramPlace, ProgramSpec};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, crossed};
 
-/// Name of the variant with the patches that are compared.
+/// Name of the variant with the compared patches.
 pub const PATCHED: &str = "patched";
-/// Name of the variant with a nop in place of the patches.
+/// Name of the variant that has a nop in place of the compared patches.
 pub const CONTROL: &str = "control";
 
-/// The campaign for a patch without a named scenario. Its only variant stands for the source without patches.
+/// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
+/// without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
 
-/// A campaign as given on a command line.
+/// Options of a command line that define a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Kernels, one variant each.
+    /// Names of kernels; a variant for each.
     pub kernels: Vec<String>,
-    /// Settings of every variant.
+    /// Settings of every variant, as name and value.
     pub settings: Vec<(String, String)>,
     /// Boot arguments of every variant.
     pub boot: Vec<String>,
-    /// Further variants.
+    /// Variants in addition to the kernels, each defined by its changes to the first variant.
     pub changes: Vec<VariantChange>,
     /// Keys with several values. Every combination is a variant, or a cell if the key is not an attribute of variants.
     pub vary: Vec<Vary>,
-    /// Files and folders with the patches that are compared.
+    /// Paths of files and folders with the compared patches.
     pub patches: Vec<String>,
-    /// Number of patches, if every prefix of the series is compared.
+    /// Number of patches in the series, if every prefix of the series is compared; else `None`.
     pub each: Option<usize>,
-    /// Source from which kernels are built.
+    /// Source from which kernels are built; `None` for the default.
     pub source: Option<String>,
-    /// File with kernel options for the build.
+    /// Path of a file with kernel options for the build.
     pub config: Option<String>,
-    /// Whether to omit the control variant of a patch.
+    /// True if the control variant of a patch is left out.
     pub no_control: bool,
-    /// Parameters of the scenarios; several values make a matrix.
+    /// Names and values of the scenarios' parameters. A name may occur several times, which makes a matrix.
     pub params: Vec<(String, String)>,
-    /// Whether scenarios run as their originals did, including the originals' faults.
+    /// True if scenarios run as their originals did, including the originals' faults.
     pub as_written: bool,
-    /// Memory relative to the original's machine.
+    /// Memory, as a share of the memory of the original's machine; `None` for the default size.
     pub scale: Option<f64>,
-    /// Name of the campaign.
+    /// Name of the campaign; `None` to derive it from the content.
     pub name: Option<String>,
-    /// Options that are also allowed with a campaign file.
+    /// Options that are also allowed together with a campaign file.
     pub adjustment: Adjustment,
 }
 
-/// Options that override a campaign file.
+/// Options that override a campaign. They are also allowed together with a campaign file.
 #[derive(Clone, Debug, Default)]
 pub struct Adjustment {
-    /// Memory sizes of every scenario.
+    /// Memory sizes of every scenario; empty to keep those of the campaign.
     pub memory: Vec<MemorySpec>,
-    /// Memory sizes over which an effect is followed. They are not part of a campaign's name.
+    /// Memory sizes over which an effect is followed. These are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
-    /// Kinds of swap.
+    /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
-    /// Size of the swap device.
+    /// Size of the swap device, if given.
     pub swap_size: Option<Bytes>,
-    /// The disk that holds files.
+    /// The disk that holds files, if given.
     pub files_on: Option<FilesOn>,
-    /// The file system.
+    /// The file system for files, if given.
     pub fs: Option<FileSystem>,
-    /// Number of seeds for each variant; with `until_sure`, the most.
+    /// Number of seeds for each variant; with `until_sure`, the most. `None` to keep the campaign's.
     pub seeds: Option<u32>,
-    /// The first seed.
+    /// Seed of the first block, if given.
     pub first_seed: Option<u64>,
-    /// Whether sampling goes on until every primary metric is decided.
+    /// True if sampling continues until every primary metric is decided.
     pub until_sure: bool,
-    /// Which trials are observed.
+    /// Which trials also run an observed pass, if given.
     pub observe: Option<Observe>,
-    /// Size of the ring buffer for events of observed trials.
+    /// Size of the ring buffer for events of observed trials, if given.
     pub trace_ring: Option<TraceRing>,
-    /// Unrequested differences between variants that are accepted.
+    /// Unrequested differences between variants that the user accepts.
     pub accept: Vec<String>,
 }
 
-/// Why a request is refused. Shown as is.
+/// Why a request for a campaign is refused. Shown as is.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// Options that need a scenario are given without one.
+    /// Options that need a scenario are given, but no scenario.
     #[error("--param, --as-written and --scale need a scenario: name one")]
     NoScenario,
-    /// No scenario has this name.
+    /// No scenario has the name given.
     #[error("cannot run scenario \"{name}\": {hint}")]
     UnknownScenario {
-        /// The name as given.
+        /// The unknown name as given.
         name: String,
-        /// A near name, or all names.
+        /// Advice: a known name that is similar, or all known names.
         hint: String,
     },
-    /// An invalid name for a campaign.
+    /// The name given for the campaign is not allowed.
     #[error(
         "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter or digit"
     )]
     BadName {
-        /// The name as given.
+        /// The campaign's name as given.
         name: String,
     },
-    /// A scale that is not a positive number.
+    /// The scale is not a positive number.
     #[error("--scale {scale} is no size: give a number above 0")]
     BadScale {
         /// The scale as given.
         scale: f64,
     },
-    /// A parameter has the same value twice.
+    /// The same value is given twice for a parameter.
     #[error("-p {key}={value} is given twice: give each value once")]
     SameValue {
         /// Name of the parameter.
         key: String,
-        /// Its value.
+        /// The repeated value.
         value: String,
     },
-    /// A patch is given for a kernel that is already built.
+    /// A patch is given for a kernel that is already built, which cannot be patched.
     #[error(
         "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
     )]
@@ -130,53 +131,53 @@ pub enum RequestError {
         /// The kernel as given.
         kernel: String,
     },
-    /// A setting's name is probably a typing error of a known one.
+    /// A setting is not known, and its name resembles a known one.
     #[error("there is no setting `{name}`: did you mean `{near}`?")]
     UnknownSetting {
-        /// The name as given.
+        /// The unknown name as given.
         name: String,
-        /// The known one.
+        /// The known name that was probably meant.
         near: String,
     },
-    /// A varied value cannot be parsed.
+    /// A value given with `--vary` cannot be parsed.
     #[error("--vary {key} cannot have the value `{value}`: {why}")]
     Vary {
-        /// The key.
+        /// The key that is varied.
         key: String,
         /// The value as given.
         value: String,
-        /// The reason.
+        /// Reason why the value cannot be parsed.
         why: String,
     },
-    /// A variable of a program's environment is given without a value.
+    /// An environment variable of a program is given without a value.
     #[error("--env {text} has no value: write NAME=VALUE")]
     NoValue {
-        /// The text as given.
+        /// The variable as given.
         text: String,
     },
-    /// An option is given together with a campaign file, which defines the same thing.
+    /// An option is given together with a campaign file, which already defines the same thing.
     #[error(
         "{option} cannot be combined with a campaign file: write it into {path}, or name a scenario instead"
     )]
     InTheFile {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// The file.
+        /// Path of the campaign file.
         path: String,
     },
-    /// A campaign file is given together with other names.
+    /// A campaign file is given together with other files or scenarios.
     #[error("{path} cannot be combined with other names: run one campaign file at a time")]
     NotAlone {
-        /// The file.
+        /// Path of the campaign file.
         path: String,
     },
-    /// A scenario is given together with a program.
+    /// A scenario is given together with a user's own program.
     #[error("{word} cannot be combined with a program: run scenarios and programs separately")]
     BesideProgram {
-        /// The first scenario.
+        /// Name of the first scenario given.
         word: String,
     },
-    /// A calibration is asked for several variants.
+    /// A calibration is requested for several variants.
     #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
     ManyVariants,
     /// Two variants have the same name.
@@ -198,8 +199,8 @@ impl RequestError {
 }
 
 impl Request {
-    /// The campaign of the request: a campaign file, names of scenarios, or nothing for the screening of a patch. If no
-    /// number of seeds is given, it has as many as its primary metrics need.
+    /// Creates the campaign for `what`: a campaign file, names of scenarios, or nothing for the screening of a patch.
+    /// Without a given number of seeds, the campaign has as many as its primary metrics need.
     pub fn campaign(
         &self,
         what: &[String],
@@ -209,7 +210,8 @@ impl Request {
         me.whole_campaign(what, vocabulary)
     }
 
-    /// The same request, with varied keys that are not attributes of variants moved to lists of values.
+    /// A copy of the request in which varied keys that are not attributes of variants become lists of values, which
+    /// make cells.
     fn with_cells(&self) -> Result<Self, RequestError> {
         let mut me = self.clone();
         for vary in std::mem::take(&mut me.vary) {
@@ -272,7 +274,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The campaign of a user's own program; fails if `what` names a scenario.
+    /// Creates the campaign for a user's own program; fails if `what` names a scenario.
     pub fn of_program(
         mut self,
         what: &[String],
@@ -293,7 +295,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The first option given that a campaign file defines itself.
+    /// Name of the first option given that cannot be combined with a campaign file; `None` if there is none.
     fn beyond_adjustment(&self) -> Option<&'static str> {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -312,7 +314,7 @@ impl Request {
         .find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The campaign of these scenarios.
+    /// Creates the campaign for the scenarios with these names.
     pub fn of_scenarios(
         &self,
         scenarios: &[String],
@@ -338,7 +340,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The campaign for a patch without a named scenario.
+    /// Creates the campaign for comparing a patch when no scenario is named.
     fn screening(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
         if !self.params.is_empty() || self.as_written || self.scale.is_some() {
             return Err(RequestError::NoScenario);
@@ -346,7 +348,7 @@ impl Request {
         let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
         campaign.variants = self.variants(vocabulary)?;
         campaign.observe = Observe::unless_told(campaign.variants.len());
-        // A name made of five scenarios' names would not help anybody.
+        // The name does not list the five scenarios, because it would be too long to be useful.
         let content = campaign.name_by_content();
         let digits = content.rsplit('-').next().unwrap_or_default();
         campaign.name = self.named(format!("screening-{digits}"))?;
@@ -354,7 +356,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// The given name, or `otherwise`.
+    /// The campaign name given in the request, or `otherwise` if there is none. Fails if the name is not allowed.
     fn named(&self, otherwise: String) -> Result<String, RequestError> {
         match self.name.clone() {
             None => Ok(otherwise),
@@ -378,7 +380,7 @@ impl Request {
         let memory = match self.scale {
             None => self.adjustment.memory.clone(),
             Some(scale) if scale.is_finite() && scale > 0.0 => {
-                // Whole mebibytes, so that the size can be given on a command line.
+                // Rounded to whole mebibytes, so that the size can be given on a command line.
                 let memory = words.original_memory.times(scale).0;
                 vec![MemorySpec::Free(Bytes(memory.next_multiple_of(1 << 20)))]
             }
@@ -411,7 +413,7 @@ impl Request {
         })
     }
 
-    /// True if the first variant is built from source.
+    /// True if the first variant's kernel is built from source.
     fn is_built(&self) -> bool {
         !self.patches.is_empty()
             || self.source.is_some()
@@ -419,7 +421,7 @@ impl Request {
             || self.changes.iter().any(VariantChange::has_patches)
     }
 
-    /// The variants. Fails if a setting's name is probably a typing error.
+    /// Creates the variants. Fails if a setting's name is probably a typing error.
     fn variants(&self, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, RequestError> {
         let all = if self.is_built() {
             self.built_variants()?
@@ -439,7 +441,7 @@ impl Request {
         Ok(all)
     }
 
-    /// The variants of a source: without patches, with patches, and the control.
+    /// Creates the variants for a source: without patches, with patches, and the control.
     fn built_variants(&self) -> Result<Vec<VariantSpec>, RequestError> {
         if let Some(kernel) = self.kernels.first().cloned() {
             return Err(RequestError::NoSource { kernel });
@@ -470,12 +472,12 @@ impl Request {
 }
 
 impl Adjustment {
-    /// A file system with the given options in place of its own.
+    /// `spec`, with disk and file system replaced by the given options.
     fn files(&self, spec: FilesSpec) -> FilesSpec {
         spec.with(self.fs, self.files_on)
     }
 
-    /// Overrides the campaign with the given options.
+    /// Changes the campaign according to the given options.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
             campaign.sampling.first_seed = first;

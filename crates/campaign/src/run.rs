@@ -1,8 +1,8 @@
 //! The run loop: runs a campaign's trials in an arena, stores the records, and resumes after an interruption.
 //!
-//! Progress is derived from the store alone, by the identity of trials: a trial with a record is not run again. So
-//! there is no other state to lose, and a loop that was killed is simply started again. A trial that occurs twice in a
-//! plan (a kernel compared with itself) needs two records.
+//! Progress is derived from the store alone, by the identity of trials: a trial with a record is not run again. There
+//! is no other state to lose, so a run that was killed is simply started again. A trial that occurs twice in a plan (a
+//! kernel compared with itself) needs two records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::Peekable;
@@ -25,42 +25,42 @@ use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
 
-/// Options of a run.
+/// Options for running a campaign.
 pub struct Options<'a> {
     /// Number of parallel trials; `None` for the number that the arena suggests.
     pub jobs: Option<usize>,
-    /// Whether to run everything again, even if there are records.
+    /// True if all trials are run again, even if they have records.
     pub fresh: bool,
-    /// Whether to continue even if all trials of the first seeds are invalid for the same reason.
+    /// True if the campaign continues even if all trials of the first seeds are invalid for the same reason.
     pub keep_going: bool,
-    /// The command line, quoted for a shell; stored with the campaign.
+    /// The user's command line, quoted for a shell; stored with the campaign.
     pub command: String,
-    /// Creates the maker in each record.
+    /// Function that creates the maker for the record of a trial.
     pub maker: &'a (dyn Fn(&Trial) -> Maker + Sync),
 }
 
-/// Result of a run.
+/// Result of running a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The campaign's note in the store.
     pub note: CampaignNote,
-    /// State of the campaign.
+    /// Final counts of the campaign's trials.
     pub tally: Tally,
-    /// Whether it was stopped before its end.
+    /// True if the run was stopped by the user before its end.
     pub stopped: bool,
-    /// Why it was ended early without a request.
+    /// Reason why the run ended early although nobody stopped it; `None` if it did not.
     pub futile: Option<Futile>,
 }
 
-/// Why a campaign cannot go on. Stored records are kept.
+/// Why a campaign cannot continue. Records already stored are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A trial was refused before anything ran.
+    /// The arena refuses a trial, before any trial ran.
     #[error("{scenario} under variant {variant} cannot run: {source}")]
     Refused {
-        /// Name of the scenario.
+        /// Scenario of the refused trial.
         scenario: String,
-        /// Name of the variant.
+        /// Variant of the refused trial.
         variant: String,
         /// The arena's reason.
         source: ArenaError,
@@ -74,16 +74,16 @@ pub enum RunError {
     /// The stored records cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// The campaign asks for an arena other than the one available.
+    /// The campaign requests an arena other than the available one.
     #[error(
         "campaign {name} asks for the {asked} arena, and this version has only {here}: name that one"
     )]
     OtherArena {
         /// Name of the campaign.
         name: String,
-        /// The arena it asks for.
+        /// Kind of arena that the campaign requests.
         asked: ArenaKind,
-        /// The arena available.
+        /// Kind of arena that is available.
         here: ArenaKind,
     },
     /// A cell occurs twice in the campaign.
@@ -96,26 +96,26 @@ pub enum RunError {
         /// Label of the cell.
         cell: String,
     },
-    /// The campaign exceeds a limit.
+    /// The campaign exceeds a limit on its size.
     #[error(
         "campaign {name} has {count} {what}, and more than {most} are not planned: leave some out, or split it"
     )]
     TooMany {
         /// Name of the campaign.
         name: String,
-        /// The number.
+        /// Number of things in the campaign.
         count: usize,
-        /// What is counted.
+        /// Kind of thing that is counted, such as "cells".
         what: &'static str,
-        /// The limit.
+        /// Most things of this kind.
         most: usize,
     },
-    /// There is nothing to run.
+    /// The campaign has nothing to run.
     #[error("campaign {name} has no {what}: give at least one")]
     Empty {
         /// Name of the campaign.
         name: String,
-        /// What is missing, such as "variant".
+        /// Kind of thing that the campaign lacks, such as "variant".
         what: &'static str,
     },
 }
@@ -134,7 +134,7 @@ impl RunError {
     }
 }
 
-/// A planned trial that is prepared.
+/// A planned trial, prepared by the arena.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub planned: PlannedTrial,
@@ -142,7 +142,7 @@ pub(crate) struct Job {
     pub cell: String,
 }
 
-/// Runs a campaign until its end or until stopped.
+/// Runs a campaign until it ends or is stopped.
 pub fn run(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -172,18 +172,18 @@ pub fn run(
     })
 }
 
-/// Number of trials prepared at a time, however long the campaign is.
+/// Number of trials that are prepared at a time, independent of the campaign's size.
 const AT_ONCE: usize = 1024;
-/// Most trials of the first block that are kept prepared; those of a larger matrix are prepared again.
+/// Most prepared trials of the first block that are kept. Those of a larger matrix are prepared again when needed.
 const KEPT: usize = 4096;
 
-/// Trials prepared for the checks before a run, by cell, variant and pass; all of the first repetition of the first
-/// block.
+/// Trials prepared by the checks before a run, by cell, variant and pass. All belong to the first repetition of the
+/// first block.
 type FirstTrials = HashMap<Place, PreparedTrial>;
-/// Cell, variant and pass.
+/// Index of the cell, index of the variant, and pass.
 type Place = (usize, usize, Pass);
 
-/// A prepared trial: from the checks before the run if kept, else prepared now.
+/// Returns a prepared trial: the one kept from the checks before the run, or one prepared now.
 fn ready(
     arena: &dyn Arena,
     planned: PlannedTrial,
@@ -202,14 +202,14 @@ fn ready(
     })
 }
 
-/// Identity of a trial that is not prepared yet, and identity of its cell.
+/// A trial that may not be prepared yet, but whose identity is known.
 struct KnownTrial {
     planned: PlannedTrial,
     subject: Subject,
     key: String,
 }
 
-/// Prepares one trial. Fails if the arena refuses it.
+/// Prepares one trial; fails if the arena refuses it.
 pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial, RunError> {
     arena.prepare(trial).map_err(|source| match source {
         ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
@@ -221,7 +221,7 @@ pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial
     })
 }
 
-/// Prepares the first trial of a cell under every variant.
+/// Prepares the first trial of a cell under every variant; fails if the arena refuses one.
 pub(crate) fn prepare(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -233,7 +233,7 @@ pub(crate) fn prepare(
         .collect()
 }
 
-/// Prepares every cell under every variant; later blocks differ only in their seeds.
+/// Prepares every cell under every variant, to detect refused trials early. Later blocks differ only in their seeds.
 fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunError> {
     let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();
@@ -258,7 +258,7 @@ fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunErr
     Ok(tried)
 }
 
-/// Fails if a campaign is for another arena or has nothing to run.
+/// Fails if a campaign requests another arena or has nothing to run.
 pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
     if campaign.arena != arena.kind() {
         return Err(RunError::OtherArena {
@@ -282,7 +282,7 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     } else if campaign.sampling.until.cap() == 0 {
         "seed"
     } else if campaign.variants.len() < 2 && matches!(campaign.sampling.until, Until::Sure { .. }) {
-        // A single variant leaves nothing to decide.
+        // With one variant, there is nothing to decide.
         "second variant"
     } else {
         return Ok(());
@@ -293,7 +293,7 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     })
 }
 
-/// The note of this campaign: its previous one, or a new one.
+/// The campaign's note in the store: the previous one if it is continued, else a new one.
 pub(crate) fn note_for(
     campaign: &Campaign,
     cells: &[Cell],
@@ -325,7 +325,7 @@ pub(crate) fn note_for(
         accept: campaign.accept.clone(),
         imported: None,
         looks: match (&campaign.sampling.until, before) {
-            // Planned looks are kept, even if the plan's number of trials has changed since.
+            // The looks planned first stay valid, even if the plan's number of trials has changed since.
             (Until::Sure { cap, looks }, Some(note))
                 if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
             {
@@ -336,7 +336,8 @@ pub(crate) fn note_for(
     }
 }
 
-/// Number of blocks in the campaign's previous note; zero if variants or cells differ or it was run afresh since.
+/// Number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a fresh run has
+/// begun since.
 fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     let before = before.filter(|before| {
         before.generation == note.generation
@@ -347,9 +348,9 @@ fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     units.map(|entry| entry.unit + 1).max().unwrap_or(0)
 }
 
-/// For each of these trials its existing record, a valid one if there is one. Records of trials that an accident made
-/// invalid do not count. If results have noise or everything is to be run afresh, only the campaign's own records
-/// count. All trials with the same identity must be passed together, because each needs a record of its own.
+/// Finds a record for each of these trials, preferring valid ones. Records invalidated by an accident do not count. If
+/// results have noise or a fresh run was requested, only the campaign's own records count. All trials with the same
+/// identity must be passed together, because each needs a record of its own.
 fn found(
     store: &Store,
     note: &CampaignNote,
@@ -374,7 +375,7 @@ fn found(
     Ok(trials.iter().map(taken).collect())
 }
 
-/// The next trials, about [`AT_ONCE`]. Trials of one cell and block run next to each other and are never split.
+/// Takes the next trials, about [`AT_ONCE`]. Trials of one cell and block stay together.
 fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<PlannedTrial> {
     let together = |a: &PlannedTrial, b: &PlannedTrial| {
         (a.block, a.cell, a.trial.pass) == (b.block, b.cell, b.trial.pass)
@@ -388,7 +389,7 @@ fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<Pla
     next
 }
 
-/// Number of parallel trials: as requested, or as the arena suggests for the largest trial.
+/// Number of trials to run in parallel: as requested by the user, or else as the arena suggests for the largest trial.
 fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
         todo.iter()
@@ -402,7 +403,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A campaign in progress.
+/// State of a campaign in progress.
 pub(crate) struct Run<'a> {
     pub campaign: &'a Campaign,
     pub arena: &'a dyn Arena,
@@ -415,21 +416,21 @@ pub(crate) struct Run<'a> {
     times: Times,
     /// Number of trials without a record, by cell.
     waiting: BTreeMap<String, u64>,
-    /// Number of trials started; it numbers them.
+    /// Number of trials started so far; the next trial gets the next number.
     begun: usize,
     tried: FirstTrials,
-    /// Subjects of the trials prepared in the checks before the run.
+    /// Subjects of the trials prepared by the checks before the run.
     subjects: HashMap<Place, Subject>,
-    /// Cell, variant and pass of the trials without a record, as far as examined.
+    /// Cell, variant and pass of the trials without a record, among the trials examined so far.
     needed: HashSet<Place>,
-    /// Number of blocks of an earlier run of this campaign.
+    /// Number of blocks in the campaign's previous note.
     pub before: u32,
-    /// Detects that the campaign is useless.
+    /// Detects that the campaign cannot give results.
     futility: Futility,
 }
 
 impl<'a> Run<'a> {
-    /// Checks everything that can be checked before a trial runs.
+    /// Starts a run, after checking everything that can be checked before a trial runs.
     pub fn begin(
         campaign: &'a Campaign,
         arena: &'a dyn Arena,
@@ -474,7 +475,8 @@ impl<'a> Run<'a> {
         self.trials(|| campaign.trials(&cells, blocks.clone()))
     }
 
-    /// Runs the trials returned by `of`, which is called repeatedly, if they have no record. Returns false if stopped.
+    /// Runs the trials without a record among those returned by `of`, which is called repeatedly. Returns false if
+    /// stopped.
     pub fn trials<I: Iterator<Item = PlannedTrial>>(
         &mut self,
         of: impl Fn() -> I,
@@ -506,7 +508,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// True if the campaign ends here because it is useless; reports it as an event.
+    /// True if the campaign ends now because it cannot give results; if so, reports that as an event.
     fn is_futile(&self) -> bool {
         let futile = self.futility.verdict();
         if let Some(futile) = &futile {
@@ -515,7 +517,7 @@ impl<'a> Run<'a> {
         futile.is_some()
     }
 
-    /// Takes the record of a trial of the first seeds. A record that cannot be read does not end the campaign.
+    /// Passes the record of a trial of the first seeds to `futility`. A record that cannot be read is ignored.
     fn saw(&mut self, planned: &PlannedTrial, row: &Row) {
         if planned.trial.pass == Pass::Timed && self.futility.asks(planned.block) {
             let record = if row.is_valid() {
@@ -529,7 +531,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds trials to the campaign's note, and finds which have records and how long the others take.
+    /// Adds trials to the campaign's note. Returns for each trial whether it has to run, and estimates how long those
+    /// take.
     fn look(&mut self, trials: impl Iterator<Item = PlannedTrial>) -> Result<Vec<bool>, RunError> {
         let (mut all, mut trials) = (Vec::new(), trials.peekable());
         loop {
@@ -571,8 +574,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Identity of a trial, derived from the prepared one with the same cell, variant and pass, from which it differs
-    /// only in its seed.
+    /// Identity of a trial. Derived from the prepared trial with the same cell, variant and pass, which differs only in
+    /// its seed.
     fn known(&self, planned: PlannedTrial) -> Result<KnownTrial, RunError> {
         let place = (planned.cell, planned.variant, planned.trial.pass);
         let subject = match self.subjects.get(&place) {
@@ -589,8 +592,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs trials in parallel, those of one sampling unit one after the other in one thread. If `is_news`, first
-    /// reports how much is to be done. Returns false if stopped.
+    /// Runs trials in parallel; those of one sampling unit run one after another in one thread. If `is_news`, first
+    /// reports how many trials will run. Returns false if stopped.
     fn execute(&mut self, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
         let units: Vec<&[Job]> = todo
             .chunk_by(|a, b| {
@@ -646,8 +649,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Puts the units that boot a guest first, so that guests boot in parallel and no thread waits for another's guest. If
-/// results have noise, the planned order is kept.
+/// Moves the units that boot a guest to the front. Guests then boot in parallel, and no thread waits for another's
+/// guest. If results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -662,7 +665,7 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     all
 }
 
-/// State shared by the threads.
+/// State shared by the threads that run trials.
 struct Floor<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
@@ -674,12 +677,12 @@ struct Floor<'a> {
     next: AtomicUsize,
     number: AtomicUsize,
     running: AtomicUsize,
-    /// Set if the run was stopped or has failed, so that the other threads end too.
+    /// True if the run was stopped or has failed, so that the other threads end too.
     ended: AtomicBool,
     jobs: usize,
 }
 
-/// Counters shared by the threads.
+/// Counts and estimates shared by the threads that run trials.
 struct Ledger {
     tally: Tally,
     times: Times,
@@ -694,7 +697,7 @@ impl Floor<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// Body of a thread: takes unit after unit.
+    /// Body of a thread: runs one unit after another until none is left.
     fn work(&self) {
         while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             for job in *unit {
@@ -750,7 +753,7 @@ impl Floor<'_> {
         }
         let elapsed =
             |since: Instant| Nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        // Bulk sections have already been written; only the record itself remains.
+        // Bulk sections are already written; only the record itself remains to be written.
         wall.to_stored = elapsed(finding.ended);
         if wall.total.0 == 0 {
             wall.total = elapsed(clock);
@@ -792,7 +795,7 @@ impl Floor<'_> {
     }
 }
 
-/// Passes on the progress of a trial and the request to stop.
+/// Forwards a trial's progress to the watcher, and the watcher's request to stop to the trial.
 struct Relay<'a, 'b> {
     floor: &'a Floor<'b>,
     number: usize,

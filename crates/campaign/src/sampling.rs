@@ -1,8 +1,9 @@
-//! Sequential sampling: runs blocks up to a look, judges, and continues only while a primary metric is undecided.
+//! Sequential sampling: runs blocks up to a look, judges the results, and continues only while a primary metric is
+//! undecided.
 //!
-//! The times of the looks and their error rates are planned before any value is seen, so that the total error rate is
-//! kept despite several looks. All cells continue together until every primary metric is decided: a cell that stopped
-//! early would need its own error rate.
+//! Looks and their error rates are planned before any value is seen, so the total error rate holds despite several
+//! looks. All cells continue together until every primary metric is decided: a cell that stopped early would need its
+//! own error rate.
 
 use pagetide_compare::{ALPHA, compare_note};
 use pagetide_verdict::sequential::{Design, Plan};
@@ -10,8 +11,8 @@ use pagetide_verdict::sequential::{Design, Plan};
 use crate::event::Event;
 use crate::run::{Run, RunError};
 
-/// The planned looks that remain for a campaign that already has `before` blocks. A result never uses fewer blocks than
-/// exist.
+/// Planned looks that remain for a campaign that already has `before` blocks. A look at fewer blocks than exist is left
+/// out.
 fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
     if later.is_empty() {
@@ -20,7 +21,8 @@ fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     later
 }
 
-/// Runs until every primary metric is decided, or to the cap. Returns false if stopped.
+/// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the planned looks, if any.
+/// Returns false if stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
     let narrow = |looks: &[u64]| -> Vec<u32> {
@@ -34,7 +36,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
     } else if !run.note.looks.is_empty() {
         narrow(&run.note.looks)
     } else {
-        // The number of primary metrics is known after every cell has run once. Their values are not used.
+        // The number of primary metrics is known once every cell has run. The values of this first block are not used.
         if !run.blocks(0..1)? {
             return Ok(false);
         }
@@ -52,7 +54,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         done = done.max(look);
         run.store.note(&run.note)?;
         let comparison = compare_note(run.store, &run.note)?;
-        // More trials do not help if there is nothing to judge.
+        // If there are no primary metrics to judge, more trials do not help.
         let primaries = comparison.deciding().count();
         let decided = primaries - comparison.open();
         let next = (decided < primaries)

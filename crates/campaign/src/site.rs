@@ -1,4 +1,4 @@
-//! Where and how the trials of a search run.
+//! Arena, store and options with which the trials of a search run.
 
 use pagetide_arena::Arena;
 use pagetide_store::{CampaignNote, Store};
@@ -8,20 +8,20 @@ use crate::event::Watch;
 use crate::plan::PlannedTrial;
 use crate::run::{Options, Run, RunError};
 
-/// Arena, store and options of a search, and the receiver of its events.
+/// Arena, store and options of a search, with the watcher that receives its events.
 pub struct Site<'a> {
-    /// The arena.
+    /// The arena that runs trials.
     pub arena: &'a dyn Arena,
-    /// The store of existing and new records.
+    /// The store that has existing records and receives new ones.
     pub store: &'a mut Store,
-    /// Options of each run.
+    /// Options for each run of trials.
     pub options: &'a Options<'a>,
-    /// Receives events and answers whether to stop.
+    /// Receives progress events and can stop the search.
     pub watch: &'a dyn Watch,
 }
 
 impl Site<'_> {
-    /// The same, with another receiver of events.
+    /// The same arena, store and options with another watcher.
     pub(crate) fn watched<'b>(&'b mut self, watch: &'b dyn Watch) -> Site<'b> {
         Site {
             arena: self.arena,
@@ -31,8 +31,8 @@ impl Site<'_> {
         }
     }
 
-    /// Runs a campaign's trials that have no record, in this order. `note` is replaced by the campaign's, even if the
-    /// arena fails during the run. Returns false if stopped.
+    /// Runs the trials of a campaign that have no record, in the given order. Sets `note` to the campaign's note, even
+    /// if the arena fails during the run. Returns false if stopped.
     pub(crate) fn run(
         &mut self,
         campaign: &Campaign,

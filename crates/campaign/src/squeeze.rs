@@ -1,8 +1,8 @@
-//! Finds the smallest memory at which a workload is not much slower than with plenty: runs the search of
-//! [`pagetide_verdict::squeeze`] through an arena into the store.
+//! Finds the smallest memory size at which a workload is not much slower than with ample memory ("plenty"). Runs the
+//! search of [`pagetide_verdict::squeeze`] in an arena and stores the records.
 //!
-//! Every size is a cell of one campaign, in the order in which it was tried, plenty first. Trials that have a record
-//! are not run again, so a search that was stopped resumes where it ended.
+//! Every size is a cell of one campaign, in the order in which sizes were tried; plenty comes first. Trials that have a
+//! record are not run again, so a stopped search resumes where it ended.
 
 mod request;
 
@@ -31,33 +31,33 @@ pub use request::{
 /// Most runs of a search, including one observed run.
 pub const MOST_RUNS: u32 = 15;
 
-/// The search that is asked for.
+/// Request for a search: campaign, varied size, metric and limits.
 #[derive(Clone, Debug)]
 pub struct Squeeze {
-    /// One variant and one scenario, with plenty of memory.
+    /// Campaign with one variant and one scenario, which has the largest size ("plenty").
     pub campaign: Campaign,
-    /// What is varied.
+    /// The size that is varied: the machine's memory or the program's limit.
     pub knob: Knob,
-    /// The metric that decides.
+    /// Name of the metric that decides.
     pub metric: String,
-    /// Parameters that depend on the memory; at all sizes they keep the values for plenty.
+    /// Names of the parameters that depend on memory. At all sizes, they keep the values computed for the largest size.
     pub pins: Vec<String>,
-    /// The scenario's parameter for a time limit, if it has one, and its value.
+    /// Name and value of the scenario's parameter for a time limit; `None` if the scenario has none.
     pub time_limit: Option<(String, Nanos)>,
-    /// Sizes, share and seeds.
+    /// Range of sizes, acceptable slowdown, and number of seeds.
     pub design: Design,
 }
 
 /// How a search ended.
 #[derive(Debug)]
 pub enum SqueezeOutcome {
-    /// The search was completed.
+    /// The search was completed, with this result.
     Found(Box<SqueezeResult>),
     /// The search was stopped after this number of runs.
     Stopped(u32),
 }
 
-/// Searches until the end or until stopped; `say` receives each size.
+/// Runs a search until it ends or is stopped; `say` receives each size.
 pub fn squeeze(
     asked: &Squeeze,
     site: Site<'_>,
@@ -115,21 +115,21 @@ pub fn squeeze(
     })))
 }
 
-/// A search in progress.
+/// State of a search in progress.
 struct Walk<'a> {
     asked: &'a Squeeze,
     site: Site<'a>,
     base: ScenarioSpec,
     search: Search,
-    /// Sizes tried, in bytes, one cell each.
+    /// Sizes tried so far, in bytes; the index is the cell.
     sizes: Vec<u64>,
-    /// Cell and block of each trial.
+    /// Index of the cell and number of the block of each trial requested so far.
     trials: Vec<(usize, u32)>,
     runs: BTreeMap<u64, Runs>,
-    /// Time after which runs with less than plenty are ended; `None` until it is known.
+    /// Time limit for runs below the largest size; `None` until known.
     cut: Option<Nanos>,
     note: CampaignNote,
-    /// Label of the cell with plenty, for people.
+    /// Label for people of the cell with the largest size.
     label: String,
 }
 
@@ -147,8 +147,8 @@ impl<'a> Walk<'a> {
             asked,
             site,
         };
-        // The workload must be the same at every size, so parameters that depend on the memory are computed from
-        // plenty.
+        // The workload must be the same at every size, so parameters that depend on memory are computed from the
+        // largest size.
         let campaign = walk.campaign();
         let Some(cell) = campaign.cells().next() else {
             return Ok(walk);
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The scenario with this size.
+    /// The scenario with memory or limit set to `size` bytes.
     fn scenario(&self, size: u64) -> ScenarioSpec {
         let mut spec = self.base.clone();
         match self.asked.knob {
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
         spec
     }
 
-    /// The campaign of all sizes tried.
+    /// The campaign with a cell for each size tried.
     fn campaign(&self) -> Campaign {
         let mut campaign = self.asked.campaign.clone();
         campaign.scenarios = self.sizes.iter().map(|size| self.scenario(*size)).collect();
@@ -197,16 +197,16 @@ impl<'a> Walk<'a> {
         campaign
     }
 
-    /// Index of a size among the cells.
+    /// Index of the cell with this size, in bytes.
     fn cell(&self, size: u64) -> usize {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
 
-    /// Runs the trials of a step. Returns false if stopped.
+    /// Runs the trials of a step of the search. Returns false if stopped.
     fn step(&mut self, step: &Step) -> Result<bool, RunError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
-            // A size at which the arena refuses to run is too small.
+            // If the arena refuses a size, that size is too small.
             let campaign = self.campaign();
             let cells: Vec<_> = campaign.cells().collect();
             if let Some(cell) = cells.last() {
@@ -240,19 +240,20 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Derives the first size to try and the time limit of the other runs from the runs with plenty.
+    /// Learns from the runs with the largest size: the first smaller size to try, and the time limit of the other runs.
     fn learn(&mut self, means: &Means) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));
         }
         if let (Some(elapsed), Some((_, given))) = (means.elapsed, &self.asked.time_limit) {
-            // Whole milliseconds, for readability.
+            // Rounded up to whole milliseconds, for readability.
             let cut = pagetide_quantity::floor(elapsed * CUT).next_multiple_of(1_000_000);
             self.cut = Some(Nanos(cut.min(given.0)));
         }
     }
 
-    /// Runs trials that have no record: all so far, and one observed. Returns false if stopped.
+    /// Runs the trials without a record: all requested so far, and one observed trial in the cell `observed` if given.
+    /// Returns false if stopped.
     fn run(&mut self, observed: Option<usize>) -> Result<bool, RunError> {
         let campaign = self.campaign();
         let cells: Vec<_> = campaign.cells().collect();
@@ -272,7 +273,7 @@ impl<'a> Walk<'a> {
         site.run(&campaign, &all, &mut self.note)
     }
 
-    /// Memory in use during the last run, which was observed; `None` if it did not finish.
+    /// Memory in use during the observed run; `None` if that run did not finish.
     fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
@@ -284,7 +285,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Warnings about the answer.
+    /// Warnings about the result, as sentences.
     fn cautions(&self, curve: &[Point], answer: &Answer) -> Vec<String> {
         let mut cautions = Vec::new();
         let plenty = self.runs.get(&self.asked.design.plenty);
@@ -315,7 +316,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Warning that one end of the answer depends on the first seed alone, because undecided sizes used up the runs.
+/// Warning that one end of the result rests on a single seed, because undecided sizes used up the runs. `None` if both
+/// ends rest on more.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],
@@ -345,11 +347,12 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     ))
 }
 
-/// Converts the progress of a step to that of the whole search, which has a limited number of runs.
+/// A watcher that converts the progress of one step to progress of the whole search, which has a limited number of
+/// runs.
 struct Counting<'a> {
     inner: &'a dyn Watch,
     is_first: bool,
-    /// Estimated wall-clock time and number of trials of this step.
+    /// Estimated wall-clock time and number of trials when this step began; `None` before the first event.
     before: Mutex<Option<(Nanos, usize)>>,
 }
 
@@ -359,7 +362,7 @@ impl Counting<'_> {
         let mut before = locked(&self.before);
         let todo = tally.total - tally.done();
         let (left, of) = *before.get_or_insert((tally.left, todo.max(1)));
-        // Later runs are assumed to take as long as this step's estimate for each run.
+        // Every later run is assumed to take as long as this step's estimate for one run.
         let later = (total - tally.total) as u64;
         Tally {
             total,
@@ -372,7 +375,7 @@ impl Counting<'_> {
 impl Watch for Counting<'_> {
     fn event(&self, event: &Event<'_>) {
         match event {
-            // Each step plans anew; only the first plan is reported.
+            // Each step makes a new plan; only the first is reported.
             Event::Planned(tally) if self.is_first => {
                 self.inner.event(&Event::Planned(self.tally(*tally)));
             }
@@ -387,7 +390,7 @@ impl Watch for Counting<'_> {
                 number: *number,
                 trial,
                 id,
-                // It is expected that runs die with too little memory; the curve shows it.
+                // Runs with too little memory are expected to die; the result shows that.
                 invalid: None,
                 tally: self.tally(*tally),
             }),

@@ -1,4 +1,4 @@
-//! Writes the state of a run into the store for `pagetide serve`, and passes each event on.
+//! Writes the state of a run into the store for `pagetide serve`, and forwards each event.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use pagetide_store::{RunEnd, RunState, RunningTrial};
 use crate::event::{Event, Tally, Watch};
 use crate::run::locked;
 
-/// Shortest time between two writes, except when a trial starts or ends.
+/// Shortest time between two writes of the state, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Number of newest messages kept.
+/// Number of newest messages kept in the state.
 const MOST_MESSAGES: usize = 8;
 
-/// Words and working directory of this process's command line; `None` if one is not UTF-8, so that it could not be
-/// reproduced.
+/// Words and working directory of this process's command line. `None` if one of them is not UTF-8, because the command
+/// could not be reproduced then.
 fn command_line() -> Option<(Vec<String>, PathBuf)> {
     let words = std::env::args_os().skip(1);
     let words = words.map(OsString::into_string).collect::<Result<_, _>>();
@@ -28,16 +28,16 @@ fn command_line() -> Option<(Vec<String>, PathBuf)> {
     Some((words.ok()?, folder))
 }
 
-/// A watcher that writes the state of a run into the store and passes events on to another watcher.
+/// A watcher that writes the state of a run into the store and forwards events to another watcher.
 pub struct StateWriter<'a, W> {
     inner: &'a W,
-    /// A second connection to the store: the run itself uses the first.
+    /// Second connection to the store; the run itself uses the first.
     store: Mutex<Store>,
     state: Mutex<(RunState, Instant)>,
 }
 
 impl<'a, W: Watch> StateWriter<'a, W> {
-    /// Creates a writer for a run of the campaign `name`. Nothing is written before the first event.
+    /// Creates a writer for a run of the campaign called `name`. Nothing is written before the first event.
     pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
         let (arguments, folder) = command_line().unwrap_or_default();
         let state = RunState {
@@ -55,7 +55,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
         }
     }
 
-    /// Writes how the run ended, unless it never began.
+    /// Writes how the run ended. Writes nothing if the run never began.
     pub fn ended(&self, end: RunEnd) {
         let mut state = locked(&self.state);
         if state.0.updated.0 > 0 {
@@ -65,7 +65,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
         }
     }
 
-    /// Writes the state. Errors are ignored, because only `pagetide serve` depends on it.
+    /// Writes the state into the store. Errors are ignored, because only `pagetide serve` depends on the state.
     fn write(&self, state: &mut (RunState, Instant)) {
         state.1 = Instant::now();
         state.0.updated = Nanos::wall_clock();

@@ -1,11 +1,11 @@
-//! Variants on a command line: kernels, common settings, and changes to the first variant.
+//! Variants given on a command line: kernels, common settings, and changes to the first variant.
 
 use std::str::FromStr;
 
 use pagetide_arena::VariantSpec;
 
-/// One more variant: the first one with these changes. Its text form is `KEY=VALUE,…`, where the keys `name`, `kernel`,
-/// `patch` and `boot` are not settings.
+/// Changes to the first variant that define another variant. The text form is `KEY=VALUE,…`; all keys except `name`,
+/// `kernel`, `patch` and `boot` are settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantChange {
     name: Option<String>,
@@ -16,7 +16,7 @@ pub struct VariantChange {
 }
 
 impl VariantChange {
-    /// A variant with this name: the first one with these patches on its source.
+    /// Changes that define a variant called `name`, with these patches on the first variant's source.
     pub fn patched(name: &str, patches: &[String]) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -25,7 +25,7 @@ impl VariantChange {
         }
     }
 
-    /// A variant with this name: the first one with another kernel.
+    /// Changes that define a variant called `name`, with another kernel.
     pub fn on(name: &str, kernel: String) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -34,13 +34,13 @@ impl VariantChange {
         }
     }
 
-    /// True if it is built from source with patches.
+    /// True if the variant's kernel is built from source with patches.
     pub fn has_patches(&self) -> bool {
         !self.patches.is_empty()
     }
 }
 
-/// The name of a kernel that is built from source: its source, configuration and patches.
+/// Name of a kernel that is built from source, formed from its source, configuration and patches.
 pub fn built_kernel(source: &str, config: Option<&str>, patches: &[String]) -> String {
     let mut name = format!("{BUILT}{source}");
     if let Some(config) = config {
@@ -55,7 +55,7 @@ fn patched(kernel: String, patches: &[String]) -> String {
         .fold(kernel, |name, patch| format!("{name},patch:{patch}"))
 }
 
-/// The default source.
+/// Default source from which kernels are built.
 pub const DEFAULT_SOURCE: &str = "debian:6.12";
 /// Prefix of the name of a kernel that is built from source.
 const BUILT: &str = "source:";
@@ -63,7 +63,7 @@ const BUILT: &str = "source:";
 impl FromStr for VariantChange {
     type Err = NotAPair;
 
-    /// A part without `=` belongs to the value before it, as in `kernel=image:K,modules:M`.
+    /// Parses `KEY=VALUE,…`. A part without `=` belongs to the value before it, as in `kernel=image:K,modules:M`.
     fn from_str(text: &str) -> Result<Self, NotAPair> {
         let mut parts: Vec<String> = Vec::new();
         for part in text.split(',') {
@@ -95,7 +95,7 @@ impl FromStr for VariantChange {
 #[error("write it as KEY=VALUE")]
 pub struct NotAPair;
 
-/// Parses `KEY=VALUE`; spaces around both are dropped.
+/// Parses `KEY=VALUE` to key and value, without spaces around them.
 pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
@@ -105,16 +105,16 @@ pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
     }
 }
 
-/// Two variants were given the same name.
+/// Error: two variants have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two variants are called `{name}`: give each a name of its own with name=")]
 pub struct NameTaken {
-    /// The name.
+    /// The name given twice.
     pub name: String,
 }
 
-/// One variant for each kernel, and one of the first kernel for each change. A variant without a name is named after
-/// its differences to the others.
+/// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
+/// after their differences to the others.
 ///
 /// `kernels` holds at least one name.
 pub fn variants(
@@ -158,7 +158,7 @@ pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
             });
         }
     }
-    // Generated names may be equal, for example if the same kernel is given twice. Numbers distinguish them.
+    // Generated names may be equal, for example if the same kernel is given twice. Numbers make them distinct.
     for place in 1..variants.len() {
         let (before, rest) = variants.split_at_mut(place);
         let name = rest[0].name.clone();
@@ -171,7 +171,7 @@ pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
     Ok(())
 }
 
-/// Kernel, settings and boot arguments of a variant that not all variants have.
+/// Texts for the kernel, settings and boot arguments of a variant that are not common to all variants.
 fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {
@@ -194,7 +194,7 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
     parts
 }
 
-/// A kernel's name without the prefix common to its kind. A built kernel is named after its last patch.
+/// The kernel's name without the prefix that tells its kind. A kernel built with patches is named after its last patch.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

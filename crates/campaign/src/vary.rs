@@ -1,4 +1,4 @@
-//! Several values of one key, as variants or cells: `--vary KEY=V1,V2,…`.
+//! Several values of one key, which become variants or cells: `--vary KEY=V1,V2,…`.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use pagetide_arena::VariantSpec;
 
 use crate::variants::{NameTaken, NotAPair, name_all, pair};
 
-/// Values of a key, given as `KEY=V1,V2,…`.
+/// A key with several values, given as `KEY=V1,V2,…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// A setting, or kernel, boot, swap, memory or limit.
+    /// Name of a setting or of a word in a program, or one of `kernel`, `boot`, `swap`, `memory` and `limit`.
     pub key: String,
-    /// Its values, at least two.
+    /// Values of the key, at least two.
     pub values: Vec<String>,
 }
 
@@ -35,13 +35,13 @@ impl FromStr for Vary {
 }
 
 impl Vary {
-    /// True if its key occurs in one of these texts as `{KEY}`.
+    /// True if one of these texts contains the key as `{KEY}`.
     pub fn is_word_of<'a>(&self, mut texts: impl Iterator<Item = &'a mut String>) -> bool {
         let place = self.place();
         texts.any(|text| text.contains(&place))
     }
 
-    /// Replaces `{KEY}` by a value.
+    /// Replaces `{KEY}` by `value` in all texts.
     pub fn put<'a>(&self, value: &str, texts: impl Iterator<Item = &'a mut String>) {
         let place = self.place();
         for text in texts {
@@ -54,7 +54,7 @@ impl Vary {
     }
 }
 
-/// Sets a variant's kernel, boot argument or setting.
+/// Sets the kernel, a boot argument or a setting of a variant, depending on the key.
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {
         "kernel" => value.clone_into(&mut variant.kernel),
@@ -65,8 +65,8 @@ pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     }
 }
 
-/// Each of these variants with every combination of values; the values of the last key change fastest. Variants are
-/// named after their differences.
+/// Combines each of these variants with every combination of the varied values. The values of the last key change
+/// fastest. Variants are named after their differences.
 pub(crate) fn crossed(
     variants: Vec<VariantSpec>,
     all: &[&Vary],

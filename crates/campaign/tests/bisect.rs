@@ -1,4 +1,4 @@
-//! The search for the first bad version, driven through a scripted arena.
+//! Tests of the search for the first bad version, in a scripted arena.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ fn asked(history: History, seeds: u32) -> Bisect {
     }
 }
 
-/// An arena in which all versions from number `culprit` on take 30 % longer.
+/// An arena in which versions from number `culprit` on take 30 % longer.
 fn arena(count: usize, culprit: usize) -> ScriptedArena {
     ScriptedArena {
         effect: (culprit..count).map(|at| (format!("v{at}"), 1.3)).collect(),
@@ -59,9 +59,9 @@ fn arena(count: usize, culprit: usize) -> ScriptedArena {
 struct Bench<'a> {
     arena: &'a ScriptedArena,
     folder: &'a Path,
-    /// Indices of the versions that do not build.
+    /// Indices of the versions that cannot be built.
     broken: BTreeSet<usize>,
-    /// Indices of versions with the same image as another one.
+    /// Index of each version that has the same image as another one, with the index of that other version.
     same: BTreeMap<usize, usize>,
     supplied: RefCell<Vec<usize>>,
 }
@@ -154,8 +154,8 @@ fn every_culprit_of_a_line_is_found_with_its_effect_before_and_after() {
 fn a_small_drift_on_the_way_is_not_the_culprit() {
     let folder = tempfile::tempdir().unwrap();
     let mut arena = arena(9, 6);
-    // From the third version on everything takes 4 % longer, significantly, but that is not the difference between good
-    // and bad.
+    // From the third version on, everything takes 4 % longer. That is significant, but much less than the difference
+    // between good and bad.
     for at in 3..6 {
         arena.effect.insert(format!("v{at}"), 1.04);
     }
@@ -200,7 +200,7 @@ fn equal_images_share_their_trials() {
     let folder = tempfile::tempdir().unwrap();
     let arena = arena(9, 7);
     let mut bench = Bench::new(&arena, folder.path());
-    // The patches only change comments: v1 to v6 have the image of the good version.
+    // The patches only change comments, so v1 to v6 have the image of the good version.
     bench.same = (1..7).map(|at| (at, 0)).collect();
     let found = bench.found(&asked(History::line(versions(9)), 8));
     assert_eq!(names(&found.first_bad), ["v7"]);
@@ -281,7 +281,7 @@ fn a_search_that_is_stopped_anywhere_goes_on_to_the_same_end_and_runs_nothing_tw
     let all = begun.len();
     begun.sort();
     begun.dedup();
-    // A stopped trial has no record and is started again: at most two in parallel in each round.
+    // A stopped trial has no record and is started again. In each round, at most two trials run in parallel.
     assert!(all - begun.len() <= 2 * rounds, "{all} of {}", begun.len());
     assert_eq!(begun.len(), undisturbed.begun().len());
 }

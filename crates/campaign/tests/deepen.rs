@@ -1,4 +1,4 @@
-//! Observing more seeds if the first three do not explain a difference: which seeds, and how many at most.
+//! Tests of observing more seeds when the first three do not explain a difference: which seeds, and how many at most.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use pagetide_arena::Trial;
 use pagetide_campaign::{Campaign, MOST_OBSERVED, Observe};
 use pagetide_record::Pass;
 
-/// An arena in which variants take the given multiple of `off`'s time, with the given traces.
+/// An arena in which each variant takes the given multiple of the time of `off`, with the given trace.
 fn arena(variants: &[(&str, f64, Told)]) -> ScriptedArena {
     ScriptedArena {
         effect: variants
@@ -24,7 +24,7 @@ fn arena(variants: &[(&str, f64, Told)]) -> ScriptedArena {
     }
 }
 
-/// A campaign of `off` and other variants, observed by default.
+/// A campaign of `off` and these variants, observed by default.
 fn observed(variants: &[&str]) -> Campaign {
     let mut campaign = campaign(8);
     let off = campaign.variants[0].clone();
@@ -42,7 +42,7 @@ fn observed(variants: &[&str]) -> Campaign {
     campaign
 }
 
-/// Runs it. Returns how many seeds of each variant in a cell were observed, and the messages about observing more.
+/// Runs the campaign. Returns how many trials of each variant were observed, and the messages about observing more.
 fn run(
     campaign: &Campaign,
     arena: &ScriptedArena,
@@ -78,7 +78,7 @@ fn where_three_observed_seeds_do_not_tell_why_six_are_observed_and_no_more() {
     ]);
     let campaign = observed(&["off", "on"]);
     let (seen, said) = run(&campaign, &arena, dir.path());
-    // Four cells of six seeds. Six seeds explain nothing either, and no more are observed.
+    // There are four cells with six seeds each. Six seeds explain nothing either, and no more are observed.
     assert_eq!(seen, counts(&[("off", 24), ("on", 24)]));
     assert_eq!(said, ["deepened from 3 to 6"]);
     let timed = |trial: &Trial| trial.pass == Pass::Timed;
@@ -109,11 +109,11 @@ fn only_variants_whose_time_surely_differs_without_a_sure_cause_are_observed_aga
     let dir = tempfile::tempdir().unwrap();
     let arena = arena(&[
         ("off", 1.0, Told::Blocked(100_000_000)),
-        // Blocked longer, which is an explanation.
+        // This variant is blocked longer, which explains the difference.
         ("told", 1.3, Told::Blocked(400_000_000)),
-        // Equally slow, but the trace has no explanation.
+        // This variant is equally slow, but its trace explains nothing.
         ("untold", 1.3, Told::Nothing(1_300_000_000)),
-        // No difference.
+        // This variant does not differ.
         ("same", 1.0, Told::Blocked(100_000_000)),
     ]);
     let mut campaign = observed(&["off", "told", "untold", "same"]);

@@ -1,4 +1,4 @@
-//! Campaign files: their meaning, and the message on each mistake.
+//! Tests of campaign files: what they mean, and the message on each mistake.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn a_file_means_what_it_says() {
         bench.primary.as_deref(),
         Some(&["read-mean".to_owned()][..])
     );
-    // Two sizes of memory, two of swap, two of pages; and one of everything.
+    // Two memory sizes, two kinds of swap and two values of `pages`, and one cell of the other scenario.
     assert_eq!(campaign.cells().count(), 9);
 }
 
@@ -230,7 +230,7 @@ fn a_file_that_is_no_text_is_wrong_at_a_line() {
     assert!(error.to_string().contains("UTF-8"), "{error}");
 }
 
-/// A change to the valid file that makes it invalid.
+/// Changes to the valid file that make it invalid.
 const MISTAKES: &[(&str, &str)] = &[
     ("name = \"good\"", "name = good"),
     ("name = \"good\"", "name = \"a/b\""),
@@ -306,7 +306,7 @@ fn every_mistake_is_told_with_its_line_its_key_and_what_was_meant() {
         let FileError::Wrong { line, .. } = error else {
             panic!("{message}");
         };
-        // The line of the change, or of the table or file in which something is missing.
+        // The line of the change, or the line of the table or file that lacks something.
         let shown = text.lines().nth(line - 1).unwrap();
         writeln!(
             told,
@@ -329,7 +329,7 @@ fn a_file_that_is_not_there_is_told_by_name() {
     );
 }
 
-/// The valid file with this line about its scale, read with another scale if `asked`.
+/// Parses the valid file with this line about its scale, at the scale `asked` if given.
 fn scaled(line: &str, asked: Option<f64>) -> Result<Campaign, FileError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("good.toml");
@@ -359,7 +359,8 @@ fn a_scale_is_a_share_of_memory_and_of_the_swap_device_and_of_nothing_else() {
         ("good", "16M total:40M", "64 MiB")
     );
     assert_eq!(params, whole.3);
-    // Another size gives another campaign; the same size given in another way does not. A scale of 1 is exact.
+    // Another size gives another campaign name. The same size given in another way gives the same name. A scale of 1 is
+    // exact.
     let (name, memory, ..) = sizes("scale = 0.25", Some(0.1));
     assert_eq!(
         (name.as_str(), memory.as_str()),
@@ -416,7 +417,7 @@ fn the_campaigns_that_come_along_are_as_they_are_described() {
             "swapbench 32M ssd:80us"
         ]
     );
-    // Every seed is timed, and the first three are also observed: the default if variants are compared.
+    // Every seed is timed. The first three are also observed, which is the default if variants are compared.
     assert_eq!(quick.observe, Observe::Seeds(3));
     assert_eq!(quick.trial_count(), 2 * 3 * (8 + 3));
     let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
@@ -572,7 +573,7 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
     assert_eq!(sort.takes, Some(Nanos::from_millis(1500)));
     assert_eq!(sort.cells().last().unwrap().takes, sort.takes);
     assert_eq!(echo.takes, None);
-    // Once its files are found, it is a scenario like any other.
+    // Once the program's files are found, its scenario is like any other.
     let mut settled = sort.clone();
     let place = ProgramPlace {
         root: "ab".to_owned(),
@@ -677,7 +678,7 @@ fn a_file_may_come_through_a_pipe() {
     let pipe = folder.path().join("pipe.toml");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // A pipe in the folder is skipped without waiting for it.
+    // A pipe in the folder is skipped without waiting for a writer.
     assert!(pagetide_campaign::file::find(folder.path(), &vocabulary()).is_empty());
     let text = "name = \"x\"\n[[variant]]\nname = \"a\"\n[[scenario]]\nname = \"zipf\"\n";
     let writer = std::thread::spawn({

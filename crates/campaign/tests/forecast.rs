@@ -1,4 +1,4 @@
-//! Forecasts of a user's own program, for which the arena has no estimate.
+//! Tests of forecasts of a user's own program, for which the arena has no estimate.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::MemorySpec;
 use pagetide_store::Store;
 
-/// A campaign with this command and four trials.
+/// A campaign with this command, four trials and a stated duration if any.
 fn program(command: &str, memory: u64, takes: Option<Nanos>) -> Campaign {
     let scenario = ScenarioSpec {
         name: PROGRAM.to_owned(),
@@ -24,7 +24,7 @@ fn program(command: &str, memory: u64, takes: Option<Nanos>) -> Campaign {
     }
 }
 
-/// The forecast of its only cell, and the time until the end.
+/// The forecast of the campaign's only cell, and the time until the end.
 fn look(campaign: &Campaign, arena: &ScriptedArena, folder: &Path) -> (CellForecast, Nanos) {
     let store = Store::open(folder).unwrap();
     let mut cells = Vec::new();
@@ -49,14 +49,14 @@ fn what_a_program_is_said_to_take_is_scaled_by_this_machine_and_is_no_part_of_wh
     assert_eq!((cell.basis, left), (Basis::Assumed, Nanos::from_secs(40)));
     let (cell, left) = look(&told, &arena, dir.path());
     assert_eq!((cell.basis, left), (Basis::Reckoned, Nanos::from_secs(42)));
-    // A run states the same as the plan.
+    // A run predicts the same duration as the plan.
     let first = Diary {
         stop_after: Some(0),
         ..Diary::default()
     };
     go(&told, &arena, dir.path(), 2, false, &first).unwrap();
     assert_eq!(first.last.lock().unwrap().left, Nanos::from_secs(42));
-    // Records of either campaign count for the other, and measurements outweigh the stated duration.
+    // Records of either campaign count for both, and measurements outweigh the stated duration.
     go(&silent, &arena, dir.path(), 2, false, &Nobody).unwrap();
     let (cell, left) = look(&told, &arena, dir.path());
     assert_eq!((cell.found, cell.basis), (4, Basis::Measured));

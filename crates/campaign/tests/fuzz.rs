@@ -1,4 +1,4 @@
-//! Campaign files, fuzzed.
+//! Fuzz tests of campaign files.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn campaign_files() {
     fuzz("campaign", &corpus, |bytes| {
         std::fs::write(&path, bytes).unwrap();
         let campaign = read(&path, &vocabulary).map_err(|why| why.to_string())?;
-        // A plan is generated lazily: however large, its first cells are available at once.
+        // A plan is generated lazily: its first cells are available at once, however large it is.
         assert!(campaign.cells().take(10).count() <= 10);
         let _ = campaign.trial_count();
         Ok(())

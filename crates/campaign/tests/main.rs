@@ -1,4 +1,4 @@
-//! Campaign files, and campaigns in a scripted arena.
+//! Tests of campaign files, and of campaigns in a scripted arena.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! The run loop in a scripted arena: order, resumption, stopping, errors.
+//! Tests of the run loop in a scripted arena: order, resumption, stopping and errors.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use pagetide_record::{ArenaKind, Invalid, Maker};
 use pagetide_store::Filter;
 use pagetide_store::Store;
 
-/// Key and digest of every record, sorted.
+/// Identity of the trial and digest of every record, sorted.
 fn contents(folder: &Path) -> Vec<(String, String)> {
     let store = Store::open(folder).unwrap();
     let mut all: Vec<_> = store
@@ -77,7 +77,7 @@ fn the_two_sides_of_a_pair_run_next_to_each_other_and_neither_always_first() {
         assert_ne!(pair[0].variant.name, pair[1].variant.name);
         off_first += usize::from(pair[0].variant.name == "off");
     }
-    // Of 48 pairs; the chance that all have the same order is 2 in 2^48.
+    // There are 48 pairs. The chance that all have the same order is 2 in 2^48.
     assert!((10..39).contains(&off_first), "{off_first}");
 }
 
@@ -189,7 +189,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(store.count(&invalid).unwrap(), 8);
     drop(store);
-    // A trial that is invalid by its own behaviour is not repeated; one spoilt by an accident is.
+    // A trial that is invalid by its own behaviour is not repeated. A trial that an accident made invalid is.
     let calm = ScriptedArena::default();
     let again = go(&campaign(3), &calm, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((again.tally.found, again.tally.ran), (20, 4));
@@ -200,7 +200,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     );
 }
 
-/// Two variants in four cells, all of which fail in this way with these seeds.
+/// An arena with variants in four cells, in which all trials of these variants and seeds are invalid for this reason.
 fn all_do(act: &Invalid, variants: &[&str], seeds: std::ops::RangeInclusive<u64>) -> ScriptedArena {
     let deeds = variants.iter().flat_map(|variant| {
         let of = seeds.clone();
@@ -220,7 +220,7 @@ fn a_campaign_whose_first_trials_are_all_invalid_for_one_cause_ends_and_says_whi
         let dir = tempfile::tempdir().unwrap();
         let diary = Diary::default();
         let outcome = go(&both, &arena, dir.path(), jobs, false, &diary).unwrap();
-        // Eight trials have the first seed; others may have run in parallel with the last of them.
+        // Eight trials have the first seed. Others may have run in parallel with the last of the eight.
         let ran = outcome.tally.ran;
         assert!(ran == 8 || (jobs > 1 && ran > 8 && ran < 480), "{ran}");
         let futile = outcome.futile.unwrap();
@@ -229,7 +229,7 @@ fn a_campaign_whose_first_trials_are_all_invalid_for_one_cause_ends_and_says_whi
         assert!(text.contains("reclaimed nothing: lower --memory"), "{text}");
         assert!(text.contains("--keep-going"), "{text}");
         assert!(diary.lines.lock().unwrap().contains(&text));
-        // The same command reports the same and runs nothing more.
+        // The same command reports the same result and runs nothing more.
         let again = go(&both, &arena, dir.path(), jobs, false, &Nobody).unwrap();
         assert_eq!((again.tally.ran, again.futile), (0, Some(futile)));
     }
@@ -270,13 +270,13 @@ fn deaths_for_lack_of_memory_end_a_campaign_only_when_more_seeds_than_one_have_d
         process: format!("usemem-{after}"),
         after: Nanos(after),
     };
-    // With the first seed all die; with the second, one variant survives, which is a result.
+    // With the first seed, all trials die. With the second, one variant survives, which is a result.
     let mut arena = all_do(&death(7), &["off", "on"], 1..=6);
     arena.deeds.remove(&("on".into(), 2));
     let dir = tempfile::tempdir().unwrap();
     let outcome = go(&campaign(6), &arena, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((outcome.tally.ran, outcome.futile), (48, None));
-    // Another time and another process do not make another reason.
+    // The same reason with another time and another process is still the same reason.
     let mut arena = all_do(&death(7), &["off", "on"], 1..=6);
     arena.deeds.insert(("on".into(), 2), Act::Invalid(death(9)));
     let dir = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ fn a_campaign_without_trials_is_refused_saying_what_is_missing() {
 
 #[test]
 fn a_broken_arena_ends_the_run_with_its_reason_and_keeps_what_is_stored() {
-    // With two in parallel, one trial may be stopped together with the broken one, or finish before it.
+    // With two in parallel, one trial may be stopped together with the failing one, or finish before it.
     for (jobs, kept) in [(1, 8..=8), (2, 7..=31)] {
         let dir = tempfile::tempdir().unwrap();
         let arena = ScriptedArena {
@@ -411,7 +411,7 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
         ..Diary::default()
     };
     go(&campaign(2), &arena, dir.path(), 2, false, &first).unwrap();
-    // 16 trials of an assumed 20 s, two in parallel.
+    // 16 trials of an assumed 20 s each, two in parallel.
     assert!((first.last.lock().unwrap().left.secs() - 160.0).abs() < 1e-9);
     go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     let later = Diary {
@@ -419,7 +419,7 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
         ..Diary::default()
     };
     go(&campaign(6), &arena, dir.path(), 2, false, &later).unwrap();
-    // 32 more of at least 20 ms, two in parallel.
+    // 32 more trials of at least 20 ms each, two in parallel.
     let left = later.last.lock().unwrap().left.secs();
     assert!((0.32..3.0).contains(&left), "{left}");
 }
@@ -489,7 +489,7 @@ fn a_kernel_that_is_not_built_yet_has_no_records_and_its_build_and_boot_count() 
     };
     assert_eq!(look(&[kernel(true)]).left, Nanos(0));
     let unbuilt = look(&[kernel(false)]);
-    // The other variant's records count, and both kinds of swap need a boot of the new kernel.
+    // The other variant's records count. Both kinds of swap need a boot of the new kernel.
     assert_eq!((unbuilt.found, unbuilt.boots), (all.trials / 2, 2));
     assert!(
         unbuilt.left > Nanos::from_secs(100 + 2 * 15 / 2),
@@ -509,7 +509,7 @@ fn boots_are_in_what_is_left_until_their_guest_is_ready() {
         ..ScriptedArena::default()
     };
     let look = || forecast(&campaign(6), &arena, &store, None, false, &[], &mut |_| {}).unwrap();
-    // 48 trials of an assumed 20 s and two guests, two in parallel.
+    // 48 trials of an assumed 20 s each and two guests, two in parallel.
     let before = look();
     assert_eq!(before.boots, 2);
     assert!(
@@ -582,7 +582,8 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     })
     .unwrap();
     assert_eq!((whole.trials, cells), (59_800 * 24, 59_804));
-    // Every cell once, and the only scenario on the only machine once under both variants in both passes.
+    // Every cell is prepared once, and the only scenario on the only machine once more under both variants in both
+    // passes.
     assert_eq!(arena.prepared.load(Ordering::SeqCst), 59_800 + 4);
     assert!(
         began.elapsed() < Duration::from_secs(20),
@@ -619,7 +620,7 @@ fn another_arena_is_refused_and_its_records_answer_for_none_here() {
     let store = Store::open(dir.path()).unwrap();
     let error = forecast(&other, &arena, &store, None, false, &[], &mut |_| {}).unwrap_err();
     assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
-    // The same campaign on the other kind of arena does not use records of the exact one.
+    // The same campaign in the other kind of arena does not use records of the exact arena.
     let host = ScriptedArena {
         kind: ArenaKind::Host,
         ..ScriptedArena::default()
@@ -671,7 +672,7 @@ fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
     assert_eq!(lines.last(), Some(&looked));
     drop(store);
 
-    // No effect, and a margin that no interval fits in, so nothing is ever decided.
+    // There is no effect and the margin is too narrow for any interval, so nothing is ever decided.
     let murky = tempfile::tempdir().unwrap();
     sure.sampling.until = Until::Sure {
         cap: 12,
@@ -741,7 +742,7 @@ fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
     assert_eq!(verdicts(parts.path()), verdicts(whole.path()));
 }
 
-/// The process that the test below kills.
+/// The body of the process that the test below kills.
 #[test]
 #[ignore = "run as a child by another test"]
 fn child_runs_the_campaign() {

@@ -1,4 +1,4 @@
-//! Writes the steps in the format of `git bisect log`, as input for `git bisect replay`.
+//! Writes the steps of a search in the format of `git bisect log`, as input for `git bisect replay`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,8 @@ use pagetide_compare::bisected::{BisectStep, Version};
 
 use super::History;
 
-/// The log after these steps, the first of which is the bad version; `first` is the result of the search.
+/// Text of the log after these steps, the first of which is the bad version. `first` is the result of the search: the
+/// versions among which the first bad one is.
 pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String {
     let mut text = String::from("git bisect start\n");
     let mut line = |word: &str, version: &Version| {

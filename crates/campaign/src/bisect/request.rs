@@ -1,4 +1,4 @@
-//! Checks the request for a bisection, and predicts its cost.
+//! Checks the request for a bisection and predicts its cost.
 
 use pagetide_arena::{Arena, VariantSpec};
 use pagetide_quantity::Nanos;
@@ -22,10 +22,10 @@ pub enum BisectError {
          variants: give one value of each parameter, no --vs and no --patch"
     )]
     Several {
-        /// Number of cells.
+        /// Number of cells in the campaign.
         cells: usize,
     },
-    /// The metric is not one of the scenario's.
+    /// The scenario has no metric of this name.
     #[error("{0}")]
     Metric(String),
     /// Both `--kernel` and `--source` are given; with a git source, the kernels are its commits.
@@ -36,13 +36,13 @@ pub enum BisectError {
         "--source {source_name} has no history to search: give the folder of a git tree, or leave --source out and name kernels"
     )]
     NoHistory {
-        /// The source as given.
+        /// The source as given with `--source`.
         source_name: String,
     },
-    /// Good and bad are the same.
+    /// Good and bad name the same kernel.
     #[error("--good and --bad are the same kernel ({what}): name two that differ")]
     Same {
-        /// The kernel's name.
+        /// Name of that kernel.
         what: String,
     },
     /// The good or the bad version cannot be run.
@@ -52,12 +52,12 @@ pub enum BisectError {
     End {
         /// "good" or "bad".
         which: &'static str,
-        /// Its name.
+        /// Name of the version that cannot be run.
         name: String,
-        /// Why it cannot be run.
+        /// Reason why the version cannot be run.
         why: String,
     },
-    /// The history does not fit a bisection.
+    /// No bisection is possible on the history of versions.
     #[error("{0}")]
     Unfit(#[from] Unfit),
     /// A trial cannot run.
@@ -75,15 +75,15 @@ pub enum BisectError {
     /// The log cannot be written.
     #[error("writing the log {} stopped ({cause}): give --log a file in a folder that is there", path.display())]
     Log {
-        /// The log's path.
+        /// Path of the log.
         path: std::path::PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         cause: std::io::Error,
     },
 }
 
 impl BisectError {
-    /// True if the user's input was wrong; an error of another part is asked itself.
+    /// True if the user's input was wrong. For an error from another part, returns that error's own answer.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -96,18 +96,18 @@ impl BisectError {
     }
 }
 
-/// Request for a bisection, in addition to the campaign.
+/// Options of a bisection, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct BisectRequest {
-    /// The good kernel or revision.
+    /// Name of the good kernel or git revision.
     pub good: String,
-    /// The bad one.
+    /// Name of the bad kernel or git revision.
     pub bad: String,
-    /// Names of the kernels to search; empty for those in the cache.
+    /// Names of the kernels to search; if empty, all kernels in the cache are searched.
     pub among: Vec<String>,
-    /// The metric that decides, if given.
+    /// Name of the deciding metric; `None` for the scenario's first primary metric.
     pub metric: Option<String>,
-    /// Name of the campaign, if given.
+    /// Name of the campaign; `None` to derive it from the content.
     pub name: Option<String>,
 }
 
@@ -143,8 +143,8 @@ pub fn question(
         Until::Blocks(seeds) | Until::Sure { cap: seeds, .. } => Until::Blocks(seeds),
     };
     campaign.observe = Observe::None;
-    // The kernels and the metric are part of the name, so that the same command finds its records and another one does
-    // not.
+    // The kernels and the metric are part of the name, so the same command finds its records again and a different
+    // command does not.
     campaign.variants.truncate(1);
     let template = campaign.variants[0].clone();
     let ends = [&request.good, &request.bad];
@@ -164,8 +164,8 @@ fn named(template: &VariantSpec, kernel: &str) -> VariantSpec {
     }
 }
 
-/// Predicted cost of a search, in a sentence. `ends` are the plans of the good and the bad version; `kernels` has the
-/// cost of building them.
+/// Sentence that predicts the cost of a search. `ends` are the plans of the good and the bad version; `kernels` has the
+/// cost of building their kernels.
 pub fn predict(
     asked: &Bisect,
     ends: Vec<VariantSpec>,
@@ -174,7 +174,7 @@ pub fn predict(
     store: &Store,
     jobs: Option<usize>,
 ) -> Result<String, BisectError> {
-    /// Wall-clock time to boot a step's kernel.
+    /// Assumed wall-clock time to boot the kernel of a step.
     const BOOT: Nanos = Nanos::from_secs(15);
     let most = u64::from(asked.campaign.sampling.until.cap());
     let seeds = pagetide_verdict::bisect::looks(most)[0];

@@ -1,4 +1,4 @@
-//! Runs the search: supplies kernels, runs trials and judges steps.
+//! Runs the search: supplies kernels, runs trials and judges each version.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,15 +19,15 @@ use crate::campaign::{Campaign, Observe, Until};
 use crate::run::{RunError, prepared};
 use crate::site::Site;
 
-/// Receivers of each step.
+/// Destinations for the steps of a search: log files and a function.
 pub struct Audience<'a> {
-    /// Log files, rewritten after each step.
+    /// Paths of the log files, which are rewritten after each step.
     pub logs: &'a [PathBuf],
-    /// Receives each step.
+    /// Function that receives each step.
     pub say: &'a Say<'a>,
 }
 
-/// Searches until the end or until stopped.
+/// Runs a bisection until it ends or is stopped.
 pub fn bisect(
     asked: &Bisect,
     supply: &mut Supply<'_>,
@@ -59,57 +59,57 @@ pub fn bisect(
     }
 }
 
-/// Comparison of good and bad.
+/// Result of the comparison of good and bad.
 enum Ends {
-    /// They significantly differ.
+    /// Good and bad differ significantly.
     Differ,
-    /// They do not, as this sentence says.
+    /// Good and bad do not differ significantly; the sentence says so.
     Alike(String),
-    /// The user stopped it.
+    /// The user stopped the comparison.
     Stopped,
 }
 
 /// How a set of trials ended.
 enum Ran {
-    /// All have their records.
+    /// All trials have records.
     Whole,
-    /// The user stopped it.
+    /// The user stopped the trials.
     Stopped,
-    /// A guest did not boot.
+    /// A guest did not boot, for this reason.
     Dead(String),
 }
 
-/// A kernel that is tried.
+/// A kernel under test, shared by all versions with the same image.
 struct Column {
-    /// Index of the version for which it was supplied.
+    /// Index of the version for which the kernel was supplied first.
     place: usize,
-    /// Digest of the image.
+    /// Digest of the kernel image.
     digest: String,
 }
 
-/// Indices of the good and the bad version among the columns.
+/// Column index of the good version; the bad version follows.
 const GOOD: usize = 0;
 const BAD: usize = 1;
 
-/// A bisection in progress.
+/// State of a bisection in progress.
 struct Walk<'a> {
     asked: &'a Bisect,
     supply: &'a mut Supply<'a>,
     site: Site<'a>,
     audience: &'a Audience<'a>,
-    /// The campaign whose variants are the columns.
+    /// Campaign with one variant for each column.
     campaign: Campaign,
     columns: Vec<Column>,
-    /// Column of each version tried; versions with equal images share one.
+    /// Column index by version index, for the versions tried. Versions with equal images share a column.
     tried: BTreeMap<usize, usize>,
-    /// Trials by column, block and pass, in the order in which they were first requested.
+    /// Trials as (column, block, pass), in the order in which they were first requested.
     trials: Vec<(usize, u32, Pass)>,
     note: CampaignNote,
     looks: Vec<u32>,
     towards: Shift,
     margin: Option<f64>,
     unit: Unit,
-    /// Steps for the bad version and for those tried.
+    /// Steps for the bad version and for each version tried.
     steps: Vec<BisectStep>,
 }
 
@@ -148,8 +148,8 @@ impl<'a> Walk<'a> {
         &self.asked.history.versions[place]
     }
 
-    /// The column of a version; versions with equal images share one. The inner error is the reason why the version has
-    /// none.
+    /// Column index for a version. Versions with equal images share a column. The inner error is the reason why the
+    /// version cannot be tried.
     fn column(&mut self, place: usize) -> Result<Result<usize, String>, BisectError> {
         let kernel = match (self.supply)(place).map_err(BisectError::Supply)? {
             Supplied::Kernel(kernel) => kernel,
@@ -185,7 +185,8 @@ impl<'a> Walk<'a> {
         Ok(Ok(variant))
     }
 
-    /// Runs trials that have no record: the first seeds of these columns, in addition to all requested before.
+    /// Runs the trials that have no record: those of the first `seeds` seeds for these columns, and all that were
+    /// requested before.
     fn run(&mut self, columns: [usize; 2], seeds: u32, pass: Pass) -> Result<Ran, BisectError> {
         let before = self.trials.len();
         for block in 0..seeds {
@@ -208,7 +209,7 @@ impl<'a> Walk<'a> {
         match self.site.run(&self.campaign, &planned, &mut self.note) {
             Ok(true) => Ok(Ran::Whole),
             Ok(false) => Ok(Ran::Stopped),
-            // Such a kernel can be supplied but not used.
+            // The arena can supply this kernel but cannot use it.
             Err(RunError::Arena(ArenaError::Refused(why))) => {
                 self.trials.truncate(before);
                 Ok(Ran::Dead(why.to_string()))
@@ -217,7 +218,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The campaign's note, restricted to two columns.
+    /// The campaign's note, restricted to two columns and to the first `seeds` seeds.
     fn pair(&self, [a, b]: [usize; 2], seeds: u32) -> CampaignNote {
         let place = |variant| [a, b].iter().position(|column| *column == variant);
         let entries = self.note.entries.iter().filter(|entry| entry.unit < seeds);
@@ -261,7 +262,7 @@ impl<'a> Walk<'a> {
         Ok(row.judgements.first().cloned().flatten())
     }
 
-    /// Runs good and bad, which must significantly differ.
+    /// Runs good and bad, and compares them.
     fn ends(&mut self) -> Result<Ends, BisectError> {
         let history = &self.asked.history;
         for (which, place) in [("good", history.good), ("bad", history.bad)] {
@@ -316,7 +317,8 @@ impl<'a> Walk<'a> {
         Ok(Ends::Differ)
     }
 
-    /// The error if good or bad does not boot. To find out which, the good one is run alone.
+    /// The error for a good or bad version that does not boot. Runs the good version alone to find out which of the two
+    /// it is.
     fn dead_end(&mut self, why: String) -> Result<BisectError, BisectError> {
         let history = &self.asked.history;
         let (which, place) = match self.run([GOOD, GOOD], 1, Pass::Timed)? {
@@ -327,7 +329,7 @@ impl<'a> Walk<'a> {
         Ok(BisectError::End { which, name, why })
     }
 
-    /// The sentence that says why there is nothing to bisect.
+    /// Sentence that says why good and bad do not differ significantly.
     fn alike(&self, judgement: Option<&Judgement>, seeds: u32) -> String {
         let verdict = match judgement {
             None => "it has no value there".to_owned(),
@@ -351,7 +353,7 @@ impl<'a> Walk<'a> {
         self.log(&[])
     }
 
-    /// Tries a version. Returns false if stopped.
+    /// Tries a version and adds its step. Returns false if stopped.
     fn step(&mut self, place: usize) -> Result<bool, BisectError> {
         let mut step = BisectStep {
             version: self.version(place).clone(),
@@ -374,7 +376,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Copies the result of another version with the same image.
+    /// Copies to `step` the result of another version with the same image.
     fn like(&self, column: usize, step: &mut BisectStep) {
         let other = self.version(self.columns[column].place);
         step.why = Some(format!("the same kernel as {}", other.name));
@@ -386,7 +388,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs a version's trials until it is judged. Returns false if stopped.
+    /// Runs the trials of a version until the version is judged. Returns false if stopped.
     fn try_out(&mut self, column: usize, step: &mut BisectStep) -> Result<bool, BisectError> {
         for look in self.looks.clone() {
             match self.run([GOOD, column], look, Pass::Timed)? {
@@ -416,7 +418,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Why a column has no value: the reason of its first invalid trial.
+    /// Reason why the metric has no value for a column: the reason of the column's first invalid trial.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
         let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));
@@ -452,8 +454,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The result: the last good and the first bad version compared, with observed passes if their kernels support
-    /// tracing. `None` if stopped.
+    /// Result of the search: compares the last good with the first bad version, with observed passes if their kernels
+    /// support tracing. `None` if stopped.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -475,7 +477,7 @@ impl<'a> Walk<'a> {
         let observed = Observe::FEW.of(seeds);
         match self.run(columns, observed, Pass::Observed) {
             Ok(Ran::Stopped) => return Ok(None),
-            // A kernel without tracing is compared without it.
+            // If a kernel does not support tracing, the comparison has no observed passes.
             Ok(_) | Err(BisectError::Run(RunError::Refused { .. })) => {}
             Err(other) => return Err(other),
         }
@@ -505,7 +507,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// The last ancestor of a version that was judged good.
+    /// Index of the last ancestor of version `of` that was judged good.
     fn last_good(&self, of: usize) -> usize {
         let history = &self.asked.history;
         let mut ancestors = vec![false; history.versions.len()];
@@ -524,13 +526,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The row of a metric.
+/// Row of the metric with this name; `None` if the comparison does not have it.
 fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
     rows.find(|row| row.name == metric)
 }
 
-/// Half of a difference as a share, halved as a ratio: √1.21 = 1.1, so from 1 to 1.21 the half is 0.1.
+/// Half of an effect as a share, computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is 0.1. `None` if
+/// the effect is not a ratio.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

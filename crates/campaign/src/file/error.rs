@@ -1,4 +1,4 @@
-//! Errors in campaign files: the line, the key, and the most likely intention.
+//! Errors in campaign files. Messages name the line, the key and the most likely intention.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use pagetide_outside::remedy;
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file cannot be read.
+    /// The campaign file cannot be read.
     #[error("reading campaign {path}: {source}; {}", unreadable_remedy(.source))]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// Its content is wrong.
+    /// The content of the file is wrong.
     #[error("{file}:{line}: {problem}")]
     Wrong {
-        /// The file.
+        /// Path of the file, for messages.
         file: String,
-        /// Line, counted from 1.
+        /// Line of the mistake, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the mistake.
         problem: Box<Problem>,
     },
 }
@@ -34,27 +34,27 @@ impl FileError {
     }
 }
 
-/// What is wrong on a line.
+/// Description of a mistake in a campaign file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file is not valid TOML.
     #[error("this is no TOML: {message}")]
     Syntax {
-        /// The parser's reason, in one line.
+        /// The TOML parser's reason, in one line.
         message: String,
     },
-    /// A key that is not known in this table.
+    /// A table has a key that is not known there.
     #[error("unknown key `{key}` in {place}: {}", place_or_meant(*.belongs, .nearest.as_ref(), .known))]
     UnknownKey {
-        /// The key.
+        /// The unknown key.
         key: String,
-        /// The table.
+        /// Name of the table that has the key.
         place: String,
-        /// The table to which the key belongs, if any.
+        /// Name of the table in which the key would be allowed, if any.
         belongs: Option<&'static str>,
-        /// The nearest known key, or `None` if none is close.
+        /// Nearest known key; `None` if none is close.
         nearest: Option<String>,
-        /// The known keys, as advice.
+        /// Known keys of the table, as advice.
         known: String,
     },
     /// `--scale` is given, but the file states no sizes of an original.
@@ -62,62 +62,62 @@ pub enum Problem {
         "--scale has nothing to scale: this file names no scale, so its sizes are meant as they stand; use --memory"
     )]
     NoScale,
-    /// A scale that is not a positive number.
+    /// The scale given with `--scale` is not a positive number.
     #[error("--scale {scale} is no size: give a number above 0")]
     BadScale {
-        /// The share as given.
+        /// The scale as given.
         scale: String,
     },
     /// A mandatory key is missing.
     #[error("`{key}` is missing in {place}: add {example}")]
     Missing {
-        /// The key.
+        /// The missing key.
         key: &'static str,
-        /// The table in which it is missing.
+        /// Name of the table that lacks the key.
         place: String,
-        /// An example of it.
+        /// Example of the key with a value.
         example: &'static str,
     },
-    /// A value of the wrong type.
+    /// A value has the wrong type.
     #[error("`{key}` is {found}: give {wanted}")]
     Kind {
-        /// The key.
+        /// The key whose value is wrong.
         key: String,
-        /// The type found.
+        /// Type of the value found.
         found: &'static str,
-        /// The type expected.
+        /// Type of value expected.
         wanted: &'static str,
     },
-    /// A value out of range or malformed.
+    /// A value is out of range or malformed.
     #[error("`{key}` cannot be `{value}`: {why}")]
     Value {
-        /// The key.
+        /// The key whose value is refused.
         key: String,
-        /// The value.
+        /// The value as given.
         value: String,
-        /// Why it is refused, and what to write instead.
+        /// Reason why the value is refused, and what to write instead.
         why: String,
     },
-    /// An unknown name.
+    /// A name is not known.
     #[error("there is no {what} `{name}`: {}", meant(.nearest.as_ref(), .known))]
     UnknownName {
-        /// What kind of name.
+        /// Kind of the name, such as "scenario".
         what: String,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The nearest known name, or `None` if none is close.
+        /// Nearest known name; `None` if none is close.
         nearest: Option<String>,
-        /// The known names, as advice.
+        /// Known names, as advice.
         known: String,
     },
-    /// A metric that none of the scenarios concerned has.
+    /// A metric exists in none of the scenarios concerned.
     #[error("there is no metric `{name}` here: {}", meant(.nearest.as_ref(), .known))]
     UnknownMetric {
-        /// The name.
+        /// The unknown metric.
         name: String,
-        /// The nearest metric, or `None` if none is close.
+        /// Nearest known metric; `None` if none is close.
         nearest: Option<String>,
-        /// The other metrics, as advice.
+        /// Known metrics, as advice.
         known: String,
     },
     /// The file is not UTF-8 text.
@@ -126,30 +126,30 @@ pub enum Problem {
     /// A name is given twice.
     #[error("{what} `{name}` is defined twice: give each its own name")]
     Twice {
-        /// What kind of name.
+        /// Kind of the name, such as "variant".
         what: &'static str,
-        /// The name.
+        /// The name given twice.
         name: String,
     },
-    /// Too many of something.
+    /// The file has too many of some thing.
     #[error("there are more than {most} {what}: leave some out, or split the campaign")]
     TooMany {
-        /// What there are too many of.
+        /// Kind of thing that exceeds the limit.
         what: String,
-        /// The limit.
+        /// The limit: most things of this kind.
         most: usize,
     },
-    /// Keys that exclude each other.
+    /// Two keys that exclude each other are both given.
     #[error("`{key}` cannot be combined with `{other}`: remove one of them")]
     Conflict {
-        /// The first key.
+        /// One of the two keys.
         key: &'static str,
-        /// The second key.
+        /// The other of the two keys.
         other: &'static str,
     },
 }
 
-/// The remedy if a campaign file cannot be read.
+/// Advice for a campaign file that cannot be read.
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
@@ -160,7 +160,8 @@ fn unreadable_remedy(why: &std::io::Error) -> String {
     }
 }
 
-/// The table to which the key belongs, or the most likely intention.
+/// Advice for an unknown key: the nearest known key and the table in which the key is allowed, or all known keys if
+/// neither is known.
 fn place_or_meant(place: Option<&str>, nearest: Option<&String>, known: &str) -> String {
     match (place.map(under), nearest) {
         (Some(place), Some(name)) => format!("did you mean `{name}`? It belongs {place} itself"),
@@ -177,7 +178,7 @@ fn under(place: &str) -> String {
     }
 }
 
-/// The most likely intention, or the known names.
+/// Advice for an unknown name: the nearest known name, else all known names.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),

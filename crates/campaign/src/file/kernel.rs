@@ -1,10 +1,10 @@
-//! The kernel of a variant in a campaign file: an existing one by name, or one built from source.
+//! Reads the kernel of a variant in a campaign file: an existing kernel by name, or one built from source.
 
 use super::error::{FileError, Problem};
 use super::table::{Item, Table};
 use crate::variants::{DEFAULT_SOURCE, built_kernel};
 
-/// The keys of a table about a kernel that is built from source.
+/// Keys of a table about a kernel that is built from source.
 pub struct KernelKeys {
     source: Option<String>,
     config: Option<String>,
@@ -13,12 +13,12 @@ pub struct KernelKeys {
 }
 
 impl KernelKeys {
-    /// The value of `kernel`.
+    /// Reads the value of the key `kernel`.
     pub fn kernel(item: &Item<'_>) -> Result<String, FileError> {
         item.string("a kernel in quotes, such as \"debian:sid\"")
     }
 
-    /// Reads these keys of a table.
+    /// Reads the keys about a built kernel from a table.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
         Ok(Self {
             source: table.text("source", "a source in quotes, such as \"debian:6.12\"")?,
@@ -45,7 +45,7 @@ impl KernelKeys {
         self.source.is_none() && self.config.is_none() && self.patches.is_empty()
     }
 
-    /// The name of the built kernel; keys not given here are taken from `above`.
+    /// Name of the kernel built with these keys. Keys not given here are taken from `above`.
     pub fn built(&self, above: Option<&Self>) -> String {
         let source = self
             .source
@@ -65,7 +65,8 @@ impl KernelKeys {
     }
 }
 
-/// The kernel of a variant: the one it names, the one built for it, or the file's default.
+/// Kernel of a variant: the kernel named in the table, else the one built with the table's keys, else the file's
+/// default `of_all`.
 pub fn kernel_of(table: &Table<'_>, above: &KernelKeys, of_all: &str) -> Result<String, FileError> {
     let keys = KernelKeys::read(table)?;
     match table.get("kernel") {

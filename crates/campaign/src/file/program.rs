@@ -1,4 +1,4 @@
-//! `[[program]]`: a user's own program in a campaign file.
+//! Reads `[[program]]`: a user's own program in a campaign file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::{OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
 
-/// The scenario of a `[[program]]`, before its files are searched for.
+/// Converts a `[[program]]` table to a scenario. The program's files are not searched for yet.
 pub fn program(
     table: &Table<'_>,
     shared: &FileDefaults,
@@ -64,7 +64,7 @@ pub fn program(
     })
 }
 
-/// Reads a command: one text, quoted as for a shell, or a list of words.
+/// Reads a command: either one text, quoted as for a shell, or a list of words.
 fn command(item: &Item<'_>, table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "the command in quotes, or a list of its words";
     let words: Vec<String> = if let DeValue::Array(_) = item.value {
@@ -79,7 +79,7 @@ fn command(item: &Item<'_>, table: &Table<'_>) -> Result<Vec<String>, FileError>
     Ok(words)
 }
 
-/// Reads the environment's variables, as `NAME=VALUE`.
+/// Reads environment variables, as `NAME=VALUE`.
 fn environment(table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let Some(item) = table.get("env") else {
         return Ok(Vec::new());
@@ -94,7 +94,7 @@ fn environment(table: &Table<'_>) -> Result<Vec<String>, FileError> {
         .collect()
 }
 
-/// Reads the metrics that are taken from its output.
+/// Reads the metrics that are taken from the program's output.
 fn metrics(table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "a metric in quotes, such as 'ops=([0-9.]+) per second:higher', or a list of them";
     let found = table.texts("metric", wanted)?;

@@ -1,27 +1,27 @@
-//! The keys of a campaign file. The parser uses them, and the reference is generated from them: `docs/campaigns.md` and
-//! the manual page `pagetide-campaign`.
+//! Defines the keys of a campaign file, for the parser and for the generated reference: `docs/campaigns.md` and the
+//! manual page `pagetide-campaign`.
 
 use std::fmt::Write;
 
-/// A key of a table.
+/// A key that a table of a campaign file may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// The form of its value.
+    /// Form of the value, for the reference.
     pub value: &'static str,
-    /// Its meaning, and its default.
+    /// Meaning and default of the key, for the reference.
     pub meaning: &'static str,
 }
 
-/// A table of the file.
+/// A table of a campaign file, with the keys that it may have.
 #[derive(Clone, Copy, Debug)]
 pub struct TableKeys {
-    /// Name in messages: the header of the table.
+    /// Header of the table, as in messages.
     pub place: &'static str,
-    /// What it is for.
+    /// Purpose of the table, for the reference.
     pub meaning: &'static str,
-    /// Its keys, in the order of the reference.
+    /// Keys of the table, in the order of the reference.
     pub keys: &'static [Key],
 }
 
@@ -31,7 +31,7 @@ impl TableKeys {
         self.names().any(|known| known == name)
     }
 
-    /// Names of its keys.
+    /// Names of the table's keys.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|key| key.name)
     }
@@ -72,7 +72,7 @@ pub const TOP: TableKeys = TableKeys {
     },
 };
 
-/// `[sampling]`.
+/// Keys of `[sampling]`.
 pub const SAMPLING: TableKeys = TableKeys {
     place: "[sampling]",
     meaning: "How many trials. A block is one trial of each variant in each cell, with one seed.",
@@ -86,7 +86,7 @@ pub const SAMPLING: TableKeys = TableKeys {
     },
 };
 
-/// `[[variant]]`.
+/// Keys of `[[variant]]`.
 pub const VARIANT: TableKeys = TableKeys {
     place: "[[variant]]",
     meaning: "One of the things compared; the first is the baseline.",
@@ -102,7 +102,7 @@ pub const VARIANT: TableKeys = TableKeys {
     },
 };
 
-/// `[[scenario]]`.
+/// Keys of `[[scenario]]`.
 pub const SCENARIO: TableKeys = TableKeys {
     place: "[[scenario]]",
     meaning: "A workload. What stands here goes before what stands above all tables.",
@@ -120,7 +120,7 @@ pub const SCENARIO: TableKeys = TableKeys {
     },
 };
 
-/// `[[program]]`.
+/// Keys of `[[program]]`.
 pub const PROGRAM_KEYS: TableKeys = TableKeys {
     place: "[[program]]",
     meaning: "A program of your own as a workload, unmodified. Paths of this machine are written PATH or PATH:INSIDE.",
@@ -154,7 +154,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
 /// All tables, in the order in which a file has them.
 pub const TABLES: [TableKeys; 5] = [TOP, SAMPLING, VARIANT, SCENARIO, PROGRAM_KEYS];
 
-/// The table to which a key belongs that is not one of `here`; `None` if it is unknown.
+/// Name of the table, other than `here`, that has this key; `None` if no other table has it.
 pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
     let mut tables = TABLES.iter().filter(|table| table.place != here);
     let table = tables.find(|table| table.has(key))?;
@@ -165,7 +165,7 @@ pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
     })
 }
 
-/// Example of a whole file.
+/// Example of a whole campaign file.
 const EXAMPLE: &str = include_str!("../../../../campaigns/quick.toml");
 
 const SUMMARY: &str = "A campaign file says in TOML what is compared, under which workloads, and with how many trials. \
@@ -200,7 +200,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// The reference as a manual page of section 5.
+/// The reference in roff: the manual page `pagetide-campaign`, section 5.
 pub fn man() -> String {
     let mut text = format!(
         ".TH PAGETIDE\\-CAMPAIGN 5\n.SH NAME\npagetide\\-campaign \\- campaign files of pagetide\n.SH DESCRIPTION\n{}\n",
@@ -231,7 +231,7 @@ pub fn man() -> String {
     text
 }
 
-/// Converts text for a manual page, which has no markup for code.
+/// Converts text with Markdown code marks to roff, which has no markup for code.
 fn roff(text: &str) -> String {
     pagetide_quantity::roff(&text.replace('`', ""))
 }

@@ -1,4 +1,4 @@
-//! Sizes of an original, of which a campaign uses a share.
+//! Scales the sizes of an original's machine to a share that the campaign uses.
 
 use pagetide_quantity::Bytes;
 use pagetide_record::MemorySpec;
@@ -6,15 +6,16 @@ use pagetide_record::MemorySpec;
 use super::error::{FileError, Problem};
 use super::table::Table;
 
-/// Machines have whole mebibytes, so that users can name their sizes.
+/// Scaled sizes are multiples of this number of bytes, so that users can name them.
 const STEP: u64 = 1 << 20;
 
-/// The share of an original's sizes that is used, such as 0.25.
+/// Share of an original's sizes to use, such as 0.25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share(f64);
 
 impl Share {
-    /// The share given in the file, or `asked` in its place; `None` if the file states no sizes of an original.
+    /// Reads the share from the file; `asked` replaces the file's share. Returns `None` if the file states no sizes of
+    /// an original.
     ///
     /// # Errors
     ///
@@ -40,13 +41,13 @@ impl Share {
         }
     }
 
-    /// True if the file itself gives another share.
+    /// True if the file gives a share that differs from this one, or none.
     pub fn is_other_than(self, top: &Table<'_>) -> bool {
         let written = top.get("scale").and_then(|item| item.text());
         written.and_then(|text| text.parse().ok()) != Some(self.0)
     }
 
-    /// This share of a size; unchanged if the share is 1.
+    /// The size multiplied by this share, rounded up to whole mebibytes; unchanged if the share is 1.
     pub fn of(self, size: Bytes) -> Bytes {
         if (self.0 - 1.0).abs() < f64::EPSILON {
             return size;
@@ -54,7 +55,7 @@ impl Share {
         Bytes(size.times(self.0).0.max(1).next_multiple_of(STEP))
     }
 
-    /// This share of a machine's memory.
+    /// Memory of a machine, multiplied by this share.
     pub fn of_memory(self, memory: MemorySpec) -> MemorySpec {
         match memory {
             MemorySpec::Free(size) => MemorySpec::Free(self.of(size)),
@@ -62,7 +63,7 @@ impl Share {
         }
     }
 
-    /// Its form in the name of a campaign: `1`, or `0-125` for `0.125`.
+    /// The share as written in a campaign's name: `1`, or `0-125` for `0.125`.
     pub fn in_name(self) -> String {
         self.0.to_string().replace('.', "-")
     }

@@ -1,4 +1,4 @@
-//! A TOML table that is read key by key and knows the line of each key.
+//! Reads a TOML table key by key; errors name the line of the key.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::error::{FileError, Problem};
 use super::reference::{TableKeys, place_of};
 use pagetide_quantity::nearest;
 
-/// A file with its text.
+/// Name and text of a campaign file.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub file: &'a str,
@@ -19,7 +19,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error about the text at `span`.
+    /// Creates an error about the text at `span`.
     pub fn wrong(&self, span: &Range<usize>, problem: Problem) -> FileError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         FileError::Wrong {
@@ -30,7 +30,7 @@ impl Source<'_> {
     }
 }
 
-/// A value with its key.
+/// A key with its value and its position in the file.
 #[derive(Clone)]
 pub(super) struct Item<'a> {
     pub source: Source<'a>,
@@ -42,13 +42,13 @@ pub(super) struct Item<'a> {
 /// A table with the keys that it may have.
 pub(super) struct Table<'a> {
     source: Source<'a>,
-    /// Its name in messages, such as "[[variant]]".
+    /// Name of the table in messages, such as "[[variant]]".
     pub place: String,
     pub span: Range<usize>,
     entries: &'a DeTable<'a>,
 }
 
-/// The name of a key with hyphens; it may be written with underscores.
+/// The key with hyphens in place of underscores, which are also accepted.
 fn canonical(key: &str) -> String {
     key.replace('_', "-")
 }
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
         Ok(Self::free(source, known.place, span, table))
     }
 
-    /// An error about the whole table.
+    /// Creates an error about the whole table.
     pub fn wrong(&self, problem: Problem) -> FileError {
         self.source.wrong(&self.span, problem)
     }
@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// All items.
+    /// All keys of the table with their values.
     pub fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
         let source = self.source;
         self.entries.iter().map(move |(key, value)| Item {
@@ -159,7 +159,7 @@ impl<'a> Item<'a> {
         self.source.wrong(&self.span, problem)
     }
 
-    /// An error: the value is of the wrong type.
+    /// Creates the error for a value of the wrong type.
     pub fn kind(&self, wanted: &'static str) -> FileError {
         let found = match self.value {
             DeValue::String(_) => "text",
@@ -177,7 +177,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// An error: the value is not allowed.
+    /// Creates the error for a value that is not allowed.
     pub fn value(&self, why: &impl ToString) -> FileError {
         self.wrong(Problem::Value {
             key: self.key.clone(),
@@ -189,7 +189,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The text, number or truth value as text; `None` for other types.
+    /// The value as text, if it is text, a number or a truth value; `None` for other types.
     pub fn text(&self) -> Option<String> {
         match self.value {
             DeValue::String(text) => Some(text.to_string()),
@@ -204,7 +204,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value, if it is text; fails for other types.
+    /// The value as text; fails if it is of another type.
     pub fn string(&self, wanted: &'static str) -> Result<String, FileError> {
         match self.value {
             DeValue::String(text) => Ok(text.to_string()),
@@ -212,7 +212,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The path of a file: relative to the campaign file if the file exists there, else as written.
+    /// The value as a path: relative to the campaign file's folder if the file exists there, else as written.
     pub fn path(&self, wanted: &'static str) -> Result<String, FileError> {
         let written = self.string(wanted)?;
         let beside = Path::new(self.source.file).with_file_name(&written);
@@ -224,14 +224,14 @@ impl<'a> Item<'a> {
         Ok(written)
     }
 
-    /// A truth value.
+    /// The value as a truth value; fails if it is of another type.
     pub fn truth(&self) -> Result<bool, FileError> {
         self.value
             .as_bool()
             .ok_or_else(|| self.kind("true or false"))
     }
 
-    /// A number, integer or not.
+    /// The value as a number, integer or not; fails if it is of another type.
     pub fn number(&self, wanted: &'static str) -> Result<f64, FileError> {
         match self.value {
             DeValue::Integer(_) | DeValue::Float(_) => self.text(),
@@ -241,7 +241,7 @@ impl<'a> Item<'a> {
         .ok_or_else(|| self.kind(wanted))
     }
 
-    /// An integer within bounds.
+    /// The value as an integer; fails if it is outside the bounds.
     pub fn whole(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, FileError> {
         let DeValue::Integer(_) = self.value else {
             return Err(self.kind("a whole number"));
@@ -257,14 +257,14 @@ impl<'a> Item<'a> {
             })
     }
 
-    /// As [`Item::whole`], for `u32`.
+    /// The value as a `u32`; fails if it is not an integer within the bounds.
     pub fn count(&self, bounds: std::ops::RangeInclusive<u32>) -> Result<u32, FileError> {
         let (low, high) = bounds.into_inner();
         let number = self.whole(u64::from(low)..=u64::from(high))?;
         Ok(u32::try_from(number).unwrap_or(high))
     }
 
-    /// The values of a list; a single value is a list of one.
+    /// The values of a list; a single value becomes a list of one.
     pub fn list(&self) -> Vec<Item<'a>> {
         match self.value {
             DeValue::Array(values) => values.iter().map(|value| self.element(value)).collect(),
@@ -281,7 +281,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The tables of an array of tables.
+    /// The value as an array of tables; fails if a table has a key not in `known`.
     pub fn tables(&self, known: &TableKeys) -> Result<Vec<Table<'a>>, FileError> {
         let wanted = "one or more tables, each under a double bracket such as [[variant]]";
         let DeValue::Array(values) = self.value else {
@@ -296,7 +296,7 @@ impl<'a> Item<'a> {
             .collect()
     }
 
-    /// The table that is the value of this key.
+    /// The value as a table; fails if it is of another type or has a key not in `known`.
     pub fn table(&self, known: Option<&TableKeys>) -> Result<Table<'a>, FileError> {
         let DeValue::Table(table) = self.value else {
             return Err(self.kind("a table"));

@@ -1,5 +1,5 @@
-//! Names that a campaign file may use besides its own keys: arenas, scenarios with their parameters and metrics,
-//! settings.
+//! Names that a campaign file may use besides its own keys: arenas, settings, and scenarios with their parameters and
+//! metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,32 +7,32 @@ use pagetide_quantity::command::told;
 use pagetide_quantity::{Bytes, hint, slip};
 use pagetide_record::ArenaKind;
 
-/// The known names. The command line fills it from the definitions of scenarios and settings.
+/// Known names. The command line fills them in from the definitions of scenarios and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// The kernel of a variant that names none.
+    /// Default kernel, for a variant that names none.
     pub kernel: String,
-    /// Arenas of this version.
+    /// Kinds of arena that this version has.
     pub arenas: Vec<ArenaKind>,
-    /// Scenarios by name.
+    /// Parameters and metrics of each scenario, by the scenario's name.
     pub scenarios: BTreeMap<String, ScenarioWords>,
-    /// Documented names of settings. Others of a known form are accepted, unless they are so similar to one of these
-    /// that a typing error is likely.
+    /// Documented names of settings. An undocumented setting of a known form is accepted, unless it is so similar to a
+    /// documented one that a typing error is likely.
     pub settings: Vec<String>,
 }
 
-/// The names of one scenario.
+/// Parameters, metrics and default sizes of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioWords {
-    /// Names of its parameters.
+    /// Names of the scenario's parameters.
     pub params: Vec<String>,
-    /// Names of its metrics.
+    /// Names of the scenario's metrics.
     pub metrics: Vec<String>,
-    /// Number of its primary metrics.
+    /// Number of the scenario's primary metrics.
     pub primaries: usize,
-    /// Memory available to it by default.
+    /// Default memory available to the scenario.
     pub default_memory: Bytes,
-    /// Memory of the machine on which its original ran.
+    /// Memory of the machine on which the scenario's original ran.
     pub original_memory: Bytes,
 }
 
@@ -47,7 +47,8 @@ impl Vocabulary {
         self.scenarios.get(plain_name(name))
     }
 
-    /// Message on a metric that no valid record of this scenario, or of any scenario, has.
+    /// Message on a metric without values: either no scenario has it, or no valid record does. If `scenario` is given,
+    /// only that scenario is considered.
     pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
         let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
         let known: BTreeSet<&str> = self
@@ -70,7 +71,7 @@ impl Vocabulary {
         format!("there is no metric `{metric}`: {hint}")
     }
 
-    /// The documented setting of which this name is probably a typing error; `None` if it is documented itself or
+    /// The documented setting that was probably meant by a misspelt name; `None` if the name is documented itself or
     /// similar to none.
     pub fn setting_meant(&self, name: &str) -> Option<String> {
         if self.settings.iter().any(|known| known == name) {

@@ -1,4 +1,4 @@
-//! Checks the request for a matrix of settings: its factors and kinds of swap.
+//! Checks the request for a matrix of settings, and chooses factors and kinds of swap.
 
 use pagetide_compare::matrixed::Factor;
 use pagetide_record::SwapSpec;
@@ -11,10 +11,10 @@ use crate::vary::Vary;
 
 /// Default number of seeds.
 const SEEDS: u32 = 5;
-/// Fewest seeds that give a useful interval.
+/// Fewest seeds with which a confidence interval is useful.
 const FEWEST_SEEDS: u32 = 3;
 
-/// The default factors: the name of a setting and its two levels, the one of most machines first.
+/// Default factors: the name of a setting and its two levels. The first level is the one that most machines have.
 const FACTORS: [(&str, [&str; 2]); 4] = [
     ("lru_gen/enabled", ["7", "0"]),
     ("vm.swappiness", ["10", "150"]),
@@ -31,71 +31,71 @@ pub enum MatrixError {
          kernel, no --vs, and one value of each parameter; --vary and --swap say what is tried"
     )]
     Several {
-        /// Number of variants.
+        /// Number of variants given.
         variants: usize,
-        /// Number of cells, not counting kinds of swap.
+        /// Number of cells given, not counting kinds of swap.
         cells: usize,
     },
-    /// Options of a campaign's plan were given.
+    /// Options were given for a campaign's plan, which a matrix makes itself.
     #[error(
         "--until-sure and --observe cannot be used with matrix, which plans its own runs: leave them out"
     )]
     OwnPlan,
-    /// Too few seeds.
+    /// Too few seeds were given.
     #[error("{seeds} seeds are too few to decide anything: give --seeds {FEWEST_SEEDS} or more")]
     Seeds {
         /// Number of seeds given.
         seeds: u32,
     },
-    /// A factor has more than two levels.
+    /// More than two levels were given for a factor.
     #[error(
         "matrix tries two values of a setting, and --vary {key} has {values}: give two that are far apart"
     )]
     Levels {
-        /// The setting.
+        /// Name of the setting with too many values.
         key: String,
-        /// Number of values given.
+        /// Number of values given for the setting.
         values: usize,
     },
     /// The key of `--vary` is not a setting.
     #[error("matrix varies settings, boot arguments and kernels, and {key} is none: {remedy}")]
     NoFactor {
-        /// The key.
+        /// The key given with `--vary`.
         key: String,
-        /// The option to use instead.
+        /// Name of the option to use instead.
         remedy: &'static str,
     },
-    /// Too many factors.
+    /// The matrix has too many factors.
     #[error(
         "{factors} settings are too many for the design: give at most {MOST_FACTORS}, with --only those of --vary"
     )]
     TooMany {
-        /// Number of factors.
+        /// Number of factors in the matrix.
         factors: usize,
     },
-    /// A setting is both fixed and varied.
+    /// A setting is given both as fixed and as varied.
     #[error("{key} is both set for all and varied: leave out one of --set and --vary")]
     Fixed {
-        /// The setting.
+        /// Name of the setting.
         key: String,
     },
 }
 
-/// Request for a matrix, in addition to the campaign.
+/// Options of a matrix, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct MatrixRequest {
-    /// Settings to vary in addition to the default ones, or with other values.
+    /// Settings to vary in addition to the default factors, or with other values than those.
     pub vary: Vec<Vary>,
-    /// Whether only those are varied.
+    /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
 }
 
 impl MatrixRequest {
-    /// The matrix of a campaign, whose only variant has everything common to all runs.
+    /// Creates the matrix of a campaign, whose only variant has everything common to all runs.
     ///
     /// # Errors
     ///
-    /// If the request has several variants or cells, or no design exists for it.
+    /// If the campaign has several variants or cells, or if no design exists for the factors.
     pub fn matrix(
         &self,
         mut campaign: Campaign,
@@ -143,7 +143,7 @@ impl MatrixRequest {
         let mut factors = Vec::new();
         for (key, levels) in FACTORS {
             let is_varied = self.vary.iter().any(|vary| vary.key == key);
-            // A setting that is fixed for all runs is not varied.
+            // A setting with a fixed value in all runs is not varied.
             if !self.only && !is_varied && !fixed.contains_key(key) {
                 factors.push(Factor {
                     key: key.to_owned(),
@@ -178,7 +178,7 @@ impl MatrixRequest {
     }
 }
 
-/// The option to use for a key that is not a factor.
+/// Name of the option to use for a key that is not a factor; `None` if there is none.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
         "swap" => Some("give each kind of swap with --swap"),
@@ -188,7 +188,8 @@ fn remedy(key: &str) -> Option<&'static str> {
     }
 }
 
-/// The kinds of swap: those given, or by default zram, zswap in front of a solid-state disk, and that disk.
+/// Kinds of swap: those given in the scenario. By default zram, zswap in front of a solid-state disk, and the
+/// solid-state disk alone.
 fn kinds(spec: &ScenarioSpec) -> Vec<Kind> {
     let kind = |swap: SwapSpec| Kind {
         name: match swap {

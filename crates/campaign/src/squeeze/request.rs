@@ -1,4 +1,4 @@
-//! Checks the request for a search, and sets its sizes.
+//! Checks the request for a search, and chooses its sizes.
 
 use pagetide_arena::VariantSpec;
 use pagetide_compare::squeezed::Knob;
@@ -11,22 +11,22 @@ use crate::vary::Vary;
 
 /// Default number of seeds.
 const SEEDS: u32 = 3;
-/// Most seeds; more would leave too few runs for sizes.
+/// Most seeds. More seeds would leave too few runs for sizes.
 const MOST_SEEDS: u32 = 4;
-/// Sizes are multiples of this number of bytes.
+/// Unit of the sizes tried, in bytes; all sizes are multiples of it.
 const STEP_BYTES: u64 = 64 << 10;
-/// The search ends when the gap between two sizes is at most this share.
+/// Largest gap between neighbouring sizes, as a share, at which the search ends.
 const RESOLUTION: f64 = 0.02;
-/// By default, the smallest size tried is plenty / this number.
+/// Default ratio of the largest to the smallest size tried.
 const RANGE: u64 = 16;
-/// Default time limit of a program; equal to the scenario's default.
+/// Default time limit of a program, equal to the scenario's default.
 const TIME_LIMIT: Nanos = Nanos::from_secs(600);
 
-/// Reads a share such as `5%` or `0.05`.
+/// Parses a share such as `5%` or `0.05`.
 ///
 /// # Errors
 ///
-/// If the text is not a share, or is below 0.1 % or above 1000 %; the error is a sentence.
+/// If the text is not a share, or is below 0.1 % or above 1000 %. The error is a sentence.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = crate::file::share(text.trim());
     share
@@ -34,27 +34,27 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a share from 0.1 % to 1000 %, such as 5%".to_owned())
 }
 
-/// Request for a search, in addition to the campaign.
+/// Options of a search, in addition to the campaign.
 #[derive(Clone, Debug)]
 pub struct SqueezeRequest {
-    /// Acceptable slowdown relative to plenty, as a share.
+    /// Acceptable slowdown relative to the largest size, as a share.
     pub within: f64,
-    /// The size that is searched; `None` for the limit of a program or the memory of a scenario.
+    /// Which size is varied; `None` for the limit of a program, or the memory of any other scenario.
     pub knob: Option<Knob>,
-    /// Smallest size tried; `None` for a sixteenth of plenty.
+    /// Smallest size tried; `None` for a sixteenth of the largest.
     pub least: Option<Bytes>,
-    /// Limit given for the program's memory group.
+    /// Memory limit given for the program; `None` if not given.
     pub limit: Option<Bytes>,
-    /// Time limit given for the program.
+    /// Time limit given for the program; `None` if not given.
     pub time_limit: Option<Nanos>,
 }
 
 /// Attributes of a scenario that the search needs.
 #[derive(Clone, Debug)]
 pub struct ScenarioFacts<'a> {
-    /// The first primary metric.
+    /// Name of the scenario's first primary metric.
     pub primary: Option<&'a str>,
-    /// Its parameters with their defaults.
+    /// Names of the scenario's parameters with their defaults.
     pub defaults: Vec<(&'a str, &'a str)>,
 }
 
@@ -70,32 +70,32 @@ pub enum SqueezeError {
         /// Number of cells.
         cells: usize,
     },
-    /// Both a word and the variant vary.
+    /// Both a word of the program and the variant are varied.
     #[error(
         "squeeze compares variants or values of {{{key}}}, not both at once, and here are {variants} variants: give one kernel and no --vs, \
          or leave --vary out"
     )]
     VariantsAndWord {
-        /// The word.
+        /// The varied word.
         key: String,
         /// Number of variants.
         variants: usize,
     },
-    /// The key of `--vary` is not a word in the program.
+    /// The key given with `--vary` is not a word in the program's command or environment.
     #[error(
         "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
          `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"
     )]
     NotAWord {
-        /// The key.
+        /// The key given with `--vary`.
         key: String,
     },
-    /// Options of a campaign's plan were given.
+    /// Options were given for a campaign's plan, which a search makes itself.
     #[error(
         "--until-sure and --observe cannot be used with squeeze, which plans its own runs: leave them out"
     )]
     OwnPlan,
-    /// Too many seeds.
+    /// Too many seeds were given.
     #[error(
         "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MOST_SEEDS}"
     )]
@@ -103,36 +103,36 @@ pub enum SqueezeError {
         /// Number of seeds given.
         seeds: u32,
     },
-    /// A scenario has no memory group.
+    /// The limit of a memory group is to be varied, but the scenario runs without such a group.
     #[error(
         "--by limit is for a program of your own, and {scenario} runs without a memory group: use --by memory"
     )]
     NoGroup {
-        /// Its name.
+        /// Name of the scenario.
         scenario: String,
     },
-    /// The size that is searched was given as fixed.
+    /// The size to be searched was also given as a fixed limit.
     #[error(
         "--limit is what is searched: say with --memory how much is plenty, and leave --limit out"
     )]
     LimitGiven,
-    /// There is no size between the smallest and plenty.
+    /// No size lies between the smallest and the largest size.
     #[error(
         "there is nothing between {least} and {plenty} to search: lower --least, or raise --memory"
     )]
     NothingBetween {
         /// The smallest size.
         least: Bytes,
-        /// Plenty.
+        /// The largest size ("plenty").
         plenty: Bytes,
     },
 }
 
-/// The varied word of the program, which occurs in its texts as `{WORD}`; `None` if nothing is varied.
+/// The varied word of the program, which occurs in the program's texts as `{WORD}`; `None` if nothing is varied.
 ///
 /// # Errors
 ///
-/// If another key is varied.
+/// If a key is varied that is not a word of the program.
 pub fn varied_word<'a>(
     mut all: Vec<Vary>,
     texts: impl Iterator<Item = &'a mut String>,
@@ -145,12 +145,12 @@ pub fn varied_word<'a>(
     }
 }
 
-/// Restricts a campaign to one cell, with one variant or several, and sets the default number of seeds. `word` is
-/// varied in it.
+/// Checks that a campaign has one cell, and sets the default number of seeds. The campaign may have several variants if
+/// no `word` is varied.
 ///
 /// # Errors
 ///
-/// If it has several cells, or options of a campaign's plan.
+/// If the campaign has several cells, or if options of a campaign's plan were given.
 pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
@@ -163,7 +163,7 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
         let key = word.key.clone();
         return Err(SqueezeError::VariantsAndWord { key, variants });
     }
-    // Observing by default is meant for comparisons of trials, not for a search.
+    // The default for observing is meant for comparisons of trials, not for a search.
     if campaign.observe == Observe::unless_told(variants) {
         campaign.observe = Observe::None;
     }
@@ -178,7 +178,7 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
     Ok(())
 }
 
-/// One campaign per variant, named after it; `value` is that of a varied word.
+/// One campaign for each variant, with the variant's name. `value` is the value of the varied word, if any.
 pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Campaign)> {
     let word = |text: &str| -> String {
         let own = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
@@ -199,11 +199,11 @@ pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Camp
 }
 
 impl SqueezeRequest {
-    /// The search for a campaign that passed [`one_question`].
+    /// Creates the search for a campaign that passed [`one_question`].
     ///
     /// # Errors
     ///
-    /// If the size that was asked for cannot be searched.
+    /// If the requested size cannot be searched.
     pub fn search(
         &self,
         campaign: Campaign,
@@ -248,7 +248,7 @@ impl SqueezeRequest {
                 step: STEP_BYTES,
                 within: self.within,
                 seeds: campaign.sampling.until.cap(),
-                // One run is observed.
+                // One run is reserved for observing.
                 runs: MOST_RUNS - 1,
                 resolution: RESOLUTION,
             },
@@ -257,7 +257,7 @@ impl SqueezeRequest {
     }
 }
 
-/// Parameters whose default or given text depends on the memory.
+/// Names of the parameters whose default or given text depends on memory.
 fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
     let depends = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');

@@ -1,4 +1,4 @@
-//! A scripted arena: runs nothing, returns at once, and behaves as a test specifies.
+//! A scripted arena for tests. It runs nothing, returns at once, and behaves as a test specifies.
 
 // Every test file uses only some of these helpers, and helpers may unwrap as tests do.
 
@@ -24,43 +24,43 @@ use pagetide_record::{
 };
 use pagetide_store::Store;
 
-/// The metric that decides.
+/// The primary metric of scripted trials.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
 /// Behaviour of a scripted trial that does not finish normally.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Produces an invalid record.
+    /// The trial produces an invalid record for this reason.
     Invalid(Invalid),
-    /// Reports that the arena is broken.
+    /// The arena fails with this message.
     Break(String),
-    /// Waits until stopped.
+    /// The trial waits until it is stopped.
     WaitForStop,
 }
 
-/// A scripted arena.
+/// An arena that returns computed results instead of running trials.
 pub struct ScriptedArena {
-    /// Kind it claims to be.
+    /// Kind of arena that it claims to be.
     pub kind: ArenaKind,
     /// Wall-clock time of a trial.
     pub takes: Duration,
-    /// How many times slower it is than the machine to which campaign files refer.
+    /// Ratio of its trial durations to those on the machine to which campaign files refer.
     pub slower: u64,
-    /// Factor of a variant on the baseline's value of the metric, by name.
+    /// Ratio of a variant's metric to the baseline's, by the variant's name.
     pub effect: BTreeMap<String, f64>,
-    /// Special behaviour by variant and seed.
+    /// Special behaviour of trials, by variant and seed.
     pub deeds: BTreeMap<(String, u64), Act>,
-    /// Traces of the observed passes, by name of the variant.
+    /// Content of the traces of observed passes, by the variant's name.
     pub tells: BTreeMap<String, trace::Told>,
-    /// Whether equal names of kernels mean equal images.
+    /// True if kernels with equal names have equal images.
     pub tells_images: bool,
-    /// Name of a kernel that this arena refuses.
+    /// Name of a kernel that this arena refuses, if any.
     pub refuses: Option<String>,
     /// Wall-clock time reported for a guest's boot; each kind of swap has its own guest.
     pub boot: Option<Nanos>,
-    /// Trials in the order in which they were started.
+    /// Trials in the order in which they started.
     pub log: Mutex<Vec<Trial>>,
-    /// Number of trials prepared.
+    /// Number of trials prepared so far.
     pub prepared: AtomicUsize,
     /// Number of trials running now, and the maximum so far.
     pub running: AtomicUsize,
@@ -187,7 +187,7 @@ impl ScriptedArena {
         }
         sink.section("blob", "log", subject.key().as_bytes())?;
         let mut results = Results::default();
-        // The seed shifts both trials of a pair equally; the rest is different for each trial.
+        // The seed shifts both trials of a pair equally; the rest differs for each trial.
         let base = 1e9 * (1.0 + 0.2 * noise(&format!("{} {}", subject.cell(), trial.seed)));
         let own = 1.0 + 0.002 * noise(&subject.key());
         let effect = self.effect.get(&trial.variant.name).copied().unwrap_or(1.0);
@@ -210,7 +210,7 @@ impl ScriptedArena {
         })
     }
 
-    /// The started trials: scenario, variant, seed and pass.
+    /// Trials started so far, in the order in which they started.
     pub fn begun(&self) -> Vec<Trial> {
         self.log.lock().unwrap().clone()
     }
@@ -245,7 +245,7 @@ pub fn campaign(seeds: u32) -> Campaign {
     }
 }
 
-/// Collects events, and stops after a given number of stored trials.
+/// A watcher that collects events and stops the campaign after a given number of stored trials.
 #[derive(Default)]
 pub struct Diary {
     pub lines: Mutex<Vec<String>>,

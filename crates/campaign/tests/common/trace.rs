@@ -7,13 +7,13 @@ use pagetide_probe::trace::{CpuBuffer, StoredFormat, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 use pagetide_record::{Counters, RecordWriter, Results};
 
-/// The process's number.
+/// Identifier of the traced process.
 const TASK: u32 = 7;
-/// The number of the event of task switches.
+/// Identifier of the event for task switches.
 const SWITCH: u16 = 1;
-/// `TASK_UNINTERRUPTIBLE`.
+/// Task state `TASK_UNINTERRUPTIBLE`.
 const BLOCKED: u64 = 2;
-/// On a CPU, in nanoseconds.
+/// Time that the process spends on a CPU, in nanoseconds.
 const ON_CPU: u64 = 900_000_000;
 
 const FORMAT: &str = "name: sched_switch
@@ -26,12 +26,12 @@ format:
 	field:pid_t next_pid;	offset:24;	size:4;	signed:1;
 ";
 
-/// Content of the trace of an observed trial, in nanoseconds.
+/// Content of the trace of an observed trial.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
-    /// Blocked once for this long.
+    /// The process blocks once, for this many nanoseconds.
     Blocked(u64),
-    /// A gap of this long without events.
+    /// The trace has a gap without events, of this many nanoseconds.
     Nothing(u64),
 }
 
@@ -80,7 +80,7 @@ impl Told {
     }
 }
 
-/// A sub-buffer with one task switch.
+/// Bytes of a sub-buffer with one task switch.
 fn switch(time: u64, previous: u32, state: u64, next: u32) -> Vec<u8> {
     let mut event = vec![0; 28];
     event[0..2].copy_from_slice(&SWITCH.to_le_bytes());
