@@ -531,8 +531,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds trials to the campaign's note. Returns for each trial whether it has to run, and estimates how long those
-    /// take.
+    /// Adds trials to the campaign's note, and estimates how long those without a record take. Returns for each trial
+    /// true if it has a record.
     fn look(&mut self, trials: impl Iterator<Item = PlannedTrial>) -> Result<Vec<bool>, RunError> {
         let (mut all, mut trials) = (Vec::new(), trials.peekable());
         loop {

@@ -1,8 +1,9 @@
 //! Builds the guest's program so that its bytes depend only on its own sources, the toolchain and the C library.
 //!
-//! Records and snapshots are valid for one guest only, identified by its digest. Therefore nothing may get into the
-//! program that differs between two builds of the same sources: neither folder names, nor the environment, nor the
-//! profile with which the tool itself is built. A test builds it in another folder with another home and compares.
+//! Records and snapshots are valid for one guest only, which is identified by the program's digest. Therefore two
+//! builds of the same sources must give the same bytes. Names of folders, the environment and the profile of the tool's
+//! own build must not affect the program. A test builds the program in another folder with another home and compares
+//! the bytes.
 
 use std::env;
 use std::error::Error;
@@ -11,11 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Name of the package and of its program.
+/// Name of the guest's package and of its program.
 const PACKAGE: &str = "pagetide-guest";
 /// The guest is an x86-64 machine on every host.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The profile in the workspace's manifest with which it is compiled.
+/// Profile in the workspace's manifest with which the guest's program is compiled.
 const PROFILE: &str = "guest";
 /// Variables that a build inherits from the environment, in addition to those that [`Recipe`] sets.
 const ENVIRONMENT: [&str; 9] = [
@@ -23,7 +24,7 @@ const ENVIRONMENT: [&str; 9] = [
     "TMPDIR",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
-    // The outer build's limit on processes.
+    // The outer build's limit on parallel processes.
     "CARGO_MAKEFLAGS",
     "CARGO_NET_OFFLINE",
     "https_proxy",
@@ -34,26 +35,26 @@ const ENVIRONMENT: [&str; 9] = [
 /// Paths used by a build. None of them changes the program's bytes.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// The workspace.
+    /// Folder of the workspace.
     pub workspace: PathBuf,
-    /// Target folder of the build.
+    /// Folder for cargo's output (`target`).
     pub folder: PathBuf,
     /// Path of cargo.
     pub cargo: PathBuf,
-    /// The compiler.
+    /// Path of the Rust compiler.
     pub rustc: PathBuf,
-    /// The user's home.
+    /// The user's home folder.
     pub home: PathBuf,
-    /// Cargo's home: its registry and downloaded packages.
+    /// Cargo's home folder, with its registry and downloaded packages.
     pub cargo_home: PathBuf,
 }
 
-/// The user's home.
+/// Path of the user's home folder; fails if there is none.
 pub fn home() -> Result<PathBuf, Box<dyn Error>> {
     Ok(env::home_dir().ok_or("the user has no home: set HOME")?)
 }
 
-/// Cargo's home: its registry and downloaded packages.
+/// Path of cargo's home folder, with its registry and downloaded packages.
 pub fn cargo_home() -> Result<PathBuf, Box<dyn Error>> {
     match env::var_os("CARGO_HOME") {
         Some(folder) => Ok(folder.into()),
@@ -62,7 +63,7 @@ pub fn cargo_home() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 impl Recipe {
-    /// Builds the program and returns its path.
+    /// Builds the guest's program and returns the program's path.
     pub fn build(&self) -> Result<PathBuf, Box<dyn Error>> {
         let mut cargo = Command::new(&self.cargo);
         cargo
@@ -116,7 +117,7 @@ impl Recipe {
         };
         remap(&self.workspace, "/pagetide");
         remap(&self.cargo_home, "/cargo");
-        // This folder is named after the registry or its mirror.
+        // The folder is named after the registry or its mirror, so its name differs between machines.
         let registries = fs::read_dir(self.cargo_home.join("registry/src"));
         for registry in registries.into_iter().flatten().flatten() {
             remap(&registry.path(), "/registry");
@@ -134,7 +135,7 @@ impl Recipe {
         Ok(flags.join("\u{1f}".as_ref()))
     }
 
-    /// Runs the compiler with these arguments and returns its output.
+    /// Runs the compiler with these arguments and returns its standard output.
     fn ask(&self, question: &[&str]) -> Result<String, Box<dyn Error>> {
         let output = Command::new(&self.rustc)
             .args(question)
@@ -144,7 +145,7 @@ impl Recipe {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
-    /// All source files of the program. A change in one of them requires a new build.
+    /// Paths of all source files of the guest's program. A change in one of them requires a new build.
     pub fn sources(&self) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let list = self.program().with_extension("d");
         let text = fs::read_to_string(&list)

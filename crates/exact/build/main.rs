@@ -1,4 +1,4 @@
-//! Builds what the exact arena embeds besides its own code: the emulator's clock and the guest's program.
+//! Builds two embedded files for the exact arena: the emulator's clock and the guest's program.
 
 mod clock;
 mod guest;
@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The folder shared by builds of all profiles, so that the guest's program is built once and all embed the same one.
+/// Folder shared by builds of all profiles, so that the guest's program is built once and all profiles embed the same
+/// bytes.
 fn common_folder(out: &Path) -> &Path {
     out.ancestors()
         .find(|folder| folder.join("CACHEDIR.TAG").exists())

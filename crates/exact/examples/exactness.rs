@@ -18,7 +18,7 @@ use pagetide_record::{Maker, MemorySpec, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-/// Results of the trials of one kernel and swap.
+/// Results of the trials of one kernel with one kind of swap.
 #[derive(Default)]
 struct Tally {
     digests: BTreeMap<String, usize>,
@@ -70,7 +70,7 @@ fn main() -> Result<ExitCode, Fault> {
     Ok(ExitCode::from(u8::from(differ)))
 }
 
-/// Runs the same trial `repeats` times in each of `side_by_side` threads.
+/// Runs the same trial `repeats` times in each of `side_by_side` threads, and returns the digests and times.
 fn repeat(
     exact: &Exact,
     kernel: &str,

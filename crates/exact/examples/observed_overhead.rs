@@ -46,7 +46,7 @@ fn main() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Virtual time of the scenario in nanoseconds.
+/// Virtual time that the scenario of a trial takes, in nanoseconds.
 fn elapsed(
     exact: &Exact,
     kernel: &str,

@@ -33,7 +33,7 @@ unsafe extern "C" {
 
 static CALLS: AtomicI64 = AtomicI64::new(0);
 
-/// The calling thread's id.
+/// Id of the calling thread.
 fn thread() -> c_long {
     // SAFETY: this reads and writes no memory of this process.
     unsafe { syscall(GETTID) }
@@ -55,7 +55,7 @@ fn now() -> c_long {
     }
 }
 
-/// Replaces the C library's function.
+/// Replaces the C library's `gettimeofday`.
 ///
 /// # Safety
 /// `time` is null or valid for writing, as for the function it replaces.
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_
     0
 }
 
-/// Replaces GLib's function, which dates the monitor's events. The dates prove that this clock is in use.
+/// Replaces GLib's `g_get_real_time`, which dates the monitor's events. The dates prove that this clock is in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_get_real_time() -> c_long {
     stop::reported();

@@ -21,9 +21,9 @@ use crate::{is_main, syscall, thread};
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
 /// Source: Linux `arch/x86/entry/syscalls/syscall_64.tbl`.
 const NANOSLEEP: c_long = 35;
-/// Nanoseconds that the CPU thread sleeps between two checks, and number of checks: 10 s in all. After that the
-/// emulator continues without the enforced order. Whether its clock was moved is then checked in the saved state.
+/// Nanoseconds that the CPU thread sleeps between two checks for the stop.
 const LOOK_NANOS: c_long = 50_000;
+/// Most checks, 10 s in all. Then the emulator continues, and the saved state is checked for a moved clock.
 const LOOKS: u32 = 200_000;
 
 unsafe extern "C" {
@@ -41,7 +41,7 @@ const NOTED: c_long = -1;
 static REPORTER: AtomicI64 = AtomicI64::new(NOBODY);
 /// True if the main thread has returned from a poll and has taken no lock since.
 static POLLED: AtomicBool = AtomicBool::new(false);
-/// The big lock.
+/// Address of the emulator's big lock; null until it is known.
 static BIG: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 type Lock = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -68,14 +68,14 @@ fn next(known: &AtomicPtr<c_void>, name: &CStr, version: Option<&CStr>) -> *mut 
     found
 }
 
-/// Records that the calling thread reports an event.
+/// Notes that the calling thread has reported an event of the monitor.
 pub fn reported() {
     if !is_main() {
         let _ = REPORTER.compare_exchange(NOBODY, thread(), Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
-/// Waits until the main thread has seen the stop, for at most 10 s.
+/// Makes the CPU thread wait until the main thread has seen the stop, for at most 10 s.
 fn wait() {
     let pause: [c_long; 2] = [0, LOOK_NANOS];
     for _ in 0..LOOKS {
@@ -88,10 +88,10 @@ fn wait() {
     REPORTER.store(NOTED, Ordering::SeqCst);
 }
 
-/// Replaces the C library's function.
+/// Replaces the C library's `pthread_mutex_lock`.
 ///
 /// # Safety
-/// As for the function it replaces.
+/// As for the replaced function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -109,10 +109,10 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
     unsafe { transmute::<*mut c_void, Lock>(real)(mutex) }
 }
 
-/// Replaces the C library's function.
+/// Replaces the C library's `pthread_cond_wait`.
 ///
 /// # Safety
-/// As for the function it replaces.
+/// As for the replaced function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -125,10 +125,10 @@ pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c
     unsafe { transmute::<*mut c_void, Wait>(real)(condition, mutex) }
 }
 
-/// Replaces the C library's function.
+/// Replaces the C library's `ppoll`.
 ///
 /// # Safety
-/// As for the function it replaces.
+/// As for the replaced function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ppoll(
     files: *mut c_void,

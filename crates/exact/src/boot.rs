@@ -23,41 +23,42 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::snapshot::{Contents, Recipe};
 
-/// Number of lines at the end of the console that an error quotes.
+/// Number of lines from the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;
-/// How long an emulator may take to end after it closed its monitor.
+/// Longest wall-clock time to wait for an emulator to exit after it closed its monitor connection.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// A guest to be booted.
+/// Guest to boot for a snapshot, with everything needed to boot it.
 pub struct Boot<'a> {
-    /// Everything the snapshot depends on.
+    /// Inputs that determine the snapshot.
     pub recipe: &'a Recipe,
-    /// The kernel.
+    /// Kernel to boot.
     pub kernel: &'a Kernel,
-    /// The machine.
+    /// Machine to emulate.
     pub machine: &'a MachineSpec,
-    /// The emulator.
+    /// Emulator to run.
     pub emulator: &'a Emulator,
-    /// Limits how many emulators run at once.
+    /// Limit on the number of emulators that run at once.
     pub places: &'a Places,
-    /// How long a guest may show no activity before the boot is given up.
+    /// Wall-clock time without progress of the guest after which the boot is given up.
     pub patience: Duration,
-    /// Can request a stop of the boot.
+    /// Tells whether the user asked to stop.
     pub progress: &'a dyn Progress,
 }
 
 impl Boot<'_> {
-    /// Boots the guest to its ready point and saves it into `folder`.
+    /// Boots the guest to its ready point and saves it as files in `folder`. `contents` is the guest's initial file
+    /// system. Fails if the guest does not become ready.
     pub fn save(&self, folder: &Path, contents: &Contents) -> Result<(), ExactError> {
-        // Checked now because this image is part of every trial from the snapshot.
+        // Verified now, because this kernel image becomes part of every trial that starts from the snapshot.
         self.kernel.verify()?;
         let (recipe, machine) = (self.recipe, self.machine);
         let initrd = folder.join("initrd");
         write_initrd(&initrd, &recipe.boot, contents)
             .map_err(io("writing", initrd.display().to_string()))?;
         let ram = folder.join("ram");
-        // In memory, not on a disk, during the boot: a disk would have to allocate a block at each first touch of a
-        // page.
+        // During the boot, the guest's memory is an anonymous file, not on a disk. A disk would have to allocate a
+        // block at each first touch of a page.
         let memory_file = memory::anonymous("memory")?;
         memory_file
             .set_len(machine.memory.0)
@@ -132,7 +133,7 @@ impl Boot<'_> {
             },
             _ => io("writing", ram.display().to_string())(why),
         })?;
-        // No longer needed after the boot.
+        // The initial file system is not needed after the boot.
         fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
     }
 
@@ -144,7 +145,7 @@ impl Boot<'_> {
         }
     }
 
-    /// Error for a guest that did not reach its ready point.
+    /// Creates the error for a guest that did not reach its ready point.
     fn fault(
         &self,
         guard: &Guard<'_>,
@@ -175,7 +176,7 @@ impl Boot<'_> {
     }
 }
 
-/// Waits for the ready point; returns whether it was reached.
+/// Waits until the guest reaches its ready point or the wait ends. Returns true if the guest is ready.
 fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bool {
     let (ignore, what) = Monitor::ignore_shared();
     let mut still = || guard.still();
@@ -184,11 +185,11 @@ fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bo
         .and_then(|_| monitor.command(ignore, &what, &mut still))
         .is_ok()
         && monitor.event(&["GUEST_PANICKED"], &mut still).is_some()
-        // A kernel with a driver for that device reports the same event when it panics.
+        // If a kernel has a driver for this device, its panic is reported as the same event.
         && output.region().phase() >= Phase::Ready
 }
 
-/// What was observed of a guest that did not reach its ready point.
+/// Observations of a guest that did not reach its ready point.
 struct SilentGuest<'a> {
     console: &'a str,
     errors: &'a str,
@@ -197,13 +198,13 @@ struct SilentGuest<'a> {
 }
 
 impl SilentGuest<'_> {
-    /// What happened, the last output, and the likely cause.
+    /// Text with what happened, the last console output, and the likely cause.
     fn why(&self) -> String {
         let lines: Vec<String> = self
             .console
             .lines()
             .map(legible)
-            // Skips lines that only move the cursor.
+            // Lines that only move the cursor are skipped.
             .filter(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 3)
             .collect();
         let own = lines
@@ -242,7 +243,7 @@ impl SilentGuest<'_> {
         }
     }
 
-    /// The likely cause, with a remedy.
+    /// Text with the likely cause and a remedy.
     fn cause(&self) -> String {
         let cut = self
             .cmdline
@@ -266,7 +267,7 @@ impl SilentGuest<'_> {
     }
 }
 
-/// Returns a line without the escape sequences of a terminal.
+/// The line without a terminal's escape sequences.
 fn legible(line: &str) -> String {
     line.chars()
         .filter(|c| !c.is_control())
@@ -275,7 +276,7 @@ fn legible(line: &str) -> String {
         .to_owned()
 }
 
-/// Arguments of the emulator that name kernel and initial file system.
+/// Arguments that pass the kernel image and the initial file system to the emulator.
 pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     let text = |path: &Path| path.display().to_string();
     let mut arguments = vec!["-kernel".to_owned(), text(image)];
@@ -285,9 +286,9 @@ pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     arguments
 }
 
-/// Writes the start of a kernel image, including all of its setup code. A restored guest has its kernel in memory, and
-/// the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of the time from
-/// start to the guest's first instruction.
+/// Writes the start of a kernel image to `path`, including all of its setup code. A restored guest has its kernel in
+/// memory, and the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of
+/// the time from the emulator's start to the guest's first instruction.
 fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
     /// Up to 64 sectors of setup code, the boot sector, and a margin.
     /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.

@@ -1,8 +1,8 @@
 //! Replaces the emulator's wall clock, and checks the clock in a saved guest.
 //!
-//! Nothing in the guest reads the host's clock, yet the clock has an effect: QEMU resizes its emulated TLB by wall
-//! time, the TLB's size decides which accessed bits the guest's reclaim finds set, and reclaim acts on them. So the
-//! emulator is started with a preloaded clock (`preload/clock.rs`), and each start is checked to use it. The same
+//! The guest never reads the host's clock, but the clock has an effect: QEMU resizes its emulated TLB by wall time, the
+//! TLB's size decides which accessed bits the guest's reclaim finds set, and reclaim depends on them. So the emulator
+//! is started with a preloaded clock (`preload/clock.rs`), and each start checks that this clock is in use. The same
 //! preloaded object also orders the emulator's threads at a stop (`preload/stop.rs`).
 
 use std::ffi::OsString;
@@ -14,29 +14,30 @@ use serde_json::Value;
 use crate::error::ExactError;
 use crate::memory;
 
-/// The shared object. Source: `build.rs`.
+/// Bytes of the shared object to preload. Source: `build.rs`.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
-/// A clock that starts in 1970 and advances by a millisecond per call stays within that year for the length of a trial.
+/// Seconds of a year. The preloaded clock starts in 1970 and advances by a millisecond per call, so it stays in that
+/// year during a trial.
 const YEAR_SECONDS: i64 = 365 * 24 * 3600;
 
-/// The shared object in an anonymous file, which disappears with its last user.
+/// The shared object in an anonymous file, which disappears when its last user ends.
 #[derive(Debug)]
 pub struct Clock {
     file: File,
 }
 
 impl Clock {
-    /// Writes the shared object to anonymous memory.
+    /// Writes the shared object to an anonymous file.
     pub fn new() -> Result<Self, ExactError> {
         memory::holding("pagetide-clock", OBJECT).map(|file| Self { file })
     }
 
-    /// Descriptor that the emulator must inherit.
+    /// File descriptor of the shared object, which the emulator must inherit.
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
-    /// Environment variable, with its value, that makes the emulator preload the clock. Source: ld.so(8).
+    /// Name and value of the environment variable that makes the emulator preload the shared object. Source: ld.so(8).
     pub fn variable(&self) -> (&'static str, OsString) {
         let mut value = OsString::from(memory::path(self.fd()));
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -59,14 +60,14 @@ pub fn dated(event: &Value) -> bool {
 /// big-endian).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedClock {
-    /// Offset of the bias in the state.
+    /// Byte offset of the bias in the state.
     at: usize,
     bias: i64,
     instructions: i64,
 }
 
 impl SavedClock {
-    /// Finds the clock in a state; `None` if the emulator that saved it did not count instructions.
+    /// Finds the clock in a saved state; `None` if the emulator that saved the state did not count instructions.
     pub fn of(state: &[u8]) -> Option<Self> {
         const NAME: &[u8] = b"timer/icount";
         const VERSION: [u8; 4] = [0, 0, 0, 1];
@@ -85,10 +86,10 @@ impl SavedClock {
 
     /// True if, before this state was saved, the emulator moved the guest's clock other than by counting instructions.
     ///
-    /// A guest at its ready point is stopped. Until the emulator's main loop has processed that stop, it may find the
-    /// CPU idle and advance time to the next timer; trials from that snapshot would then differ from those of another
-    /// one. The preloaded object makes the threads process the stop in order (`preload/stop.rs`), and this function
-    /// checks the result. A kernel that never halts during its boot has its time advanced by instructions only.
+    /// A guest at its ready point is stopped. Until the emulator's main loop has processed that stop, the loop may find
+    /// the CPU idle and advance time to the next timer. Trials from that snapshot would then differ from trials from
+    /// another snapshot. The preloaded object makes the threads process the stop in order (`preload/stop.rs`), and this
+    /// function checks the result. If a kernel never halts during its boot, only instructions advance its time.
     pub const fn is_moved(self) -> bool {
         self.bias != 0
     }
@@ -115,12 +116,12 @@ mod tests {
         assert!(dated(&event(0)));
         assert!(dated(&event(50)));
         assert!(!dated(&event(1_767_225_600)));
-        // QEMU's values if it has no clock.
+        // Values that QEMU sends if it has no clock.
         assert!(!dated(&event(-1)));
         assert!(!dated(&json!({ "event": "STOP" })));
     }
 
-    /// Builds a state with this version, bias and count of instructions.
+    /// Bytes of a saved state with this version, bias and number of instructions.
     fn state(version: u8, bias: i64, instructions: i64) -> Vec<u8> {
         let mut state = b"\x05\x0ctimer/icount\0\0\0".to_vec();
         state.push(version);

@@ -1,4 +1,5 @@
-//! What this machine can do in the exact arena: each piece that is present, and each missing one with its remedy.
+//! Examines whether this machine can run the exact arena: lists each piece that is present, and each missing piece with
+//! its remedy.
 //!
 //! Everything is tried rather than assumed: the emulator is asked for its version, and KVM must run a guest.
 
@@ -16,10 +17,11 @@ use crate::emulator::Emulator;
 use crate::error::ExactError;
 use crate::memory;
 
-/// How long a guest may take to come up.
+/// Longest wall-clock time for a test guest to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Examines the machine. `cache` and `store` are the folders that would be used.
+/// Examines the machine and returns the pieces found or missing. `cache` and `store` are the folders that trials would
+/// use.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
@@ -82,7 +84,7 @@ fn kernels(cache: &Path) -> Diagnosis {
     }
 }
 
-/// A firmware that does one thing: at the reset vector it writes 0x20 to the debug-exit port.
+/// Bytes of a firmware that only writes 0x20 to the debug-exit port at the reset vector.
 fn firmware() -> Vec<u8> {
     // mov al, 0x20; mov dx, 0x501; out dx, al; hlt. The vector is 16 bytes below the firmware's end.
     const CODE: [u8; 7] = [0xB0, 0x20, 0xBA, 0x01, 0x05, 0xEE, 0xF4];
@@ -92,12 +94,11 @@ fn firmware() -> Vec<u8> {
     image
 }
 
-/// The emulator's exit code after the firmware has run: twice the value written, plus one.
+/// Exit code of the emulator after the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Returns a sentence that says whether KVM works. A host that is itself a guest may run three instructions but fail on
-/// a kernel. So a kernel from the cache is booted, if there is one: without a file system it panics, and the emulator
-/// exits.
+/// Sentence that says whether KVM works. A host that is itself a guest may run three instructions but fail on a kernel.
+/// So a kernel from the cache is booted, if there is one. It panics for lack of a file system, and the emulator exits.
 pub fn kvm(cache: &Path) -> String {
     let Ok(emulator) = Emulator::find() else {
         return "KVM was not tried for want of an emulator".to_owned();
@@ -122,7 +123,8 @@ pub fn kvm(cache: &Path) -> String {
     }
 }
 
-/// Boots a kernel under this accelerator until it panics for lack of a file system.
+/// Boots a kernel under this accelerator. Succeeds if the kernel panics for lack of a file system; else the error says
+/// what happened.
 fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
     let cpu = if accelerator == "kvm" { "host" } else { "max" };
     let image = image.display().to_string();
@@ -131,7 +133,7 @@ fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(
     ends_with(emulator, accelerator, &[&own[..], &kernel].concat(), &[], 0)
 }
 
-/// Runs the firmware under this accelerator.
+/// Runs the test firmware under this accelerator; fails if the firmware did not run.
 fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
     let fault = |error: ExactError| error.to_string();
     let bios = memory::holding("pagetide-firmware", &firmware()).map_err(fault)?;
@@ -148,7 +150,7 @@ fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
     )
 }
 
-/// Runs a guest and expects the emulator to exit with this code.
+/// Runs an emulator; fails unless it exits with this code in time.
 fn ends_with(
     emulator: &Emulator,
     accelerator: &str,

@@ -1,4 +1,4 @@
-//! The emulator as a child process that never outlives its parent.
+//! Runs the emulator as a child process, which never outlives its parent.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,11 @@ use crate::processor::Processor;
 /// Name of the emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
-/// Major and minor number of the oldest version whose instruction counting is exact enough for trials.
+/// Major and minor number of the oldest supported QEMU. Older versions do not count instructions exactly enough for
+/// trials.
 const OLDEST: (u32, u32) = (7, 2);
 
-/// Major and minor number in a text such as `QEMU 7.2.22 (Debian …)`.
+/// Major and minor version number in a text such as `QEMU 7.2.22 (Debian …)`; `None` if there is none.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text
         .split(|c: char| !c.is_ascii_digit() && c != '.')
@@ -37,18 +38,18 @@ fn first_line(printed: &[u8]) -> String {
     first.unwrap_or_default().to_owned()
 }
 
-/// The emulator on this machine.
+/// The emulator installed on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
-    /// Path or name of the program.
+    /// Path or name of the emulator's program.
     pub program: String,
-    /// Its version line. Exactness is promised for one build of the emulator only.
+    /// Version line of the emulator. Results are identical only between trials with the same build of the emulator.
     pub version: String,
 }
 
 impl Emulator {
-    /// Returns the installed emulator with its version. Fails if there is none or if it is older than [`OLDEST`].
-    /// `PAGETIDE_QEMU` names another program.
+    /// Finds the installed emulator and its version. `PAGETIDE_QEMU` may name another program. Fails if there is no
+    /// emulator, or if it is older than [`OLDEST`].
     pub fn find() -> Result<Self, ExactError> {
         let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
         Self::ask(program, &Limits::QUICK)
@@ -84,7 +85,7 @@ impl Emulator {
         }
     }
 
-    /// Checks that the emulator that sent this event uses the preloaded clock.
+    /// Fails if the emulator that sent this event does not use the preloaded clock.
     pub fn proven(&self, event: &Value) -> Result<(), ExactError> {
         if clock::dated(event) {
             Ok(())
@@ -95,8 +96,8 @@ impl Emulator {
         }
     }
 
-    /// Starts the emulator with these arguments and the preloaded [`Clock`]. Descriptors in `inherited` stay open in
-    /// the child under the same numbers. Standard error goes to `errors`.
+    /// Starts the emulator with these arguments and the preloaded [`Clock`]. File descriptors in `inherited` stay open
+    /// in the child under the same numbers. Standard error goes to `errors`.
     pub fn start(
         &self,
         arguments: &[String],
@@ -114,11 +115,11 @@ impl Emulator {
             .envs([clock.variable()])
             .stdout(Stdio::null())
             .stderr(stderr);
-        // SAFETY: between fork and exec only async-signal-safe calls are made, on descriptors that stay open until then,
-        // and nothing is allocated.
+        // SAFETY: between fork and exec, only async-signal-safe calls are made, on descriptors that stay open until
+        // then. No memory is allocated.
         unsafe {
             command.pre_exec(move || {
-                // A trial is short: clearing huge pages costs more than they save.
+                // A trial is short, so clearing huge pages costs more than huge pages save.
                 libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
                 for fd in &fds {
                     libc::fcntl(*fd, libc::F_SETFD, 0);
@@ -152,50 +153,50 @@ impl Emulator {
 #[derive(Debug)]
 pub struct Running {
     child: child::Running,
-    /// Released when the child is reaped, because it is dropped later.
+    /// The reserved processor. Dropped after the child, so it is released only when the child has been reaped.
     _processor: Option<Processor>,
 }
 
 impl Running {
-    /// Its process id.
+    /// Process id of the emulator.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Exit status of the emulator; `None` if it still runs.
+    /// Exit status of the emulator; `None` if it is still running.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }
 
-    /// Kills it and waits for its end.
+    /// Kills the emulator and waits until it has ended.
     pub fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// Kills the emulator and frees its memory in the background.
+    /// Kills the emulator and frees its memory in a background thread.
     pub fn end_beside(self) {
-        // If no thread can be started, the value is dropped here, which waits for the end.
+        // If no thread can be started, the value is dropped here, and this thread waits for the end.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
-    /// Waits for its end.
+    /// Waits until the emulator ends; returns its exit status.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 }
 
-/// Descriptors and arguments that give an emulator its shared files.
+/// Arguments and file descriptors that give an emulator the files shared with this process.
 #[derive(Debug)]
 pub struct Wiring {
-    /// Arguments of the emulator.
+    /// Arguments for the emulator's command line.
     pub arguments: Vec<String>,
-    /// Descriptors to inherit.
+    /// File descriptors that the emulator must inherit.
     pub inherited: Vec<RawFd>,
 }
 
 impl Wiring {
-    /// Wires main memory to `ram` (mapped privately if a snapshot is restored), the output region to `region`, the
-    /// debug console to `console`, and the trial's specification to `trial`.
+    /// Connects the guest's main memory to `ram`, the output region to `region`, the debug console to `console`, and
+    /// the trial's specification to `trial`. Memory is mapped privately if a snapshot is restored.
     pub fn new(
         ram: (&Path, bool),
         memory: u64,
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(numbers("QEMU"), None);
     }
 
-    /// Result of asking this script for its version.
+    /// Version or error that results from using this shell script as the emulator.
     fn asked(script: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qemu");

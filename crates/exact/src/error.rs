@@ -13,7 +13,7 @@ pub enum ExactError {
         "running a guest needs {program}, which is not installed: apt-get install qemu-system-x86"
     )]
     NoEmulator {
-        /// The program that was searched for.
+        /// Name of the missing program.
         program: String,
     },
     /// The emulator did not answer `--version`.
@@ -21,9 +21,9 @@ pub enum ExactError {
         "{program} --version {why}: try it by hand (does `ulimit -a` leave it too little?), or name another emulator with PAGETIDE_QEMU"
     )]
     EmulatorSilent {
-        /// The program.
+        /// Path or name of the emulator's program.
         program: String,
-        /// What happened to it.
+        /// What happened when the program was run.
         why: String,
     },
     /// The emulator is too old.
@@ -31,27 +31,27 @@ pub enum ExactError {
         "{program} is {version}, which is too old: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
     )]
     EmulatorTooOld {
-        /// The program.
+        /// Path or name of the emulator's program.
         program: String,
-        /// Its version.
+        /// Version of the emulator.
         version: String,
     },
-    /// The program is not QEMU, or is a build that does not state its version.
+    /// The program named as emulator is not QEMU, or is a build that does not state its version.
     #[error(
         "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
     )]
     EmulatorVersion {
-        /// The program.
+        /// Path or name of the program.
         program: String,
-        /// Its output.
+        /// The program's output for `--version`.
         said: String,
     },
-    /// The emulator uses the machine's clock, which would affect the guest.
+    /// The emulator does not use the preloaded clock but the machine's, which would affect the guest.
     #[error(
         "{program} does not take the clock it was given (a wrapper that clears LD_PRELOAD, or a static build?), and with the machine's own clock trials would not be exact: use the distribution's QEMU"
     )]
     OwnClock {
-        /// The program.
+        /// Path or name of the emulator's program.
         program: String,
     },
     /// The state saved by the emulator has no instruction counter, or one in an unknown format.
@@ -59,66 +59,66 @@ pub enum ExactError {
         "{emulator} saved a guest without a clock that counts instructions, and its trials would not be exact: use a QEMU of the distribution, 7.2 to 10"
     )]
     NoClock {
-        /// The emulator's version.
+        /// Version of the emulator.
         emulator: String,
     },
     /// A file or system call failed.
     #[error("{what} {on}: {source}")]
     Io {
-        /// What was attempted.
+        /// The action that failed.
         what: &'static str,
-        /// On what.
+        /// Object of the action, such as a path.
         on: String,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The kernel did not get to the ready point.
+    /// The guest did not reach its ready point.
     #[error("{kernel} did not get ready with {memory} of memory: {why}")]
     Boot {
-        /// Release of the kernel.
+        /// Release of the guest's kernel.
         kernel: String,
-        /// Memory of the machine.
+        /// Memory of the guest's machine.
         memory: Bytes,
-        /// The guest's or emulator's last words, and the remedy.
+        /// Last output of the guest or the emulator, and the remedy.
         why: String,
     },
-    /// The machine has too little memory for a guest.
+    /// This machine has too little free memory for the guest.
     #[error(
         "a guest of {wanted} does not fit: this machine has {free} free and {kept} of that are left alone; lower --memory or the swap size"
     )]
     HostMemory {
-        /// Memory that the guest may use.
+        /// Memory that the guest may take.
         wanted: Bytes,
-        /// Memory available on the machine.
+        /// Free memory of this machine.
         free: Bytes,
-        /// Memory that must stay free.
+        /// Part of the free memory that must stay free.
         kept: Bytes,
     },
-    /// A program's root on tmpfs is larger than the guest's memory.
+    /// The files of a program's root on tmpfs take more than the guest's memory.
     #[error(
         "the program's files take {files}, and with --fs tmpfs they lie in the guest's memory, of which {memory} was asked for: raise \
          --memory, leave out what it does not read, or take another --fs"
     )]
     RootInMemory {
-        /// Size of the files.
+        /// Size of the files in the root.
         files: Bytes,
-        /// Memory asked for.
+        /// Memory requested for the guest.
         memory: Bytes,
     },
-    /// The memory asked for is too little to boot a guest.
+    /// The requested memory is too little to boot a guest.
     #[error("--memory {asked} is less than a guest can work in: use at least {least}")]
     TooLittleMemory {
-        /// Memory asked for.
+        /// Memory requested for the guest.
         asked: Bytes,
-        /// The least memory that works.
+        /// Least memory with which a guest boots.
         least: Bytes,
     },
-    /// An unknown setting.
+    /// The name of a setting has no known form.
     #[error(
         "setting `{name}` is of no known form{suggestion}: use vm.NAME, lru_gen/NAME, thp/NAME, zswap/NAME or a path below /sys or /proc/sys"
     )]
     UnknownSetting {
-        /// The setting asked for.
+        /// The setting's name as given.
         name: String,
         /// Either ", did you mean …?" or empty.
         suggestion: String,
@@ -128,25 +128,25 @@ pub enum ExactError {
         "the emulator did not restore the guest from {path} ({why}): run again, and check the emulator if this repeats"
     )]
     Restore {
-        /// The snapshot's folder.
+        /// Folder of the snapshot.
         path: PathBuf,
-        /// What the emulator was observed to do.
+        /// What the emulator did instead.
         why: String,
     },
-    /// The disk of the cache is full.
+    /// The disk that holds the cache is full.
     #[error(
         "there is no room for a guest's memory on the disk of {path}: free some, or set PAGETIDE_CACHE to a folder on another disk"
     )]
     NoRoom {
-        /// The snapshot's folder.
+        /// Folder of the snapshot that does not fit.
         path: PathBuf,
     },
-    /// A snapshot disappears each time it is made.
+    /// A snapshot disappears each time right after it is made.
     #[error(
         "the snapshot {path} disappears as soon as it is made: check whether another program removes files there"
     )]
     Vanished {
-        /// The snapshot's folder.
+        /// Folder of the snapshot.
         path: PathBuf,
     },
     /// The user asked to stop.
@@ -155,25 +155,25 @@ pub enum ExactError {
     /// The file system for a scenario could not be made.
     #[error("making a file system for the guest: {why}; apt-get install e2fsprogs")]
     FileSystem {
-        /// The program's reason.
+        /// Reason given by the program that makes the file system.
         why: String,
     },
-    /// The program that makes a file system is not available.
+    /// The program that makes a file system in the guest is not available.
     #[error("making files on {system} needs {program} of Debian's package {package}: {why}")]
     NoMaker {
-        /// The file system.
+        /// Name of the file system.
         system: &'static str,
-        /// The program.
+        /// Name of the program that makes it.
         program: &'static str,
-        /// Its package.
+        /// Name of the Debian package with the program.
         package: &'static str,
-        /// Why it is not available.
+        /// Reason why the program is not available.
         why: String,
     },
     /// The trace of an observed trial could not be assembled.
     #[error("putting the trace of an observed trial together: {why}; please report it")]
     Trace {
-        /// What is wrong with it.
+        /// What is wrong with the trace.
         why: String,
     },
     /// The files of a program are not available.
@@ -184,7 +184,7 @@ pub enum ExactError {
     Kernel(#[from] pagetide_kernel::KernelError),
 }
 
-/// Adds attempt and object to an I/O error.
+/// Converts an I/O error to [`ExactError::Io`], with the action that failed and its object.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,

@@ -1,7 +1,9 @@
-//! Estimates how long a trial takes on this machine: its work, computed from its sizes, times the machine's speed.
+//! Estimates how long a trial takes on this machine: the trial's work, computed from its sizes, times the machine's
+//! speed.
 //!
-//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small piece of work similar to an emulator's, and is timed
-//! on this machine under its current load. If there are records of the same scenario, they correct the remaining error.
+//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small piece of work that resembles an emulator's. It is
+//! timed on this machine under its current load. If there are records of the same scenario, they correct the remaining
+//! error.
 
 mod faults;
 mod work;
@@ -15,26 +17,26 @@ use std::time::{Duration, Instant};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::Subject;
 
-/// Wall-clock time of a trial with this subject; `None` if its work is not known.
+/// Estimated wall-clock time of a trial; `None` if the trial's work is not known.
 pub fn of(subject: &Subject) -> Option<Nanos> {
     time_of(work::laps(subject)?)
 }
 
-/// Wall-clock time to boot and save a guest, including handing over files of this size.
+/// Estimated wall-clock time to boot and save a guest, including the time to hand over files of this size.
 pub fn of_boot(files: Bytes) -> Option<Nanos> {
     time_of(boot_laps(files))
 }
 
-/// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to one on this
-/// machine.
+/// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to the time on
+/// this machine.
 pub fn here(there: Nanos) -> Option<Nanos> {
     time_of(there.secs() / LAP_THERE)
 }
 
-/// Seconds per lap on the reference machine, with a lap on each of its two processors.
+/// Seconds per lap on the reference machine, with laps running on both of its processors.
 const LAP_THERE: f64 = 0.0150;
 
-/// Wall-clock time of this number of laps on this machine.
+/// Wall-clock time of this number of laps on this machine; `None` if it cannot be represented.
 fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();
     let seconds = laps * *LAP.get_or_init(time_of_lap);
@@ -44,15 +46,16 @@ fn time_of(laps: f64) -> Option<Nanos> {
         .map(Nanos)
 }
 
-/// Size of the table that a lap walks: larger than a core's private cache, as a kernel's translated code is.
+/// Entries of the table that a lap walks. The table is larger than a core's private cache, as a kernel's translated
+/// code is.
 const TABLE_ENTRIES: usize = 1 << 18;
-/// Steps of a lap.
+/// Number of steps in a lap.
 const STEPS: u32 = 1_000_000;
-/// How long laps are timed on each CPU: several time slices, so that other processes run as well. Every run starts with
-/// this measurement.
+/// Wall-clock time for which laps are timed on each CPU: several time slices, so that other processes run as well.
+/// Every run of pagetide starts with this measurement.
 const TIMED: Duration = Duration::from_millis(20);
 
-/// Dependent loads and unpredictable jumps, on which an emulator spends most of its time.
+/// Runs one lap: dependent loads and unpredictable jumps, which are what an emulator spends most of its time on.
 fn lap(table: &[u32]) -> u32 {
     let mask = TABLE_ENTRIES - 1;
     let (mut at, mut sum) = (1_u32, 0_u32);
@@ -68,7 +71,7 @@ fn lap(table: &[u32]) -> u32 {
     sum
 }
 
-/// Seconds per lap on this machine under its current load, with laps on every CPU, because trials run in parallel too.
+/// Seconds per lap on this machine under its current load. Laps run on every CPU, because trials run in parallel too.
 fn time_of_lap() -> f64 {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let table = &table();
@@ -108,11 +111,12 @@ fn table() -> Vec<u32> {
         .collect()
 }
 
-/// Laps of a boot: 0.7 to 1.8 billion instructions, most of them translated for the first time, and saving the guest.
+/// Laps that a boot takes: 0.7 to 1.8 billion instructions, most of them translated for the first time, and saving the
+/// guest.
 const BOOT_LAPS: f64 = 500.0;
 
-/// Laps per MiB handed over: read and verified by the host, written to its disk by the guest, saved with the guest. A
-/// boot took 9 s without files, and 22 and 33 s more with 256 and 512 MiB.
+/// Laps per MiB of files handed over. Files are read and verified by the host, written to its disk by the guest, and
+/// saved with the guest. A boot took 9 s without files, and 22 and 33 s more with 256 and 512 MiB.
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
 fn boot_laps(files: Bytes) -> f64 {

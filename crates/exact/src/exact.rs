@@ -1,7 +1,7 @@
-//! How a trial is prepared and run.
+//! Prepares and runs trials.
 //!
 //! A trial is prepared once: the kernel is found, parameters are resolved, and everything that cannot run is refused.
-//! Then it runs from a snapshot of its guest at the ready point.
+//! Then the trial runs from a snapshot of its guest at the ready point.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ use crate::trial;
 /// Virtual time without progress after which a trial is ended.
 const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 
-/// Files of the guest: path and content.
+/// Files for the guest, each with path and content.
 type Files = Vec<(String, Vec<u8>)>;
 
 /// The exact arena on this machine.
@@ -50,16 +50,17 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
-    /// Kernels that were found to meet these needs, by digest. So a kernel's configuration is read once for all trials
-    /// with the same needs.
+    /// Digests of kernels, with needs and swap that each was found to meet. A kernel's configuration is then read once
+    /// for all trials with the same needs.
     able: Mutex<HashSet<(Digest, Vec<Need>, SwapSpec)>>,
-    /// Names of snapshots by the inputs that determine them. So modules are read once for all trials of a machine.
+    /// Names of snapshots by the inputs that determine them. A kernel's modules are then read once for all trials of a
+    /// machine.
     named: Mutex<BTreeMap<String, String>>,
     machine: Machine,
     say: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Intermediate results for a trial, computed when it is prepared.
+/// Intermediate results of preparing a trial.
 struct Preparation {
     kernel: Arc<Kernel>,
     needs: Needs,
@@ -67,13 +68,13 @@ struct Preparation {
     maker: Option<Maker>,
 }
 
-/// Size of the swap device if none is given: enough for scenarios of up to three times the memory.
+/// Default size of the swap device: three times the memory, enough for scenarios that use up to that much.
 pub fn default_swap_size(memory: Bytes) -> Bytes {
     Bytes((memory.0 * 3).next_multiple_of(1 << 20))
 }
 
 impl Exact {
-    /// Opens the arena. `say` receives a message for each long step, such as fetching or booting a kernel.
+    /// Opens the exact arena. `say` receives a message for each long step, such as fetching or booting a kernel.
     pub fn open(
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
@@ -101,9 +102,9 @@ impl Exact {
         &self.emulator
     }
 
-    /// Returns the kernel of this name, fetching it if needed.
+    /// The kernel with this name, fetched if it is not in the cache.
     pub fn kernel(&self, name: &str) -> Result<Arc<Kernel>, ExactError> {
-        // Locked while a kernel is fetched, so that no other thread fetches it too.
+        // The lock is held while a kernel is fetched, so that no other thread fetches the same kernel.
         let mut kernels = locked(&self.kernels);
         if let Some(kernel) = kernels.get(name) {
             return Ok(Arc::clone(kernel));
@@ -119,7 +120,7 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// Fails if the kernel lacks one of these features or the compressor asked for.
+    /// Fails if the kernel lacks one of these features or the requested compressor.
     fn require(
         &self,
         kernel: &Kernel,
@@ -141,10 +142,11 @@ impl Exact {
         Ok(())
     }
 
-    /// Name of the snapshot from which a trial starts.
+    /// Name of the snapshot from which a trial starts; `None` if it cannot be determined.
     fn snapshot_of(&self, prepared: &PreparedTrial) -> Option<String> {
         let (subject, ready) = (prepared.subject(), prepared.own::<Preparation>().ok()?);
-        // The modules follow from the other inputs and from whether the kernel has packet sockets.
+        // The modules follow from the other inputs, and from whether the kernel has packet sockets, so they can be left
+        // out of the key.
         let rest = self.recipe_with(subject, ready, Vec::new());
         let what = serde_json::to_string(&(rest, ready.needs.packet)).ok()?;
         if let Some(name) = locked(&self.named).get(&what) {
@@ -159,7 +161,7 @@ impl Exact {
         (self.say)(text);
     }
 
-    /// The modules that a machine needs, in loading order, and their files.
+    /// Names of the modules that a machine needs, in loading order, and the modules' files.
     fn modules(
         kernel: &Kernel,
         subject: &Subject,
@@ -219,7 +221,7 @@ impl Exact {
         Ok((specs, files))
     }
 
-    /// The kernel of a variant. Fails if one of the variant's settings is unknown.
+    /// The kernel of a variant. Fails if there is no such kernel, or if one of the variant's settings is unknown.
     fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
@@ -231,7 +233,7 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// The verified image of the root that a program needs, and the file that describes it to the guest.
+    /// The verified image of the root with this digest, and the file that describes the root to the guest.
     fn handover(
         &self,
         digest: &str,
@@ -257,7 +259,7 @@ impl Exact {
         Ok((handover, file))
     }
 
-    /// Size of the files of a program that a boot of its guest hands over; zero for other scenarios.
+    /// Size of the files that are handed over when a program's guest boots; zero for other scenarios.
     fn handed_over(&self, prepared: &PreparedTrial) -> Bytes {
         let ready = prepared.own::<Preparation>().ok();
         let digest = ready.and_then(|ready| ready.needs.root.as_deref());
@@ -266,7 +268,7 @@ impl Exact {
         size.unwrap_or_default()
     }
 
-    /// The guest's initial files besides its program: `files`, and the image or maker of its file system.
+    /// Content of the guest's initial file system: its program, `files`, and the image or maker of its file system.
     fn contents(
         &self,
         subject: &Subject,
@@ -297,7 +299,7 @@ impl Exact {
         })
     }
 
-    /// The inputs of a snapshot for this subject, and the files of its modules.
+    /// Inputs that determine the snapshot for this subject, and the files of the modules that it loads.
     fn recipe(
         &self,
         subject: &Subject,
@@ -307,7 +309,7 @@ impl Exact {
         Ok((self.recipe_with(subject, ready, modules), files))
     }
 
-    /// The inputs of a snapshot for this subject with these modules.
+    /// Inputs that determine the snapshot for this subject if it loads these modules.
     fn recipe_with(
         &self,
         subject: &Subject,
@@ -350,8 +352,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fails if a root on tmpfs is larger than the memory. The kernel would then swap the root's files, and the program
-/// would measure that.
+/// Fails if a root on tmpfs is larger than the memory. The kernel would then swap the root's files, which would distort
+/// the program's results.
 fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
     if subject.files_on.system != FileSystem::Tmpfs {
         return Ok(());
@@ -363,7 +365,7 @@ fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
     Ok(())
 }
 
-/// The kernel's identity for records.
+/// Identity of a kernel for records.
 fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     KernelId {
         source: source.to_owned(),
@@ -374,7 +376,8 @@ fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     }
 }
 
-/// Everything that a kernel must have for a trial, so that all missing features are reported at once.
+/// All features that a kernel must have for a trial. They are checked together, so that all missing features are
+/// reported at once.
 fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     let mut wanted = vec![
         Need::Initramfs,
@@ -436,7 +439,8 @@ fn need_of(system: FileSystem) -> Need {
     }
 }
 
-/// Converts an error to one of the arena; a stop by the user keeps its own variant.
+/// Returns a function that converts an error to an arena's error by `otherwise`. A stop by the user becomes
+/// [`ArenaError::Stopped`].
 fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
     move |why| match why {
         ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,
@@ -451,7 +455,7 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     )
 }
 
-/// Number of rotating disks of a trial.
+/// Number of rotating disks that a trial uses.
 fn turning_disks(subject: &Subject) -> usize {
     usize::from(subject.swap.is_rotational()) + usize::from(subject.files_on.disk().is_some())
 }
@@ -486,8 +490,8 @@ fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     }
 }
 
-/// Boot arguments of a trial. If the driver of simulated disks is built in, it takes its parameters from the command
-/// line; a module gets them when it is loaded.
+/// Boot arguments of a trial's kernel. A built-in driver of simulated disks takes its parameters from these arguments;
+/// a module gets them when it is loaded.
 fn boot_arguments(
     kernel: &Kernel,
     subject: &Subject,
@@ -516,7 +520,7 @@ fn ssd_params(disk: &SsdSpec) -> String {
     )
 }
 
-/// Fails if a setting's name is of no known form; the error suggests a similar name.
+/// Fails if a setting's name has no known form; the error suggests a similar name.
 fn check_setting(name: &str) -> Result<(), ExactError> {
     if settings::path(name).is_some() {
         return Ok(());
@@ -588,11 +592,12 @@ impl Arena for Exact {
         let system = subject.files_on.system;
         let (mut maker, mut on_disk) = (None, Bytes(0));
         match &mut needs.filesystem {
-            // A trial without files does not depend on the disk for files.
+            // A trial without files does not depend on the disk for files, so that disk is not part of its subject.
             None => subject.files_on = FilesSpec::default(),
             Some(size) if system == FileSystem::Tmpfs => {
                 subject.files_on.on = FilesOn::Ssd;
-                // A program's root exists before its memory is counted; files written later count as the workload's.
+                // A program's root exists before free memory is measured. Files written later count as the workload's
+                // memory.
                 on_disk = needs.root.as_ref().map_or(Bytes(0), |_| *size);
             }
             Some(size) => {

@@ -1,8 +1,8 @@
-//! The list of a kernel's functions, cached with the snapshot of a guest. It gives names to addresses in stacks.
+//! Caches the list of a kernel's functions with the snapshot of a guest. The list gives names to addresses in stacks.
 //!
 //! The list is the same after every observed trial of a guest, and the emulated kernel takes a second to produce it. So
-//! the first such trial of a snapshot stores it, and later trials end without it. It can always be recreated: if the
-//! file cannot be read, the next trial writes it again.
+//! the first such trial of a snapshot stores it, and later trials end without it. If the file cannot be read, the next
+//! trial writes it again.
 
 use std::fs::Permissions;
 use std::io::{self, BufReader, Read};
@@ -11,29 +11,29 @@ use std::path::Path;
 
 use pagetide_outside::{Place, open};
 
-/// Name of the file in a snapshot's folder: one zstd frame with checksum.
+/// Name of the file with the list in a snapshot's folder: one zstd frame with checksum.
 pub const FILE: &str = "functions";
-/// Most bytes of the list; Debian's 6.12 has 6 MB.
+/// Most bytes of the uncompressed list; Debian's 6.12 has 6 MB.
 const MOST_BYTES: u64 = 256 << 20;
-/// Compression level: lines are similar, so the fastest level achieves most of the reduction.
+/// Level of zstd compression. Lines are similar, so the fastest level achieves most of the reduction.
 const LEVEL: i32 = 1;
 
-/// Reads the list from a snapshot's folder; `None` if it is missing or damaged.
+/// Reads the list of functions from a snapshot's folder; `None` if it is missing or damaged.
 pub fn kept(folder: &Path) -> Option<Vec<u8>> {
     let file = open(&folder.join(FILE), Place::Own).ok()?;
     let mut list = Vec::new();
     let mut decoder = zstd::Decoder::with_buffer(BufReader::new(file))
         .ok()?
         .single_frame();
-    // One byte more than the limit, to detect a list that is too long.
+    // Reads one byte more than the limit, to detect a list that is too long.
     let limit = MOST_BYTES.saturating_add(1);
     decoder.by_ref().take(limit).read_to_end(&mut list).ok()?;
     (list.len() as u64 <= MOST_BYTES).then_some(list)
 }
 
-/// Stores the list. Concurrent readers see the whole file or none.
+/// Stores the list of functions in a snapshot's folder. Concurrent readers see the whole file or none.
 pub fn keep(folder: &Path, list: &[u8]) -> io::Result<()> {
-    // With the same permissions as the snapshot's other files.
+    // The file gets the same permissions as the snapshot's other files.
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(folder)?;

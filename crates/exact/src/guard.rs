@@ -1,8 +1,10 @@
-//! Ends the wait for a guest that will not come up: because the user stopped it, it panicked, or it makes no progress.
+//! Ends the wait for a guest that will not become ready: because the user stopped it, it panicked, or it makes no
+//! progress.
 //!
-//! While a guest boots, its clock cannot be read without disturbing it. But a guest that makes progress touches new
-//! memory, which increases the size of its memory file, or its program updates the clock in the output region. On a
-//! busy machine an emulator may wait for a processor longer than the guest's time limit; that wait does not count.
+//! While a guest boots, its clock cannot be read without disturbing the guest. But a guest that makes progress either
+//! touches new memory, which increases the size of its memory file, or its program updates the clock in the output
+//! region. On a busy machine, an emulator may wait for a processor longer than the guest's time limit; that wait does
+//! not count.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -13,45 +15,45 @@ use pagetide_arena::Progress;
 
 use crate::memory::{self, Output};
 
-/// How long a panicking kernel may go on printing.
+/// Wall-clock time for which a panicking kernel may continue to print.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Interval at which the emulator's time of waiting for a processor is read.
+/// Interval between two reads of the time that the emulator has waited for a processor.
 const NOTED: Duration = Duration::from_secs(1);
 
-/// Why a wait ended.
+/// Reason why the wait for a guest ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The user asked for it.
+    /// The user asked to stop.
     Stopped,
     /// The kernel printed that it has panicked or halted.
     Panicked,
-    /// Nothing moved for this long.
+    /// The guest made no progress for this long.
     Hung(Duration),
 }
 
-/// What is read to detect a guest's progress.
+/// Numbers that change if a guest makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
-    /// Allocated bytes of its memory file.
+    /// Allocated bytes of the guest's memory file; zero except during a boot.
     touched: u64,
     clock: u64,
     done: u64,
     phase: u32,
 }
 
-/// Watches a guest during a wait.
+/// Watches a guest while this process waits for it.
 pub struct Guard<'a> {
     progress: &'a dyn Progress,
     console: &'a File,
     output: &'a Output,
-    /// The file of its memory, if this is a boot.
+    /// File with the guest's memory; `None` unless the guest is booting.
     ram: Option<&'a File>,
     emulator: u32,
     patience: Duration,
     moves: Moves,
     moved: Instant,
-    /// How long the emulator had waited for a processor, and when this was read.
+    /// How long the emulator had waited for a processor at the last reading, and the time of that reading.
     waited: (Duration, Instant),
     heard: u64,
     panicked: Option<Instant>,
@@ -59,8 +61,8 @@ pub struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    /// Starts watching. A guest without progress for `patience` is given up. `emulator` is the process id of its
-    /// emulator.
+    /// Starts watching a guest, which is given up after `patience` without progress. `emulator` is the process id of
+    /// the guest's emulator.
     pub fn new(
         progress: &'a dyn Progress,
         patience: Duration,
@@ -85,7 +87,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// True if the wait should go on. Cheap enough to be called several times a second.
+    /// True if the wait should continue. Cheap enough to be called several times a second.
     pub fn still(&mut self) -> bool {
         if self.end.is_none() {
             self.end = self.look();
@@ -93,7 +95,7 @@ impl<'a> Guard<'a> {
         self.end.is_none()
     }
 
-    /// Why the wait ended; `None` while it goes on.
+    /// Reason why the wait ended; `None` if it has not ended.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -137,8 +139,8 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// The longest time that a thread of a process has waited for a processor; zero if the kernel does not report it.
-/// Source: kernel `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`.
+/// Longest time that any thread of a process has waited for a processor; zero if the kernel does not report it. Source:
+/// kernel `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`.
 fn waited(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     let waits = threads
@@ -152,7 +154,7 @@ fn waited(process: u32) -> Duration {
     Duration::from_nanos(waits.max().unwrap_or(0))
 }
 
-/// True if a console's text shows that its kernel has panicked or halted.
+/// True if the text of a console shows that the kernel has panicked or halted.
 pub fn is_dead(console: &str) -> bool {
     // The second message is printed by the code that unpacks the kernel (arch/x86/boot/compressed/misc.c, `error`).
     console.contains("Kernel panic - not syncing") || console.contains("-- System halted")
@@ -180,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Polls until the wait ends; returns how long that took, and why it ended.
+    /// Polls until the guard ends the wait. Returns the time that took, and the reason.
     fn over(guard: &mut Guard<'_>) -> (Duration, End) {
         let began = Instant::now();
         while guard.still() {
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_process_that_wants_a_processor_others_have_is_seen_to_wait() {
-        // More threads than processors, all busy: each waits now and then.
+        // There are more busy threads than processors, so each thread waits now and then.
         let threads = 4 * std::thread::available_parallelism().map_or(1, usize::from);
         let before = waited(std::process::id());
         let until = Instant::now() + Duration::from_millis(400);
@@ -245,7 +247,7 @@ mod tests {
         let patience = Duration::from_millis(400);
         let mut guard = Guard::new(&flag, patience, &console, &output, Some(&ram), 0);
         let began = Instant::now();
-        // Progress over longer than the patience, alternately by memory and clock.
+        // The guest makes progress for longer than the patience, alternately in memory and clock.
         for step in 0..12_u64 {
             if step % 2 == 0 {
                 ram.write_all_at(&[1; 4096], step << 20).unwrap();

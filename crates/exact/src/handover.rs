@@ -1,5 +1,5 @@
-//! Hands the image of a program's root to a guest through the memory that holds the trace in observed trials and is
-//! unused during a boot. It takes none of the guest's own memory.
+//! Hands the image of a program's root to a guest through shared memory. That memory holds the trace in observed trials
+//! and is unused during a boot, so the guest's own memory is not reduced.
 
 use std::fs::File;
 use std::io;
@@ -9,20 +9,20 @@ use pagetide_guest::files::{Entry, Kind};
 use pagetide_quantity::Bytes;
 use pagetide_root::{ImageEntry, ImageKind};
 
-/// Bytes read at once.
+/// Number of bytes read from the image at once.
 const CHUNK_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// An image to be handed to a guest.
+/// An image that is handed to a guest, with the positions of its non-zero parts.
 #[derive(Debug)]
 pub struct Handover {
     image: File,
-    /// Offset and length of each part of the image that is not zero, in whole pages.
+    /// Offset and length in bytes of each non-zero part of the image, in whole pages.
     pieces: Vec<(u64, u64)>,
 }
 
 impl Handover {
-    /// Finds the parts of an image that are not zero.
+    /// Finds the non-zero parts of an image.
     pub fn of(image: File) -> io::Result<Self> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         let mut buffer = vec![0; CHUNK_BYTES];
@@ -32,7 +32,7 @@ impl Handover {
             if n == 0 {
                 return Ok(Self { image, pieces });
             }
-            // A short read ends within a page.
+            // A short read ends within a page, which is counted as whole.
             let whole = n.next_multiple_of(PAGE_BYTES);
             buffer[n..whole].fill(0);
             for (page, from) in buffer[..whole]
@@ -53,8 +53,8 @@ impl Handover {
         }
     }
 
-    /// The content of an image for a guest that creates the files itself: the files' bytes, in the order of the
-    /// returned list.
+    /// Hands over only the contents of files, for a guest that creates the files itself. The returned list names the
+    /// files in the order of their bytes.
     pub fn of_files(image: File, entries: Vec<ImageEntry>) -> (Self, Vec<Entry>) {
         let mut pieces = Vec::new();
         let mut list = Vec::new();
@@ -78,18 +78,18 @@ impl Handover {
         (Self { image, pieces }, list)
     }
 
-    /// Size of all pieces.
+    /// Total size of all non-zero parts.
     pub fn size(&self) -> Bytes {
         Bytes(self.pieces.iter().map(|(_, length)| length).sum())
     }
 
-    /// The table of pieces in the guest's format.
+    /// Table of the non-zero parts, in the guest's format.
     pub fn table(&self) -> Vec<u8> {
         let numbers = self.pieces.iter().flat_map(|(at, length)| [*at, *length]);
         numbers.flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Writes the pieces one after the other into a file, from offset `to` on.
+    /// Writes the non-zero parts into a file, one directly after another, from offset `to` on.
     pub fn write(&self, file: &File, mut to: u64) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         for (from, length) in &self.pieces {

@@ -1,4 +1,4 @@
-//! Headroom: a trial's faults / the faults of an ideal policy with the same references and memory.
+//! Headroom: ratio of a trial's faults to the faults of an ideal policy with the same references and memory.
 
 mod best;
 mod room;
@@ -8,9 +8,10 @@ use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
-/// Longer strings are left to `pagetide ideal`, which computes the same for any record.
+/// Most references of a string for which headroom is computed after a trial. `pagetide ideal` computes the same for any
+/// record.
 const MOST_REFERENCES: u64 = 200_000_000;
-/// Number of windows into which the string is divided for the series of faults.
+/// Number of windows into which the reference string is divided for the series of faults.
 const WINDOWS: u32 = 64;
 
 const FAULTS: MetricDef = MetricDef::count(
@@ -51,12 +52,13 @@ const MODEL: MetricDef = MetricDef::count(
     "faults that a model of the kernel's own policy predicts with `room`",
 );
 
-/// Faults of a trial's processes that can be compared with an ideal policy's; `None` if they cannot.
+/// Number of faults of a trial's processes that can be compared with an ideal policy's faults; `None` if they cannot be
+/// compared.
 ///
-/// A reference that did not find its page is a fault, major or minor. Read-ahead turns major faults into minor ones,
-/// but the ideal policy has no read-ahead, and a kernel must not appear better than the optimum because of it. One
-/// fault on a mapped file also maps the pages around it, so its faults cannot be compared with single pages: trials
-/// with mapped files get no headroom.
+/// A reference that did not find its page is a fault, major or minor. Read-ahead turns major faults into minor faults,
+/// but the ideal policy has no read-ahead, and a kernel must not appear better than the optimum because of it. A fault
+/// on a mapped file also maps the pages around it, so such faults cannot be compared with single pages. Trials with
+/// mapped files get no headroom.
 fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     let count = |name: &str| {
         let metric = results.metrics.iter().find(|metric| metric.name == name)?;
@@ -69,9 +71,9 @@ fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     Some(count("major-faults")? + count("minor-faults")?)
 }
 
-/// Adds the oracle's metrics if the references of a trial are known and its faults were counted.
+/// Adds metrics computed by the oracle, if the references of a trial are known and its faults were counted.
 ///
-/// `log` reads the trial's log of accesses. Returns the series of faults along the string.
+/// `log` reads the trial's log of accesses. Returns the series of faults along the reference string.
 pub fn add(
     results: &mut Results,
     subject: &Subject,
@@ -135,7 +137,7 @@ fn metrics(
     Some((metrics, series))
 }
 
-/// Name of the model for the policy that the kernel reports.
+/// Name of the oracle's model for the policy that the kernel reports; `None` if there is no such model.
 fn model(results: &Results) -> Option<&'static str> {
     let enabled = results.settings.get("lru_gen/enabled")?;
     let digits = enabled.trim().trim_start_matches("0x");
@@ -194,14 +196,14 @@ mod tests {
             let metric = found.metrics.iter().find(|metric| metric.name == name);
             metric.and_then(|metric| metric.value.number()).unwrap()
         };
-        // The first round starts at a random position. Up to the loop's end it finds pages that the filling left in
-        // memory; then none.
+        // The first round starts at a random position. Up to the loop's end, it finds pages that the filling left in
+        // memory, and none after that.
         let pattern: pagetide_reference::Pattern = "loop".parse().unwrap();
         let first = pattern.references(100, 1000, 1).unwrap().next().unwrap();
         assert!(first >= 20, "the last 80 pages are there after the filling");
         let expected = f64::from(1000 - (100 - first));
         assert!((value("lru-faults") - expected).abs() < f64::EPSILON);
-        // A loop of 100 pages over 80: OPT keeps 79 from round to round.
+        // The loop has 100 pages, with memory for 80. OPT keeps 79 from round to round.
         assert!(
             (195.0..=235.0).contains(&value("opt-faults")),
             "{}",
@@ -241,7 +243,7 @@ mod tests {
             metric.and_then(|metric| metric.value.number()).unwrap()
         };
         assert!((value("room") - 60.0).abs() < f64::EPSILON);
-        // OPT keeps 59 of 100 instead of 79.
+        // OPT keeps 59 of 100 pages instead of 79.
         assert!((395.0..=430.0).contains(&value("room-opt-faults")));
         assert!(value("model-faults") >= value("room-opt-faults"));
     }

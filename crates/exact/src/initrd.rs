@@ -12,7 +12,7 @@ pub struct Archive<W> {
 }
 
 impl<W: Write> Archive<W> {
-    /// Starts an archive.
+    /// Starts an archive that is written to `out`.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -21,12 +21,12 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// Adds a file; `name` without a leading slash.
+    /// Adds a file with these bytes. `name` has no leading slash.
     pub fn file(&mut self, name: &str, executable: bool, bytes: &[u8]) -> io::Result<()> {
         self.entry(name, if executable { 0o100_755 } else { 0o100_644 }, bytes)
     }
 
-    /// Adds a folder.
+    /// Adds a folder. `name` has no leading slash.
     pub fn folder(&mut self, name: &str) -> io::Result<()> {
         self.entry(name, 0o040_755, &[])
     }

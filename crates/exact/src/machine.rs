@@ -17,27 +17,28 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
 
-/// Machine type.
+/// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
-/// CPU model: all features of the emulator except ERMS and FSRM.
+/// The emulated CPU model: all features of the emulator except ERMS and FSRM.
 pub const CPU: &str = "max,-erms,-fsrm";
 /// Time per instruction while a guest boots, as a power of two in nanoseconds; in a trial it is one nanosecond. A
 /// booting kernel busy-waits by the clock, 100 ms to calibrate its timer alone, and a `PAUSE` costs the emulator as
 /// much as hundreds of instructions. With an eighth of the instructions per virtual second, a boot takes half the
-/// processor time. Still fewer instructions gain little, and make the guest's check of its disks' latency less precise.
+/// processor time. Fewer instructions still would gain little, and would make the guest's check of its disks' latency
+/// less precise.
 pub const BOOT_SHIFT: u32 = 3;
-/// Size of the output region. The file is sparse: it takes only the memory that a trial writes.
+/// Size of the output region. Its file is sparse: it takes only the memory that a trial writes.
 pub const REGION: Bytes = Bytes::from_mib(64);
-/// Size of the memory behind the output region that holds the trace of an observed trial (about 20 million events) and
-/// the list of the kernel's functions. Also sparse.
+/// Size of the memory behind the output region. It holds the trace of an observed trial (about 20 million events) and
+/// the list of the kernel's functions. It is sparse too.
 pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
-/// Memory reserved for observing: the ring buffer, the observer's process, the kernel's own structures. It is locked in
-/// every trial, so that timed and observed passes find the same memory.
+/// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
+/// locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
-/// The least memory a workload can be given.
+/// Least memory that a workload can be given.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
-/// Memory for the kernel, its page tables, the guest's program and the initial file system: measured on 7.2, the
+/// Memory for the kernel, its page tables, the guest's program and the initial file system. Measured on 7.2, the
 /// largest kernel tried, and rounded up. The unused rest becomes ballast.
 const OVERHEAD: Bytes = Bytes::from_mib(128);
 
@@ -49,21 +50,21 @@ const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=
 /// The emulated machine of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {
-    /// Its memory.
+    /// Total memory of the machine.
     pub memory: Bytes,
-    /// Physical address of the output region.
+    /// Physical address at which the output region begins.
     pub region_at: u64,
-    /// Kernel command line.
+    /// Boot arguments of the kernel.
     pub cmdline: String,
 }
 
-/// Bytes that a simulated disk of this size takes: its pages, and the tree that indexes them.
+/// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
 fn disk(size: Bytes) -> u64 {
     size.0 + size.0 / 50
 }
 
 impl MachineSpec {
-    /// A machine for this much memory, swap and file system.
+    /// The machine for a trial with this much memory for the workload, this swap and this file system.
     pub fn new(
         memory: MemorySpec,
         swap: SwapSpec,
@@ -80,7 +81,7 @@ impl MachineSpec {
             MemorySpec::Free(free) => free.0 + OVERHEAD.0 + SPARE.0 + disks,
             MemorySpec::Total(total) => total.0 + SPARE.0 + disks,
         };
-        // One struct page of 64 bytes per page, rounded up to a whole MiB for the emulator.
+        // The kernel needs a struct page of 64 bytes per page. The sum is rounded up to a whole MiB for the emulator.
         let memory = (bare + bare / 60).next_multiple_of(1 << 20);
         let mut cmdline = CMDLINE.to_owned();
         for argument in boot {
@@ -94,7 +95,8 @@ impl MachineSpec {
         }
     }
 
-    /// Arguments of the emulator that determine the machine; the same for making a snapshot and restoring it.
+    /// Arguments of the emulator that determine the machine. They are the same for making a snapshot and for restoring
+    /// it.
     pub fn arguments(&self) -> Vec<String> {
         let text = |words: &[&str]| {
             words
@@ -151,7 +153,7 @@ impl MachineSpec {
         all
     }
 
-    /// Arguments that pass the trial's specification to the guest.
+    /// Arguments of the emulator that pass the trial's specification to the guest.
     pub fn trial_item(path: &str) -> [String; 2] {
         [
             "-fw_cfg".to_owned(),

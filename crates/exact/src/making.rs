@@ -1,4 +1,4 @@
-//! Programs that make file systems within the guest: their packages and arguments.
+//! Programs that make file systems inside the guest: their packages, arguments and files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use sha2::{Digest, Sha256};
 
 use crate::error::ExactError;
 
-/// A program that makes a file system.
+/// A program that makes a file system inside the guest.
 #[derive(Clone, Debug)]
 pub struct Maker {
-    /// Specification of the program for the guest.
+    /// Arguments of the program and size of the file system, for the guest.
     pub spec: MakerSpec,
-    /// The packages, as tar archives in the cache.
+    /// Paths in the cache of the program's packages, as tar archives.
     archives: Vec<PathBuf>,
 }
 
-/// Package and program for a file system; `None` if it needs none.
+/// Names of the package and of the program that makes a file system; `None` if the file system needs no program.
 fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     match system {
         FileSystem::Xfs => Some(("xfsprogs", "mkfs.xfs")),
@@ -29,7 +29,8 @@ fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Program name and options: fixed identifiers, no discard.
+/// Command that makes a file system of this size, with fixed identifiers and without discard. Empty if no program is
+/// needed.
 fn words(system: FileSystem, size: Bytes) -> Vec<String> {
     const UUID: &str = "70616765-7469-6465-2d65-786163740000";
     let bytes = size.0;
@@ -46,7 +47,7 @@ fn words(system: FileSystem, size: Bytes) -> Vec<String> {
 }
 
 impl Maker {
-    /// Returns the program for a file system of this size. The program is Debian 12's, so that it is the same on every
+    /// The program that makes a file system of this size. It comes from Debian 12, so that it is the same on every
     /// machine; its package is fetched if it is not in the cache. `None` for a file system that needs no program.
     pub fn of(
         system: FileSystem,
@@ -84,7 +85,7 @@ impl Maker {
         }))
     }
 
-    /// The files that the guest needs to run the program.
+    /// Names and contents of the files that the guest needs to run the program.
     pub fn files(&self, roots: &Roots) -> Result<Vec<(String, Vec<u8>)>, ExactError> {
         let name = self.spec.words.first().map_or("", String::as_str);
         let spool = roots.spool()?;

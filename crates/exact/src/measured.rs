@@ -8,10 +8,11 @@ use pagetide_record::record::Results;
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Memory limit of a compiled expression, in bytes.
+/// Most bytes of memory for a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The numbers to be read from the program's output; empty for other scenarios.
+/// Numbers to read from the program's output, each with its regular expression; empty for other scenarios. Fails if an
+/// expression cannot be parsed.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -40,7 +41,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     Measure::read_all(text)?.into_iter().map(compiled).collect()
 }
 
-/// Fails if an expression cannot be parsed.
+/// Fails if a regular expression for the program's output cannot be parsed.
 pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     match measures(subject) {
         Ok(_) => Ok(()),
@@ -51,7 +52,8 @@ pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     }
 }
 
-/// Adds the numbers counted by the kernel and those in the program's output.
+/// Adds metrics to the results of a user's own program: numbers counted by the kernel, and numbers in the program's
+/// output.
 pub fn add(results: &mut Results, subject: &Subject) {
     // Numbers of a program that did not end properly would mislead.
     if results.metrics.is_empty() {
@@ -59,14 +61,14 @@ pub fn add(results: &mut Results, subject: &Subject) {
     }
     counted(results);
     for (measure, regex) in measures(subject).unwrap_or_default() {
-        // If a number of the program itself is asked for, it becomes the primary metric.
+        // If the user asks for a number from the program's output, that number becomes the primary metric.
         for metric in &mut results.metrics {
             metric.primary &= metric.name != "elapsed";
         }
         let names = ["stdout", "stderr", "server-stdout", "server-stderr"];
         let output = names.map(|name| results.texts.get(name));
         let value = output.into_iter().flatten().find_map(|text| {
-            // The last match, because programs repeat their reports.
+            // The last match counts, because programs repeat their reports.
             let last = regex.captures_iter(text).last()?;
             number(last.get(1)?.as_str())
         });
@@ -89,17 +91,17 @@ pub fn add(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// Parses a number; digits may be grouped by commas.
+/// Parses a number whose digits may be grouped by commas; `None` if the text is not a number.
 fn number(text: &str) -> Option<f64> {
     let plain: String = text.trim().chars().filter(|c| *c != ',').collect();
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Metrics from the kernel's counters.
+/// Adds metrics computed from the kernel's counters.
 fn counted(results: &mut Results) {
     let vmstat = results.counters.get("vmstat");
     let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
-    // The kernel counts both in KiB.
+    // The kernel counts both directions in KiB.
     let moved = |name: &str| count(&[name]).map(|kib| kib << 10);
     let pressure = results.counters.get("pressure");
     let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));

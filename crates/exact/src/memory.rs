@@ -1,4 +1,4 @@
-//! Memory shared with an emulator: anonymous files, which disappear with their last user, however that user ends.
+//! Memory shared with an emulator: anonymous files, which the kernel frees when their last user ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,14 +15,14 @@ use rustix::fs::MemfdFlags;
 
 use crate::error::{ExactError, io};
 
-/// Creates an anonymous file.
+/// Creates an empty anonymous file. `name` is for debugging and messages only.
 pub fn anonymous(name: &str) -> Result<File, ExactError> {
     rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)
         .map(File::from)
         .map_err(|errno| io("making shared memory for", name)(errno.into()))
 }
 
-/// Creates an anonymous file with this content.
+/// Creates an anonymous file with these bytes as content.
 pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     let mut file = anonymous(name)?;
     file.write_all(content)
@@ -30,13 +30,13 @@ pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     Ok(file)
 }
 
-/// Writes a guest's memory to a file. Pages of zeros, most of a fresh guest's memory, become holes.
+/// Copies a guest's memory to a file at `path`. Pages of zeros, which are most of a fresh guest's memory, become holes.
 pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(memory.metadata()?.len())?;
     let mut at = 0;
     loop {
-        // Untouched pages have no data.
+        // Untouched pages have no data, so they are skipped.
         let start = match rustix::fs::seek(memory, rustix::fs::SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return Ok(()),
@@ -47,7 +47,7 @@ pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes the non-zero pages between these offsets.
+/// Copies the non-zero pages between these byte offsets.
 fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
     const CHUNK_BYTES: usize = 1 << 20;
     const ZEROS: [u8; 4096] = [0; 4096];
@@ -70,12 +70,12 @@ fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Path by which a child that inherits the descriptor can open the file.
+/// Path under which a child process that inherits the descriptor can open the file.
 pub fn path(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }
 
-/// Reads a whole anonymous file from its start, as text.
+/// Text of a whole anonymous file, read from its start.
 pub fn text(file: &File) -> String {
     let mut reader = file;
     let mut bytes = Vec::new();
@@ -84,27 +84,27 @@ pub fn text(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An output region: an anonymous file that the emulator maps, and this process's mapping of it.
+/// An output region: an anonymous file that the emulator maps, and this process's mapping of the file.
 ///
-/// Another process may write it at any time. So the mapping is used for the head's atomics only, and everything else is
-/// copied through the file: no reference to bytes that may change exists.
+/// Another process may write the file at any time. So the mapping is used for the head's atomics only, and everything
+/// else is copied through the file. No reference to bytes that may change exists.
 pub struct Output {
     file: File,
     base: NonNull<u8>,
-    /// Bytes of the region and of its mapping.
+    /// Size of the region and of its mapping, in bytes.
     size: usize,
-    /// Bytes of the region together with the trace area behind it.
+    /// Size of the region together with the trace area behind it, in bytes.
     whole: u64,
 }
 
 // SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is accessed through atomics only
 // (`region`).
 unsafe impl Send for Output {}
-// SAFETY: as for `Send`: a shared reference gives access to atomics and to the file, which threads may share.
+// SAFETY: a shared reference gives access to atomics and to the file, which threads may share.
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// Creates an empty region of `size` bytes with a trace area of `trace` bytes behind it. Only written pages take
+    /// Creates an empty region of `size` bytes, followed by a trace area of `trace` bytes. Only written pages take
     /// memory.
     pub fn new(size: Bytes, trace: Bytes) -> Result<Self, ExactError> {
         let file = anonymous("pagetide-region")?;
@@ -146,7 +146,7 @@ impl Output {
         Ok(output)
     }
 
-    /// The region. It gives access to the head's atomics; frames are read with [`Output::frames`].
+    /// The mapped region, which gives access to the head's atomics. Frames are read with [`Output::frames`].
     pub fn region(&self) -> Region<'_> {
         // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`, and `drop` unmaps them, which
         // the borrow keeps from happening. The file can only be reached through this value and by the emulator, whose
@@ -154,17 +154,18 @@ impl Output {
         unsafe { Region::new(self.base.as_ptr(), self.size) }
     }
 
-    /// Bytes of the region and the trace area together.
+    /// Size of the region together with the trace area, in bytes.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// The file behind the region.
+    /// The anonymous file that contains the region.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes bulk input to the region's end, clear of the frames. Returns its offset and length.
+    /// Writes bulk input to the end of the region, clear of the frames. Returns the byte offset and length of the
+    /// input.
     pub fn put(&self, data: &[u8]) -> Result<(u64, u64), ExactError> {
         let length = data.len() as u64;
         let offset = (self.size as u64)
@@ -181,7 +182,7 @@ impl Output {
         Ok((offset, length))
     }
 
-    /// Positions of the complete frames.
+    /// Positions of the complete frames in the region.
     pub fn frames(&self) -> Result<Vec<Place>, ExactError> {
         wire::places(self.size as u64, |at, buffer| {
             self.file.read_exact_at(buffer, at)
@@ -189,7 +190,7 @@ impl Output {
         .map_err(io("reading", "the output region"))
     }
 
-    /// The bytes of a frame.
+    /// Content of a frame.
     pub fn bytes(&self, frame: &Place) -> Result<Vec<u8>, ExactError> {
         let mut bytes = Vec::new();
         self.body(frame)
@@ -198,12 +199,12 @@ impl Output {
         Ok(bytes)
     }
 
-    /// A reader of a frame's bytes.
+    /// Reader of a frame's content.
     pub fn body(&self, frame: &Place) -> impl Read {
         self.part(frame.at, frame.length)
     }
 
-    /// The pieces of the trace in the first `used` bytes of the trace area.
+    /// Pieces of the trace in the first `used` bytes of the trace area.
     pub fn pieces(&self, used: u64) -> Result<Vec<Piece>, ExactError> {
         let start = self.size as u64;
         let used = used.min(tracearea::room(self.whole - start));
@@ -213,7 +214,7 @@ impl Output {
         .map_err(io("reading", "the trace area"))
     }
 
-    /// A reader of these pieces of the trace, concatenated.
+    /// Reader of these pieces of the trace, one directly after another.
     pub fn trace(&self, pieces: Vec<Piece>) -> impl Read {
         let start = self.size as u64;
         let parts = pieces
@@ -226,8 +227,8 @@ impl Output {
         }
     }
 
-    /// The list of the kernel's functions, once the guest has written it; `None` if its stated size is larger than the
-    /// area.
+    /// List of the kernel's functions, if the guest has written one. `None` if there is none, or if its stated size is
+    /// larger than the area.
     pub fn functions(&self) -> Result<Option<Vec<u8>>, ExactError> {
         let fault = || io("reading", "the list of functions");
         let room = tracearea::room(self.whole - self.size as u64);
@@ -261,7 +262,7 @@ impl Drop for Output {
     }
 }
 
-/// A part of a file.
+/// Reader of a part of a file, given by byte offset and length.
 struct Part<'a> {
     file: &'a File,
     at: u64,
@@ -280,7 +281,7 @@ impl Read for Part<'_> {
     }
 }
 
-/// Parts of a file, given by offset and length, read as one.
+/// Reader of several parts of a file, one directly after another.
 struct Parts<'a, I> {
     file: &'a File,
     left: I,
@@ -315,7 +316,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ram");
         let memory = anonymous("memory").unwrap();
-        // Content in the middle, across the borders of pages and of read chunks; zeros before it; an untouched end.
+        // Content lies in the middle, across the borders of pages and of read chunks. Zeros come before it, and the end
+        // is untouched.
         memory.set_len(9 << 20).unwrap();
         memory.write_all_at(&vec![0; 2 << 20], 0).unwrap();
         for (at, bytes) in [
@@ -356,7 +358,7 @@ mod tests {
         let mut text = String::new();
         output.trace(pieces).read_to_string(&mut text).unwrap();
         assert_eq!(text, "abcd");
-        // The list is stored behind the area for pieces; one that states too large a size is ignored.
+        // The list is stored behind the area for pieces. A list that states too large a size is ignored.
         let at = (1 << 16) + (1 << 16);
         output.file().write_all_at(b"a list", at + 8).unwrap();
         for (length, found) in [

@@ -10,29 +10,29 @@ use serde_json::{Value, json};
 
 use crate::error::{ExactError, io};
 
-/// Interval at which the caller is asked whether to go on waiting.
+/// Interval at which the caller is asked whether to continue waiting.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Most bytes of a message; an emulator that sends more is given up.
+/// Most bytes of a message. Reading ends if an emulator sends more.
 const MOST_MESSAGE_BYTES: u64 = 16 << 20;
-/// Most queued events; an emulator that sends more is given up.
+/// Most queued events. Reading ends if an emulator sends more.
 const MOST_EVENTS: usize = 100_000;
 
-/// Returns whether to go on waiting for the emulator. Called several times a second.
+/// Function that returns true to continue waiting for the emulator. Called several times a second.
 pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
 
-/// One end of a monitor connection.
+/// This process's end of a monitor connection.
 pub struct Monitor {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
-    /// The part of the current message received so far.
+    /// Bytes of the current message received so far.
     line: Vec<u8>,
     events: Vec<Value>,
 }
 
 impl Monitor {
-    /// Creates a connection. The second value is the emulator's end: the emulator inherits it, and this process closes
-    /// it after the start.
+    /// Creates a connection. The second value is the emulator's end, which the emulator inherits. This process must
+    /// close it after the emulator has started.
     pub fn pair() -> Result<(Self, UnixStream), ExactError> {
         let (ours, theirs) = UnixStream::pair().map_err(io("making", "a monitor connection"))?;
         let writer = ours
@@ -51,7 +51,7 @@ impl Monitor {
         ))
     }
 
-    /// Arguments that pass the emulator its end.
+    /// Arguments that tell the emulator the descriptor of its end of the connection.
     pub fn arguments(fd: RawFd) -> Vec<String> {
         vec![
             "-chardev".to_owned(),
@@ -61,12 +61,12 @@ impl Monitor {
         ]
     }
 
-    /// Descriptor number of the emulator's end.
+    /// Descriptor number of the emulator's end of the connection.
     pub fn fd(theirs: &UnixStream) -> RawFd {
         theirs.as_raw_fd()
     }
 
-    /// Reads the next message; `None` if the connection ended or the caller stopped waiting.
+    /// Reads the next message; `None` if the connection has ended or the caller has stopped waiting.
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // Bytes received before a timeout stay in `line`.
@@ -88,7 +88,7 @@ impl Monitor {
         }
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for the emulator's answer.
     pub fn command(
         &mut self,
         name: &str,
@@ -120,8 +120,8 @@ impl Monitor {
         }
     }
 
-    /// The command that excludes the guest's memory, which is already in a file, from a migration stream and requests
-    /// an event at the stream's end.
+    /// The command that prepares a migration: the stream excludes the guest's memory, which is already in a file, and
+    /// an event is sent at the stream's end.
     pub fn ignore_shared() -> (&'static str, Value) {
         let on = |name: &str| json!({ "capability": name, "state": true });
         (
@@ -130,7 +130,8 @@ impl Monitor {
         )
     }
 
-    /// Waits until a migration ends. Returns the event that reports its completion; `None` if it did not complete.
+    /// Waits until a migration ends. Returns the event that reports completion; `None` if the migration did not
+    /// complete.
     pub fn migrated(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             let event = self.event(&["MIGRATION"], still)?;
@@ -153,7 +154,7 @@ impl Monitor {
         self.writer.write_all(lines.as_bytes())
     }
 
-    /// Waits for an event with one of these names; `None` if the caller stopped waiting or the emulator ended.
+    /// Waits for an event with one of these names. Returns `None` if the caller stopped waiting or the emulator ended.
     pub fn event(&mut self, names: &[&str], still: &mut KeepWaiting<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn an_emulator_that_floods_is_given_up_in_bounded_memory() {
         let (mut monitor, mut theirs) = Monitor::pair().unwrap();
-        // The thread ends when the socket is closed.
+        // This thread ends when the socket is closed.
         let flood = std::thread::spawn(move || {
             let piece = vec![b'x'; 1 << 20];
             while theirs.write_all(&piece).is_ok() {}

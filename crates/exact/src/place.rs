@@ -1,6 +1,6 @@
 //! Limits the number of emulators that run at once on one cache to the number of processors, across all processes.
 //!
-//! Six emulators at once on two processors take up to twice the processor time of two: each has its own translated
+//! On two processors, six emulators at once take up to twice the processor time of two. Each has its own translated
 //! code, emulated TLB and guest memory, and they evict each other from the processors' caches. So two runs at once take
 //! turns, and both end sooner.
 
@@ -14,13 +14,13 @@ use rustix::fs::FlockOperation;
 use crate::error::ExactError;
 use crate::snapshot::try_lock;
 
-/// Interval at which a waiting thread tries again.
+/// Interval at which a waiting thread tries again to take a place.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The holder of a place may be stopped, or in a trial of an hour. After this time, a waiting thread goes on without a
-/// place.
+/// Longest wait for a place; after that, a thread continues without a place. The holder of a place may be suspended, or
+/// in a trial of an hour.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The places of a cache.
+/// The places for emulators on a cache: as many emulators may run at once.
 #[derive(Clone, Debug)]
 pub struct Places {
     folder: PathBuf,
@@ -28,23 +28,23 @@ pub struct Places {
     patience: Duration,
 }
 
-/// A place, released when dropped. The kernel releases it however its holder ends.
+/// A place for one emulator, released when dropped. The kernel releases it however the holder ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Place {
-    /// The locked file. `None` if there was nothing to lock, or no place became free in time.
+    /// The locked file of the place. `None` if no file could be locked, or no place became free in time.
     lock: Option<File>,
 }
 
 impl Place {
-    /// True if this value holds a lock; false if the wait timed out.
+    /// True if a place is held; false if the wait timed out or no file could be locked.
     pub fn is_taken(&self) -> bool {
         self.lock.is_some()
     }
 }
 
 impl Places {
-    /// Creates this many places below this cache folder.
+    /// Creates `count` places, whose files are in the cache folder.
     pub fn of(cache: &Path, count: usize) -> Self {
         Self {
             folder: cache.join("places"),
@@ -53,13 +53,13 @@ impl Places {
         }
     }
 
-    /// Waits for a place.
+    /// Waits until a place is free and takes it. Without a writable cache, there are no places and no wait.
     ///
     /// # Errors
-    /// [`ExactError::Stopped`] if the user stops the wait. If the cache cannot be written, there are no places and no
-    /// wait.
+    ///
+    /// [`ExactError::Stopped`] if the user stops the wait.
     pub fn take(&self, progress: &dyn Progress) -> Result<Place, ExactError> {
-        // If this fails, locking reports the error.
+        // If the folder cannot be created, locking reports the error.
         let _ = std::fs::create_dir_all(&self.folder);
         let began = Instant::now();
         loop {
@@ -76,7 +76,7 @@ impl Places {
         }
     }
 
-    /// Takes a place without waiting; `None` if all are taken.
+    /// Takes a free place without waiting; `None` if all places are taken.
     fn free(&self) -> Option<Place> {
         (0..self.count).find_map(|number| {
             let path = self.folder.join(number.to_string());
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn no_more_have_a_place_at_a_time_than_there_are() {
         let folder = tempfile::tempdir().unwrap();
-        // How many threads hold a place now, and the maximum so far.
+        // Number of threads that hold a place now, and the maximum so far.
         let seen = Mutex::new((0, 0));
         std::thread::scope(|scope| {
             for _ in 0..7 {
-                // A separate value per thread, as in separate processes.
+                // Each thread has its own value, as separate processes would.
                 let places = Places::of(folder.path(), 2);
                 let seen = &seen;
                 scope.spawn(move || {

@@ -1,9 +1,9 @@
 //! Pins each emulator to a processor that no other emulator uses.
 //!
-//! An emulator has two threads that take turns: one runs the guest, the other does its input and output. If they are
-//! woken on different processors, each finds the other's data in the wrong cache, and the sleeping processor must be
+//! An emulator has two threads that take turns: one runs the guest, the other does its input and output. If the threads
+//! wake up on different processors, each finds the other's data in the wrong cache, and a sleeping processor must be
 //! woken first. With both threads on one processor, two trials in parallel take a seventh less time. The guest's
-//! results do not depend on this.
+//! results do not depend on the processor.
 //!
 //! Processors are reserved for the whole machine, across processes, by locking the kernel's own file of a processor. If
 //! all are reserved, or the files cannot be locked, the scheduler places the emulator.
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A reserved processor, released when dropped. The kernel releases it however its holder ends.
+/// A reserved processor, released when dropped. The kernel releases it however the holder ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Processor {
@@ -24,8 +24,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Reserves an unreserved processor that this process may run on: the fastest first, and one thread of each core
-    /// before the others. `None` if there is none.
+    /// Reserves a processor that this process may run on and that is not reserved. Prefers fast processors, and one
+    /// thread of each core. `None` if no processor is free.
     pub fn take() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
         let mut all: Vec<usize> = (0..CpuSet::MAX_CPU)
@@ -35,7 +35,7 @@ impl Processor {
         all.into_iter().find_map(Self::lock)
     }
 
-    /// Reserves this processor; `None` if it is already reserved.
+    /// Reserves the processor with this number; `None` if it is already reserved.
     fn lock(number: usize) -> Option<Self> {
         let lock = File::open(folder(number).join("uevent")).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -45,12 +45,12 @@ impl Processor {
         })
     }
 
-    /// Runs `what` on this processor only; children started there inherit the affinity.
+    /// Runs `what` on this processor only. Child processes started by `what` stay on the processor too.
     pub fn on<T>(&self, what: impl FnOnce() -> T) -> T {
         let before = sched_getaffinity(None);
         let mut only = CpuSet::new();
         only.set(self.number);
-        // If this fails, the scheduler chooses.
+        // If pinning fails, the scheduler chooses the processor.
         let moved = sched_setaffinity(None, &only);
         let done = what();
         if let (Ok(before), Ok(())) = (before, moved) {
@@ -64,10 +64,10 @@ fn folder(number: usize) -> PathBuf {
     Path::new("/sys/devices/system/cpu").join(format!("cpu{number}"))
 }
 
-/// Sort key of preference, best first. Unknown values count as equal.
+/// Sort key of a processor: the best comes first. Unknown attributes count as equal.
 fn rank(number: usize) -> (bool, Reverse<u64>) {
     let read = |name: &str| fs::read_to_string(folder(number).join(name)).ok();
-    // Such as "0,4" or "0-1".
+    // The list has a form such as "0,4" or "0-1".
     let first = read("topology/thread_siblings_list")
         .and_then(|list| list.split([',', '-']).next()?.trim().parse().ok())
         .unwrap_or(number);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn nobody_has_a_processor_that_another_has() {
         let allowed = may_run_on();
-        // Other processes may hold some now.
+        // Other processes may hold some processors now.
         let mine: Vec<Processor> = std::iter::from_fn(Processor::take).collect();
         for (place, processor) in mine.iter().enumerate() {
             assert!(allowed.is_set(processor.number));
@@ -103,7 +103,7 @@ mod tests {
         let number = (0..CpuSet::MAX_CPU)
             .rfind(|&number| before.is_set(number))
             .unwrap();
-        // Not locked, because only `on` is tested.
+        // The processor is not locked, because only `on` is tested.
         let processor = Processor {
             number,
             _lock: File::open("/dev/null").unwrap(),

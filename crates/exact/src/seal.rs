@@ -1,8 +1,9 @@
-//! The seal of a snapshot: sizes and hashes of its files, written when it is made and checked before it is used.
+//! The seal of a snapshot: sizes and hashes of the snapshot's files, written when the snapshot is made and checked
+//! before it is used.
 //!
 //! A flipped bit in a guest's memory gives a valid trial with other results, so no snapshot is used unverified. Each
-//! file is hashed in pieces on all processors, and the hash of a file is that of its pieces' hashes. Holes are not
-//! read. A file verified in this process is not verified again while the system reports the same, unchanged file
+//! file is hashed in pieces on all processors, and a file's hash is the hash of its pieces' hashes. Holes are not read.
+//! A file verified by this process is not verified again while the system reports the same, unchanged file
 //! ([`Identity`]).
 
 use std::collections::BTreeMap;
@@ -16,13 +17,13 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Bytes hashed at once.
+/// Size of the pieces in which a file is hashed.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Most bytes of a seal.
+/// Most bytes of a seal's file.
 const MOST_SEAL_BYTES: u64 = 1 << 20;
 
-/// Size and hash of a file.
+/// Size in bytes and hash of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum {
     bytes: u64,
@@ -32,13 +33,13 @@ struct Sum {
 /// Sizes and hashes of the files of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// The snapshot's name.
+    /// Name of the snapshot.
     key: String,
     files: BTreeMap<String, Sum>,
 }
 
 impl Seal {
-    /// Computes the seal of these files in a folder.
+    /// Computes the seal of the files with these names in a folder.
     pub fn of(key: &str, folder: &Path, names: &[&str]) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         for name in names {
@@ -53,13 +54,13 @@ impl Seal {
         })
     }
 
-    /// Writes the seal.
+    /// Writes the seal to a file at `path`.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
 
-    /// Reads the seal at `path` and checks these files in its folder against it. The error names the file that differs,
-    /// and how.
+    /// Reads the seal at `path` and checks the files with these names in its folder. The error names the file that
+    /// differs, and how it differs.
     pub fn check(path: &Path, key: &str, names: &[&str]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let seal = read(path, Place::Own, MOST_SEAL_BYTES)
@@ -68,7 +69,7 @@ impl Seal {
             .filter(|seal| seal.key == key)
             .ok_or("its seal cannot be read")?;
         let mut opened = Vec::new();
-        // Sizes first, because checking them is fast.
+        // Sizes are checked first, because that is fast.
         for name in names {
             let sum = seal.files.get(*name).ok_or("its seal is not whole")?;
             let file = open(&folder.join(name), Place::Own);
@@ -89,12 +90,12 @@ impl Seal {
     }
 }
 
-/// Attributes by which the system shows that a file is the same and unchanged.
+/// Attributes of a file; equal attributes mean that the file is the same and unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([i64; 7]);
 
 impl Identity {
-    /// Attributes of the file at `path`.
+    /// Reads the attributes of the file at `path`.
     pub fn of(path: &Path) -> io::Result<Self> {
         let data: Metadata = fs::metadata(path)?;
         Ok(Self([
@@ -113,7 +114,7 @@ impl Identity {
 fn hash(file: &File, bytes: u64) -> io::Result<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let pieces = bytes.div_ceil(PIECE_BYTES);
-    // Each thread takes every n-th piece, because data is not evenly distributed.
+    // Each of n threads takes every n-th piece, because data is not evenly distributed in the file.
     let share = |first: u64| -> io::Result<Vec<blake3::Hash>> {
         let mut buffer = Vec::new();
         let step = usize::try_from(threads).unwrap_or(1);
@@ -150,7 +151,7 @@ fn hash(file: &File, bytes: u64) -> io::Result<String> {
     Ok(whole.finalize().to_hex().to_string())
 }
 
-/// Hash of the piece of a file that begins at `at`.
+/// Hash of the piece of a file that begins at byte offset `at`.
 fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
     let length = (bytes - at).min(PIECE_BYTES);
     buffer.resize(usize::try_from(length).unwrap_or_default(), 0);
@@ -162,11 +163,11 @@ fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Res
     Ok(blake3::hash(buffer))
 }
 
-/// True if the file has a hole in this whole range; false if the file system does not report holes.
+/// True if the file has only a hole between these byte offsets. False if the file system does not report holes.
 fn is_hole(file: &File, from: u64, to: u64) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(from)) {
         Ok(data) => data >= to,
-        // No data up to the end of the file.
+        // There is no data up to the end of the file.
         Err(Errno::NXIO) => true,
         Err(_) => false,
     }
@@ -178,7 +179,7 @@ mod tests {
 
     const NAMES: [&str; 2] = ["ram", "state"];
 
-    /// A folder with a sparse `ram` of five and a half pieces, three of them holes.
+    /// Creates a folder with a sealed, sparse file `ram` of five and a half pieces, three of which are holes.
     fn sealed() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let ram = File::create(dir.path().join("ram")).unwrap();
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(check(&dir), Ok(()));
         for (name, at) in [
             ("ram", 101),
-            // In the middle of a hole, next to data, in the last byte.
+            // Positions in the middle of a hole, next to data, and in the last byte.
             ("ram", 2 * PIECE_BYTES + 5),
             ("ram", 4 * PIECE_BYTES),
             ("ram", 5 * PIECE_BYTES + PIECE_BYTES / 2 - 1),

@@ -1,10 +1,10 @@
-//! Snapshots: a guest booted and prepared once, restored for every trial.
+//! Snapshots: a guest is booted and prepared once, and restored for every trial.
 //!
 //! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`) and the
 //! devices' state (`state`). `ram` is mapped privately when restored, so that parallel trials share unchanged pages. A
-//! snapshot is made in a folder of another name, under a lock that is released if its maker dies, and renamed when
-//! complete. Users hold a shared lock on it, so that eviction never removes one in use. Every user first checks it
-//! against its [`Seal`]; one that fails is deleted and made again.
+//! snapshot is made in a folder of another name, under a lock that is released if the making process dies, and renamed
+//! when complete. Users of a snapshot hold a shared lock on it, so that eviction never removes a snapshot in use. Every
+//! user first checks the snapshot against its [`Seal`]; a damaged snapshot is deleted and made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,40 +26,40 @@ use crate::handover::Handover;
 use crate::machine::{BOOT_SHIFT, CPU, MACHINE};
 use crate::seal::{Identity, Seal};
 
-/// The files of a snapshot.
+/// Names of a snapshot's files, apart from the seal.
 const FILES: [&str; 3] = ["ram", "state", "stub"];
-/// Name of the seal; written last.
+/// Name of the file with the seal, which is written last.
 const SEAL: &str = "whole";
-/// How often a guest is booted at most, to get one whose clock was not moved.
+/// Most times that a guest is booted to get a snapshot with an unmoved clock.
 const BOOTS: u32 = 3;
-/// Interval at which a lock held by another process is tried.
+/// Interval at which this process tries again to take a lock held by another process.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Snapshots not used for this long are removed.
+/// Age since last use after which a snapshot is removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
-/// Everything a snapshot depends on.
+/// Inputs that determine a snapshot.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recipe {
     /// Digest of the kernel's files.
     pub kernel: String,
-    /// Emulator, with its version.
+    /// Name and version of the emulator.
     pub emulator: String,
     /// Digest of the guest's program.
     pub guest: String,
-    /// Arguments of the emulator.
+    /// Command-line arguments of the emulator.
     pub arguments: Vec<String>,
-    /// The guest's instructions for its boot.
+    /// Instructions for the guest about its boot.
     pub boot: BootSpec,
 }
 
 impl Recipe {
-    /// The snapshot's name.
+    /// Name of the snapshot: a digest of all inputs.
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(MACHINE);
         hash.update(CPU);
         hash.update(BOOT_SHIFT.to_le_bytes());
-        // The preloaded object affects the state in which the emulator stops.
+        // The preloaded object is hashed too, because it affects the state in which the emulator stops.
         hash.update(clock::OBJECT);
         hash.update(serde_json::to_vec(self).unwrap_or_default());
         hex(&hash.finalize()[..16])
@@ -68,28 +68,28 @@ impl Recipe {
 
 /// Content of the guest's initial file system.
 pub struct Contents {
-    /// The program that runs as `/init`.
+    /// Bytes of the program that runs as `/init`.
     pub program: &'static [u8],
-    /// Files by name and content.
+    /// Name and content of each further file.
     pub files: Vec<(String, Vec<u8>)>,
-    /// The image of the program's root, if there is one.
+    /// Image of the program's root; `None` for scenarios without a root.
     pub root: Option<Handover>,
 }
 
 /// A snapshot in use; it is not evicted while this value exists.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The guest's memory.
+    /// Path of the file with the guest's memory.
     pub ram: PathBuf,
-    /// The devices' state.
+    /// Path of the file with the devices' state.
     pub state: PathBuf,
-    /// The start of the kernel's image, which the emulator requires again.
+    /// Path of the file with the start of the kernel's image, which the emulator requires again for restoring.
     pub stub: PathBuf,
     _lock: File,
 }
 
 impl Snapshot {
-    /// Its folder.
+    /// Path of the snapshot's folder.
     pub fn folder(&self) -> PathBuf {
         self.ram.parent().unwrap_or(&self.ram).to_owned()
     }
@@ -100,19 +100,19 @@ impl Snapshot {
 enum SnapshotState {
     Whole(Snapshot),
     Damaged(String),
-    /// Another process is making or removing it.
+    /// Another process is making or removing the snapshot.
     Busy,
 }
 
-/// Attributes of each file of a snapshot when it was verified.
+/// Attributes of each file of a snapshot at the time of its verification.
 type Proof = [Identity; FILES.len()];
 
-/// The folder of snapshots.
+/// The folder with all snapshots of a cache.
 #[derive(Clone, Debug)]
 pub struct Snapshots {
     root: PathBuf,
     limit: Bytes,
-    /// The snapshots verified by this process.
+    /// Snapshots verified by this process, by name.
     proven: Arc<Mutex<BTreeMap<String, Proof>>>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>,
 }
 
 impl Snapshots {
-    /// Opens the snapshots below a cache folder; their total size is limited to `limit` bytes.
+    /// Opens the snapshots in a cache folder. Eviction keeps their total size within `limit`.
     pub fn open(cache: &Path, limit: Bytes) -> Result<Self, ExactError> {
         let root = cache.join("snapshots");
         fs::create_dir_all(&root)
@@ -149,7 +149,7 @@ impl Snapshots {
         self.root.join(key)
     }
 
-    /// True if a snapshot of this name exists. Damage is detected only on use.
+    /// True if a snapshot of this name exists. It may be damaged, which is detected only on use.
     pub fn has(&self, key: &str) -> bool {
         self.folder(key).join(SEAL).exists()
     }
@@ -158,7 +158,8 @@ impl Snapshots {
         self.root.join(format!("{key}.lock"))
     }
 
-    /// Removes leftovers of killed makers. An incomplete folder whose lock is free has no maker any more.
+    /// Removes the leftovers of processes that were killed while they made a snapshot. Such a folder is incomplete, and
+    /// its lock is free.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return;
@@ -177,8 +178,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns the snapshot of a guest, booting the guest if needed; a damaged one is made again. Messages on long
-    /// steps go to `say`.
+    /// Returns the snapshot for this recipe. Boots the guest if there is none or it is damaged. Messages on long steps
+    /// go to `say`.
     pub fn get(
         &self,
         boot: &Boot<'_>,
@@ -191,7 +192,7 @@ impl Snapshots {
         let mut damaged: Option<(Identity, String)> = None;
         loop {
             let seal = Identity::of(&self.folder(&key).join(SEAL)).ok();
-            // A snapshot that was found damaged is not read again while it still exists.
+            // A snapshot found to be damaged is not read again until it has been replaced.
             if let Some(seal) = seal
                 && damaged.as_ref().is_none_or(|(bad, _)| *bad != seal)
             {
@@ -220,7 +221,7 @@ impl Snapshots {
                 self.make(&key, boot, &contents()?, say)?;
                 continue;
             }
-            // Another process makes it, or still runs the damaged one.
+            // Another process makes the snapshot, or still runs the damaged one.
             if boot.progress.is_stopped() {
                 return Err(ExactError::Stopped);
             }
@@ -232,10 +233,10 @@ impl Snapshots {
         try_lock(&self.lock_path(key), how)
     }
 
-    /// Verifies a snapshot's files; the error names the one that differs.
+    /// Verifies a snapshot's files; the error names the file that differs.
     fn prove(&self, key: &str) -> Result<(), String> {
         let folder = self.folder(key);
-        // Locked while files are read, so that parallel trials do not all read them.
+        // The lock is held while files are read, so that parallel trials do not all read them.
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = Vec::new();
         for name in FILES {
@@ -262,7 +263,7 @@ impl Snapshots {
             return Ok(SnapshotState::Damaged(why));
         }
         let folder = self.folder(key);
-        // Eviction uses the time of last use.
+        // Eviction uses the modification time as the time of last use.
         let _ = File::options()
             .write(true)
             .open(folder.join(SEAL))
@@ -298,7 +299,8 @@ impl Snapshots {
                 return Ok(true);
             }
             let release = &boot.kernel.release;
-            // The last boot is accepted as it is: a kernel that waits while it boots has moved its clock legitimately.
+            // The snapshot of the last boot is accepted even if its clock was moved: a kernel that waits while it boots
+            // moves its clock legitimately.
             say(if boots == BOOTS {
                 format!("the clock of {release} was moved in each of {BOOTS} boots: trials repeat exactly, but may differ from those of another snapshot")
             } else {
@@ -318,20 +320,20 @@ impl Snapshots {
         result
     }
 
-    /// Deletes a snapshot that does not work, so that it is made again. Does nothing if others use it.
+    /// Deletes a snapshot that cannot be restored, so that it is made again. Does nothing if others use it.
     pub fn discard(&self, recipe: &Recipe) {
         self.remove(&recipe.key());
     }
 
-    /// Deletes a snapshot's files; the caller holds its lock.
+    /// Deletes a snapshot's files; the caller must hold its lock. Returns true if the seal was removed.
     fn throw_away(&self, key: &str) -> bool {
-        // The seal first, then the rest, so that no reader accepts an incomplete snapshot.
+        // The seal is removed first, so that no reader accepts an incomplete snapshot.
         let removed = fs::remove_file(self.folder(key).join(SEAL)).is_ok();
         let _ = fs::remove_dir_all(self.folder(key));
         removed
     }
 
-    /// All snapshots with their size on disk and time of last use, least recently used first.
+    /// Name, size on disk and time of last use of every snapshot, least recently used first.
     pub fn list(&self) -> Vec<(String, Bytes, SystemTime)> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
@@ -353,7 +355,8 @@ impl Snapshots {
         all
     }
 
-    /// Removes snapshots that are too old, then the least recently used ones until the rest is within the limit.
+    /// Removes snapshots that were not used for too long. Then removes the least recently used ones until the rest is
+    /// within the size limit.
     pub fn evict(&self) {
         let all = self.list();
         let mut total: u64 = all.iter().map(|(_, size, _)| size.0).sum();
@@ -365,7 +368,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes a snapshot if nobody uses it; returns whether it was removed.
+    /// Removes a snapshot if nobody uses it. Returns true if it was removed.
     fn remove(&self, key: &str) -> bool {
         let lock_path = self.lock_path(key);
         let Ok(Some(_lock)) = try_lock(&lock_path, FlockOperation::NonBlockingLockExclusive) else {
@@ -375,7 +378,7 @@ impl Snapshots {
     }
 }
 
-/// Changes a saved state to the pace of trials; returns whether the emulator had moved its clock.
+/// Converts the saved state at `path` to the pace of trials. Returns true if the emulator had moved the guest's clock.
 fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;
@@ -387,7 +390,7 @@ fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     Ok(clock.is_moved())
 }
 
-/// Disk space a folder takes.
+/// Disk space that a folder's files take.
 fn on_disk(folder: &Path) -> Bytes {
     use std::os::unix::fs::MetadataExt;
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -405,7 +408,7 @@ mod tests {
 
     const LIMIT: Bytes = Bytes(8 << 30);
 
-    /// Creates a folder with one complete snapshot.
+    /// Creates a cache folder with one complete snapshot.
     fn one() -> (tempfile::TempDir, Snapshots) {
         let dir = tempfile::tempdir().unwrap();
         let snapshots = Snapshots::open(dir.path(), LIMIT).unwrap();

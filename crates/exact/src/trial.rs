@@ -1,4 +1,4 @@
-//! One trial: restores a snapshot, watches the guest, and collects its results.
+//! Runs one trial: restores a snapshot, watches the guest, and collects the results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,33 +42,33 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::snapshot::{Recipe, Snapshot};
 
-/// Interval at which the guest is checked while nothing is expected.
+/// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);
-/// Interval of progress reports.
+/// Interval between progress reports.
 const REPORT: Duration = Duration::from_millis(100);
-/// How long restoring a snapshot may take.
+/// Longest wall-clock time for restoring a snapshot.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 /// Most bytes of the kernel's last output that a record keeps.
 const LAST_WORDS_BYTES: usize = 16 << 10;
 
-/// Name of the log of accesses.
+/// Name of the frame with the scenario's log of accesses.
 const ACCESSES: &str = "access-log";
-/// Largest log that is read into memory.
+/// Largest log of accesses that is read into memory.
 const MOST_LOG: Bytes = Bytes(256 << 20);
 
-/// What a trial needs to run.
+/// Everything needed to run a trial, apart from its subject.
 pub struct Run<'a> {
-    /// The emulator.
+    /// Emulator to run.
     pub emulator: &'a Emulator,
-    /// Limits how many emulators run at once.
+    /// Limit on the number of emulators that run at once.
     pub places: &'a Places,
-    /// The kernel.
+    /// Kernel of the guest.
     pub kernel: &'a Kernel,
-    /// The machine.
+    /// Machine to emulate.
     pub machine: &'a MachineSpec,
-    /// Inputs of the snapshot.
+    /// Inputs that determine the snapshot.
     pub recipe: &'a Recipe,
-    /// The snapshot.
+    /// Snapshot from which the trial starts.
     pub snapshot: &'a Snapshot,
     /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
@@ -77,7 +77,7 @@ pub struct Run<'a> {
     pub trace_limit: Bytes,
 }
 
-/// Observations of a trial from outside the guest.
+/// Observations of a trial from outside the guest: how and when the emulator ended.
 struct RunWatch {
     status: Option<ExitStatus>,
     hung: Option<Duration>,
@@ -87,7 +87,7 @@ struct RunWatch {
 }
 
 impl Run<'_> {
-    /// Runs the trial to its end.
+    /// Runs the trial to its end and returns what was found. Writes bulk data to the record.
     pub fn execute(
         &self,
         subject: &Subject,
@@ -137,7 +137,7 @@ impl Run<'_> {
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
-        // The guest's memory is a mapped file. If there is no space for one of its pages, the emulator gets this
+        // The guest's memory is a mapped file. If there is no space for one of its pages, the emulator receives this
         // signal.
         if seen.status.and_then(|status| status.signal()) == Some(libc::SIGBUS) {
             let path = self.snapshot.folder();
@@ -182,7 +182,7 @@ impl Run<'_> {
         };
         Ok(Finding {
             results: results.unwrap_or_default(),
-            // The kernel ran even if its configuration can no longer be read.
+            // The trial is valid even if the kernel's configuration can no longer be read.
             kernel_config: self
                 .kernel
                 .config()
@@ -223,7 +223,7 @@ impl Run<'_> {
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
         let running = self.emulator.start(&arguments, &inherited, errors)?;
-        // Only the emulator keeps its end open now, so that its death is noticed.
+        // Now only the emulator has its end of the connection open, so its death is noticed.
         drop(theirs);
         let patience = RESTORE_LIMIT.min(self.hang_wall);
         let mut guard = Guard::new(progress, patience, console, output, None, running.id());
@@ -250,24 +250,24 @@ impl Run<'_> {
             None => fault("it gave up"),
         })?;
         self.emulator.proven(&restored)?;
-        // The guest was paused at its ready point and still is. This is the last command from outside.
+        // The guest was saved at its ready point and is still paused. This is the last command from outside.
         monitor
             .send(&[("cont", json!({}))])
             .map_err(|_| fault("the emulator closed its monitor"))?;
         Ok((running, monitor))
     }
 
-    /// The kernel's functions as listed by the guest; stored for later trials.
+    /// List of the kernel's functions from the guest, also stored for later trials. `None` if the guest wrote none.
     fn listed(&self, output: &Output) -> Result<Option<Vec<u8>>, ExactError> {
         let list = output.functions()?;
         if let Some(list) = &list {
-            // If this fails, the next trial must list them again.
+            // If the list cannot be stored, the next trial must produce it again.
             let _ = functions::keep(&self.snapshot.folder(), list);
         }
         Ok(list)
     }
 
-    /// Watches the guest until it has reached the `last` phase, ends, hangs or is stopped.
+    /// Watches the guest until it reaches the phase `last`, ends, hangs or is stopped.
     fn watch(
         &self,
         running: &mut Running,
@@ -303,7 +303,7 @@ impl Run<'_> {
                 seen.ended_at = Some(now);
             }
             if phase >= last {
-                // All results are written; the emulator's own end adds nothing.
+                // All results are written, and the emulator's own end adds nothing.
                 return seen;
             }
             if let Some(status) = running.ended() {
@@ -332,8 +332,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the frames from the region: bulk data go into the sink, results are evaluated and returned. `list` has the
-    /// kernel's functions.
+    /// Reads the frames from the region. Writes bulk data to `sink`; evaluates and returns the results. `list` names
+    /// the kernel's functions.
     fn take(
         &self,
         output: &Output,
@@ -388,7 +388,7 @@ impl Run<'_> {
     }
 }
 
-/// The scenario's log of all accesses; `None` if there is none or it is too large to be read into memory.
+/// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
     let is_log = |frame: &&Place| frame.kind == Kind::Blob && frame.name == ACCESSES;
@@ -396,7 +396,7 @@ fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
 }
 
-/// Assembles the trace of an observed trial and writes it to the record. Returns what was lost.
+/// Assembles the trace of an observed trial and writes it to the record. Returns how much of the trace was lost.
 fn trace(
     contents: &[u8],
     output: &Output,
@@ -438,12 +438,12 @@ fn trace(
         .map_err(|why| fault(why.to_string()))?;
     sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?;
     let mut events = trace.events();
-    // The buffers' own counts of gaps are complete only when all buffers have been read.
+    // The buffers' own counts of gaps are complete only after all buffers have been read.
     events.by_ref().for_each(drop);
     Ok(events.losses().plus(trace.meta.losses))
 }
 
-/// Sets the reason why there are no results, from the observations outside the guest.
+/// Sets the reason for missing results, according to observations from outside the guest.
 fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors: &str) {
     if let Some(span) = seen.hung {
         let results = results.get_or_insert_with(Results::default);
@@ -504,7 +504,7 @@ fn last(console: &str) -> String {
     pagetide_harness::log::last(console, LAST_WORDS_BYTES).to_owned()
 }
 
-/// The guest's instructions for the trial. Writes bulk input to the region.
+/// Creates the instructions that tell the guest how to run the trial. Writes bulk input to the region.
 fn order(
     subject: &Subject,
     needs: &Needs,
@@ -523,10 +523,11 @@ fn order(
     })
 }
 
-/// The variant's settings, plus the scenario's required settings that the variant does not set.
+/// Names and values of the variant's settings, and of the scenario's required settings that the variant does not set.
 fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     let mut settings = needs.settings.clone();
-    // Linux 6.8 introduced huge pages of several sizes. Before it there is nothing to set, which the scenario reports.
+    // Linux 6.8 introduced huge pages of several sizes. Older kernels have no such settings, which the scenario
+    // reports.
     if older_than(&subject.variant.kernel.release, [6, 8]) {
         settings.retain(|name, _| !name.starts_with("thp/hugepages-"));
     }
@@ -534,7 +535,7 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     settings
 }
 
-/// True if a release such as `6.1.0-30-cloud-amd64` is older than this version.
+/// True if a kernel release such as `6.1.0-30-cloud-amd64` is older than this version.
 fn older_than(release: &str, version: [u32; 2]) -> bool {
     let mut parts = release
         .split(|c: char| !c.is_ascii_digit())
@@ -543,7 +544,7 @@ fn older_than(release: &str, version: [u32; 2]) -> bool {
     found < version
 }
 
-/// The references of a file in the format for the guest.
+/// References from the file at `path`, in the guest's format.
 fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     let fault = |why: String| {
         io("reading references from", path.display().to_string())(std::io::Error::other(why))
@@ -558,8 +559,8 @@ fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     Ok(out.into_inner())
 }
 
-/// Makes an ext4 file system of this size and returns its non-zero pieces in the guest's format. The same size gives
-/// the same bytes.
+/// Makes an ext4 file system of this size. Returns the non-zero pieces of its image in the guest's format. The same
+/// size always gives the same bytes.
 pub fn filesystem(size: Bytes) -> Result<Vec<u8>, ExactError> {
     let fault = |why: String| ExactError::FileSystem { why };
     let image = memory::anonymous("filesystem")?;

@@ -1,4 +1,4 @@
-//! The guest's program depends only on its own sources, the toolchain and the C library.
+//! Tests that the guest's program depends only on its own sources, the toolchain and the C library.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use pagetide_exact::program::PROGRAM;
 
-/// Copies the files of the workspace that a build reads.
+/// Copies the files of the workspace that a build reads to another folder.
 fn copy_workspace(from: &Path, to: &Path) {
     for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates"] {
         let done = Command::new("cp")
@@ -22,7 +22,7 @@ fn copy_workspace(from: &Path, to: &Path) {
     }
 }
 
-/// Creates another home folder with the packages of the real one, under another name.
+/// Creates a home folder of another name with the packages of the real one.
 fn second_home(real: &Path, home: &Path) -> PathBuf {
     let cargo_home = home.join("a cargo");
     fs::create_dir_all(&cargo_home).unwrap();
@@ -70,7 +70,7 @@ fn the_guest_knows_no_folder_of_this_machine() {
         .unwrap();
     for folder in [home.as_path(), workspace, &guest::cargo_home().unwrap()] {
         let name = folder.as_os_str().as_encoded_bytes();
-        // A short name such as `/` would occur anywhere.
+        // Shorter names such as `/` would occur anywhere.
         if name.len() > 3 {
             let found = PROGRAM.windows(name.len()).any(|bytes| bytes == name);
             assert!(!found, "{} is in the guest's program", folder.display());
@@ -86,11 +86,11 @@ fn the_guest_has_nothing_of_a_library_in_c_that_is_built_without_optimisation() 
             .windows(text.len())
             .any(|bytes| bytes == text.as_bytes())
     };
-    // An error message that zstd contains wherever one of its functions is linked in. The tool, which has it, is built
-    // otherwise.
+    // zstd contains this error message if one of its functions is linked. The tool contains zstd, but is built in
+    // another way.
     let error = "Src size is incorrect";
     assert!(!has(error));
     assert_eq!(zstd::zstd_safe::get_error_name(usize::MAX - 71), error);
-    // Verifies that the search itself works.
+    // Checks that the search itself works.
     assert!(has("pagetide"));
 }

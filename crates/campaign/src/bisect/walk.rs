@@ -87,8 +87,9 @@ struct Column {
     digest: String,
 }
 
-/// Column index of the good version; the bad version follows.
+/// Column index of the good version.
 const GOOD: usize = 0;
+/// Column index of the bad version.
 const BAD: usize = 1;
 
 /// State of a bisection in progress.

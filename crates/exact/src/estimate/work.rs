@@ -1,8 +1,8 @@
 //! The work of a trial in laps, computed from its sizes.
 //!
-//! The work is the sum of pages that are first touched, swapped out and in, and referenced, and of seconds that the
-//! guest waits, each with its cost. Costs were fitted to trials of all scenarios on an idle machine; the tests contain
-//! these trials. The number of references that fault comes from simulating LRU on the trial's own references.
+//! The work is a sum of costs: for pages first touched, swapped out and swapped in, for references, and for seconds
+//! that the guest waits. Costs were fitted to trials of all scenarios on an idle machine; the tests contain these
+//! trials. The number of references that fault comes from simulating LRU on the trial's own references.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,50 @@ use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
 
 use super::faults::faults;
 
-/// Fixed cost of a trial without its scenario: starting the emulator, reaching the scenario, reading the results.
+/// Laps that every trial takes besides its scenario: starting the emulator, reaching the scenario, reading the results.
 const BASE_LAPS: f64 = 55.0;
-/// Translating the code of reclaim and swap when it first runs.
+/// Laps for translating the code of reclaim and swap when it first runs.
 const PRESSURE_LAPS: f64 = 60.0;
-/// Additional fixed cost of an observed trial: mostly copying out and compressing the trace.
+/// Laps that an observed trial takes in addition: mostly copying out and compressing the trace.
 const OBSERVER_LAPS: f64 = 75.0;
-/// Slowdown of the scenario by tracepoints.
+/// Factor by which tracepoints slow down the scenario.
 const TRACED_FACTOR: f64 = 1.13;
-/// Laps per second that the guest waits, for a disk or because the scenario pauses.
+/// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
-/// Laps per second that the guest allocates and compacts.
+/// Laps per second for which the guest allocates and compacts.
 const BUSY_LAPS: f64 = 290.0;
-/// Seconds of guest time that a job needs per page of a round, and the share of time that a guest without jobs is busy.
+/// Seconds of guest time that a job needs per page of a round.
 const ROUND_SECONDS: f64 = 5.5e-6;
+/// Share of time for which a guest without jobs is busy.
 const LEAST_BUSY: f64 = 0.2;
 /// Laps per first touch of a page.
 const FILL_LAPS: f64 = 0.0010;
 /// Laps per reference to a page in memory.
 const HIT_LAPS: f64 = 0.00005;
-/// Memory that the kernel keeps free: a number of pages plus a share of memory.
+/// Memory that the kernel keeps free, as a number of pages and a share of memory, which are added.
 const KEPT: (f64, f64) = (200.0, 0.02);
-/// Memory taken by compressed pages / their compressed size.
+/// Ratio of the memory taken by compressed pages to their compressed size.
 const COMPRESSED: f64 = 1.1;
-/// Share of pages on a disk that are written again after each swap-in, although they were only read.
+/// Share of swapped-in pages that are written to a disk again at the next swap-out although they were only read.
 const WRITTEN_AGAIN: f64 = 0.75;
-/// Compressed size / original size of pages, if the scenario does not state it.
+/// Compression ratio of pages if the scenario does not state it: compressed size / original size.
 const CONTENT: f64 = 0.35;
-/// Cost of moving pages of zeros / cost of moving other pages.
+/// Ratio of the cost of moving pages of zeros to the cost of moving other pages.
 const AS_ZEROS: f64 = 0.19;
-/// Laps per operation of kv, and its share of misses / the share with uniformly chosen keys.
+/// Laps per operation of the scenario kv.
 const OPERATION_LAPS: f64 = 0.0085;
+/// Ratio of kv's share of misses to the share of misses if keys were chosen uniformly.
 const KV_MISSES: f64 = 0.5;
-/// Pages used by the kernel and fixed allocations of the guest, out of the machine's total.
+/// Pages of the machine's total memory that the kernel and the guest's fixed allocations take.
 const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
 
-/// Laps per page moved.
+/// Laps per page moved between memory and swap, by the way of moving.
 struct Moves {
-    /// Swapped out.
+    /// Laps per page swapped out.
     out: f64,
-    /// Swapped in alone.
+    /// Laps per page swapped in alone.
     alone: f64,
-    /// Swapped in by sequential access, where read-ahead brings neighbouring pages too.
+    /// Laps per page swapped in by sequential access, for which read-ahead brings neighbouring pages too.
     in_order: f64,
 }
 
@@ -74,7 +76,7 @@ impl Moves {
     }
 }
 
-/// A trial's sizes.
+/// Sizes and devices of a trial, from which its work is computed.
 struct Sizes<'a> {
     params: &'a BTreeMap<String, String>,
     /// Pages of memory available to the workload.
@@ -84,7 +86,7 @@ struct Sizes<'a> {
     is_compressed: bool,
     /// True if the swap device is a rotating disk.
     on_disk: bool,
-    /// Bytes per second of the rotating disk that holds the files; `None` if they are not on one.
+    /// Bytes per second of the rotating disk that holds the files; `None` if the files are on another device.
     files_rate: Option<f64>,
 }
 
@@ -112,7 +114,7 @@ impl<'a> Sizes<'a> {
         self.text(name).parse().unwrap_or(1.0)
     }
 
-    /// A size in pages.
+    /// The parameter with this name, a size, in pages.
     fn pages(&self, name: &str) -> f64 {
         let bytes = self.text(name).parse::<Bytes>();
         bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE_SIZE as f64)
@@ -124,8 +126,8 @@ impl<'a> Sizes<'a> {
             .map_or(0.0, |time: Nanos| time.secs())
     }
 
-    /// How many of `pages` fit in memory with `locked` locked, if pages compress to the share `content`. Compressed
-    /// pages stay in memory.
+    /// Number of `pages` that fit in memory if `locked` pages are locked and pages compress to the share `content`.
+    /// Compressed pages stay in memory.
     fn room(&self, pages: f64, locked: f64, content: f64) -> f64 {
         let free = self.memory * (1.0 - KEPT.1) - KEPT.0 - locked;
         if pages <= free {
@@ -139,14 +141,14 @@ impl<'a> Sizes<'a> {
         ((free - kept * pages) / (1.0 - kept)).max(32.0)
     }
 
-    /// Laps for touching `pages` in order for the first time with memory for `room` pages, and then taking `faults`.
+    /// Laps for touching `pages` pages in order for the first time, with memory for `room` pages, followed by `faults`.
     fn filled(&self, pages: f64, room: f64, faults: Faults) -> f64 {
         let fill = pages * FILL_LAPS;
         if pages <= room {
             return fill;
         }
-        // Each page that is swapped in displaces another. Some pages that are only read still have their copy on the
-        // disk.
+        // Each page that is swapped in displaces another page. Some displaced pages were only read and still have their
+        // copy on the disk.
         let again = if self.is_compressed || faults.is_writing {
             1.0
         } else {
@@ -162,13 +164,13 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// References that fault.
+/// References of a trial that fault: how many, and how they access pages.
 #[derive(Clone, Copy)]
 struct Faults {
     count: f64,
     /// True if pages are accessed sequentially.
     in_order: bool,
-    /// Whether pages are written.
+    /// True if the references write their pages.
     is_writing: bool,
 }
 
@@ -183,7 +185,7 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
         "filecopy" => filecopy(&sizes, subject.as_written),
         "highalloc" => highalloc(&sizes),
         "fault" | "alloc" => sizes.number("passes") * 2.0,
-        // Its memory size does not determine its work.
+        // The memory size of a user's program does not determine its work.
         "program" => return None,
         _ => pattern(&sizes, subject),
     };
@@ -193,7 +195,7 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
     })
 }
 
-/// References over a region.
+/// Laps of a scenario that makes references to a region.
 fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     let (pages, refs) = (sizes.number("pages"), sizes.number("refs"));
     let room = sizes.room(pages, 0.0, sizes.number("content"));
@@ -213,14 +215,14 @@ fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     sizes.filled(pages, room, faults) + refs * HIT_LAPS
 }
 
-/// Every reclaimer maps the region too, so each page is unmapped from all of them.
+/// Laps of contswap. Every reclaimer maps the region too, so each page is unmapped from all of them.
 fn contswap(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let (pages, reclaimers) = (sizes.pages("mapping"), sizes.number("reclaimers"));
     if as_written {
-        // As written, only the zero page is mapped.
+        // If run as written, the scenario maps only the zero page.
         return pages * 0.0028;
     }
-    // Clusters of pages are read back from a disk nearly in the order of the mapping.
+    // A disk's clusters of pages are read back nearly in the order of the mapping.
     let waits = sizes.seconds("hold") + if sizes.on_disk { 0.0015 * pages } else { 0.0 };
     PRESSURE_LAPS + pages * (0.0185 + 0.000424 * (reclaimers + 1.0)) + waits * WAITING_LAPS
 }
@@ -229,7 +231,7 @@ fn swapbench(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let pages = sizes.number("processes") * sizes.pages("size");
     let passes = sizes.number("passes").max(1.0);
     let room = sizes.room(pages, sizes.pages("locked"), CONTENT);
-    // Each page is written once and read in each pass. Pages of zeros are marked as such and not moved.
+    // Each page is written once and read in each pass. Pages of zeros are only marked as such and not moved.
     let moved = if as_written { AS_ZEROS } else { 1.0 };
     let faults = Faults {
         count: moved * passes * pages,
@@ -259,14 +261,14 @@ fn kv(sizes: &Sizes<'_>) -> f64 {
         in_order: false,
         is_writing: true,
     };
-    // Data that fit are reclaimed as well: a snapshot copies pages written meanwhile.
+    // Data that fit in memory are reclaimed as well, because a snapshot copies pages that are written meanwhile.
     let pressure = if pages <= room { PRESSURE_LAPS } else { 0.0 };
     pressure + sizes.filled(pages, room, faults) + operations * OPERATION_LAPS
 }
 
-/// The file is made once and copied in each of the ways; the victim is touched before and after.
+/// Laps of filecopy. The file is made once and copied in each of the ways; the victim is touched before and after.
 fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
-    // As written, the copy is not read back for verification.
+    // If run as written, the scenario does not read the copy back for verification.
     let moved = if as_written { 0.008 } else { 0.018 };
     let ways = sizes
         .text("methods")
@@ -278,7 +280,7 @@ fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         })
         .sum::<f64>();
     let (pages, victim) = (sizes.pages("size"), sizes.pages("victim"));
-    // Each way reads and writes the file in chunks, and the disk seeks between reading and writing.
+    // Each way of copying reads and writes the file in chunks, and the disk seeks between reading and writing.
     let waits = sizes.files_rate.map_or(0.0, |rate| {
         2.5 * ways * pages * PAGE_SIZE as f64 / rate.max(1.0)
     });
@@ -288,8 +290,8 @@ fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         + waits * WAITING_LAPS
 }
 
-/// Three passes allocate blocks at a rate after the load has aged memory. The cost depends on the guest's time and on
-/// how busy its jobs are, which rest between two rounds.
+/// Laps of highalloc. Three passes allocate blocks at a given rate after the load has aged memory. The cost depends on
+/// the guest's time and on how busy its jobs are, which rest between two rounds.
 fn highalloc(sizes: &Sizes<'_>) -> f64 {
     let asked = sizes.memory * sizes.number("share") / sizes.pages("rate").max(1.0);
     let guest = sizes.seconds("age") + sizes.seconds("rest") + 3.0 * asked;
@@ -373,8 +375,9 @@ mod tests {
 
     type Given = &'static [(&'static str, &'static str)];
     const SMALL: Given = &[("pages", "5632"), ("refs", "6000")];
-    /// Means of 24 trials each, three kernels, of two versions of the program; the last three ran while a build was
-    /// running. Columns: scenario, parameters, MiB, swap, seconds of the timed and of the observed pass.
+    /// Measured trials: means of 24 trials each, with three kernels and two versions of the program. The last three ran
+    /// beside a build. Columns: scenario, parameters, MiB, swap, seconds of the timed pass, seconds of the observed
+    /// pass.
     const MEASURED: [(&str, Given, u64, &str, f64, f64); 14] = [
         ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),
         (
@@ -499,7 +502,7 @@ mod tests {
         given: Given,
         memory: &'static str,
         swap: &'static str,
-        /// Processor time of a trial, in laps.
+        /// Measured processor time of a trial, in laps.
         laps: f64,
     }
 
@@ -544,8 +547,8 @@ mod tests {
     const TWICE: Given = &[("pages", "2 * memory"), ("refs", "1003520")];
     const CLASSIC: Given = &[("methods", "classic"), ("size", "2*memory")];
 
-    /// One trial of each cell on two processors of which the other was busy, 23 November 2026; a lap took 7.5 to 8.6 ms
-    /// of processor time.
+    /// Measured trials of shipped campaigns: one trial of each cell, on 23 November 2026, on two processors, one of
+    /// which was busy. A lap took 7.5 to 8.6 ms of processor time.
     const SHIPPED: [Shipped; 28] = [
         cell("smooth-sin-random", HALF_MORE, "64M", "zram", 421.0),
         cell("smooth-sin-random", HALF_MORE, "64M", "ssd", 674.0),
@@ -663,7 +666,7 @@ mod tests {
             files_on: "disk:8ms,20MB/s".parse().unwrap(),
             ..subject("filecopy", &given, 32)
         };
-        // Measured time: 32 s.
+        // The measured time was 32 s.
         let reckoned = laps(&subject).unwrap() * LAP;
         assert!((32.0 / 1.5..32.0 * 1.5).contains(&reckoned), "{reckoned}");
     }

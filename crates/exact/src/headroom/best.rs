@@ -1,5 +1,5 @@
-//! Faults of OPT and LRU for one string at one size, cached for the other variants of a seed, which have the same
-//! references.
+//! Caches the number of faults of OPT and LRU for one reference string at one size. Other variants with the same seed
+//! have the same references.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,15 +10,15 @@ use pagetide_record::Subject;
 
 use super::WINDOWS;
 
-/// Number of cached strings; variants of a seed run one after the other.
+/// Number of cached results. A small number suffices, because variants of a seed run one after another.
 const MOST_STRINGS: usize = 16;
 
-/// OPT, then LRU.
+/// Results of OPT and of LRU, in this order.
 pub(super) type Best = Arc<[Outcome; 2]>;
 
 static KNOWN: Mutex<VecDeque<(Key, Best)>> = Mutex::new(VecDeque::new());
 
-/// Everything that determines the references and the size.
+/// Inputs that determine the references and the number of pages.
 #[derive(Clone, PartialEq)]
 struct Key {
     scenario: String,
@@ -28,7 +28,7 @@ struct Key {
     pages: u32,
 }
 
-/// Results of OPT and LRU with memory for `pages` pages.
+/// Results of OPT and of LRU for a reference string, with memory for `pages` pages.
 pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> io::Result<Best> {
     let params = subject.params.iter();
     let key = Key {
@@ -40,7 +40,8 @@ pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> i
         seed: subject.seed,
         pages,
     };
-    // A file's content may change under the same name.
+    // The content of a file may change under the same name, so results of file-based references are not cached by name
+    // alone.
     let is_file = subject
         .params
         .get("pattern")

@@ -1,14 +1,14 @@
-//! Number of a workload's pages that fit in a trial's memory.
+//! Computes how many of a workload's pages fit in a trial's memory.
 //!
 //! Not all memory that is free at the start can hold pages. The kernel reclaims as soon as free memory falls below the
 //! high watermarks, and also reserves the lower zones' protection. Pages in compressed swap stay in memory, at their
-//! compressed size: if data are twice as large as memory and compress to 35 %, swap takes two thirds of memory.
+//! compressed size. If data are twice as large as memory and compress to 35 %, swap takes two thirds of memory.
 
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Results;
 
-/// Pages that were free at the start, less watermarks, protection and the peak of compressed swap; `None` if the record
-/// does not state one of them.
+/// Number of pages that were free at the start, less watermarks, protection and the peak of compressed swap. `None` if
+/// the record does not state one of these numbers.
 pub(super) fn room(results: &Results) -> Option<u32> {
     let free: u64 = results.facts.get("free-at-start")?.parse().ok()?;
     let kept = kept_free(results.texts.get("zoneinfo-before")?)?;
@@ -21,7 +21,8 @@ pub(super) fn room(results: &Results) -> Option<u32> {
     u32::try_from(room).ok().filter(|room| *room > 0)
 }
 
-/// Sum over the zones of the high watermark and what is protected from allocations meant for the highest zone, in pages.
+/// Pages that the kernel keeps free, as a sum over zones: the high watermark, and the protection from allocations meant
+/// for the highest zone. `None` if the text cannot be parsed.
 fn kept_free(zoneinfo: &str) -> Option<u64> {
     let mut sum = None;
     for zone in zoneinfo.split("\nNode ").filter(|zone| !zone.is_empty()) {

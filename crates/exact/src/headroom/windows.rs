@@ -1,14 +1,15 @@
-//! How a trial's faults are distributed along its reference string.
+//! Computes how a trial's faults are distributed along its reference string.
 
 use pagetide_oracle::{Outcome, ReferenceString};
 use pagetide_quantity::{Series, Unit};
 use pagetide_scenario::touch::MAX_LATENCY_NS;
 
-/// Faults per window: the kernel's, from its log of accesses, and those of OPT, LRU and the model.
+/// Faults per window of the reference string: the kernel's, from its log of accesses, and those of OPT, LRU and the
+/// model.
 ///
 /// A log states how long each access took, not whether it faulted. A fault takes at least a thousand instructions, so
-/// if n faults were counted, the n longest accesses are taken as the faults. A hit interrupted by the timer may be
-/// mistaken for a short fault: about a hundred times per second.
+/// if n faults were counted, the n longest accesses are taken as the faults. A hit that the timer interrupts may be
+/// mistaken for a short fault, about a hundred times per second.
 pub(super) fn series(
     string: &ReferenceString,
     log: Option<&[u8]>,
@@ -43,7 +44,7 @@ fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<
     }
     let latency = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & MAX_LATENCY_NS;
     let mut found = vec![0; windows];
-    // A count of events, so an integer.
+    // Converts `faults`, a count of events, to an integer.
     let most = (0..entries.len())
         .take_while(|count| (*count as f64) < faults)
         .count();
@@ -79,7 +80,7 @@ mod tests {
             .collect();
         assert_eq!(slowest(&log, 8, 3.0, 4), Some(vec![1, 0, 0, 2]));
         assert_eq!(slowest(&log, 8, 0.0, 2), Some(vec![0, 0]));
-        // More accesses than the log has, or a fraction of one: no series.
+        // There is no series if the log has fewer accesses than were counted, or ends within an access.
         assert_eq!(slowest(&log, 9, 3.0, 4), None);
         assert_eq!(slowest(&log[..63], 8, 3.0, 4), None);
     }
