@@ -1,6 +1,6 @@
 //! Makes a root from a tar archive, plain or compressed.
 //!
-//! No name in the archive is used as a path on this machine: contents of files go into numbered files of a private
+//! No name in the archive is used as a path on this machine. Contents of files go into numbered files of a private
 //! folder, and names only into the [`Tree`].
 
 use std::fs::{self, File};
@@ -17,24 +17,26 @@ use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
-/// First bytes of an archive compressed by gzip or zstd. Sources: RFC 1952, RFC 8878.
+/// First bytes of an archive compressed by gzip. Source: RFC 1952.
 const GZIP: &[u8] = &[0x1f, 0x8b];
+/// First bytes of an archive compressed by zstd. Source: RFC 8878.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 impl Tree {
-    /// Adds the content of an archive; the bytes of its files go into the empty folder `spool`.
+    /// Adds the content of the archive at `path`. The bytes of its files go into the empty folder `spool`.
     pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, None)
     }
 
-    /// Adds a layer of an image over the existing content; the bytes of its files go into the empty folder `spool`.
+    /// Adds a layer of a container image over the existing content. The bytes of its files go into the empty folder
+    /// `spool`.
     pub(crate) fn layer(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, Some(Layer::default()))
     }
 
     /// Adds the content of Debian packages, given as one tar archive each, to a system with merged `/usr` (Debian 12
-    /// and later). There `/bin`, `/lib` and so on are links into `/usr`, so files come to the same place, whichever
-    /// path a package uses.
+    /// and later). In such a system, `/bin`, `/lib` and others are links into `/usr`. So each file gets to one place,
+    /// whichever of the two paths a package uses.
     pub fn packages(&mut self, archives: &[PathBuf], spool: &Path) -> Result<(), RootError> {
         if archives.is_empty() {
             return Ok(());
@@ -54,7 +56,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds the content of a tar stream; `name` is for messages. A `layer` also replaces and removes existing files.
+    /// Adds the content of a tar stream; `name` is the archive's name in messages. If `layer` is given, names of the
+    /// stream also replace and remove existing files.
     fn unpack(
         &mut self,
         reader: impl Read,
@@ -62,7 +65,7 @@ impl Tree {
         spool: &Path,
         mut layer: Option<Layer>,
     ) -> Result<(), RootError> {
-        // A name that occurs again replaces the file, but not the bytes already written for it.
+        // If a name occurs again, its file is replaced, but the bytes already written for the name still count.
         let mut written = 0_u64;
         members::each(reader, name, &mut |member| {
             let inside = inside(&member.name)?;
@@ -88,12 +91,12 @@ impl Tree {
                 spool_file(member.content, &kept, name)?;
                 self.file(&inside, &kept, member.executable)?;
             }
-            // Devices are created by the guest, pipes by the program itself; other types of members are not files.
+            // Devices are created by the guest, and pipes by the program itself. Other types of members are not files.
             Ok(())
         })
     }
 
-    /// Fails if more than a guest can receive would be written, before it is written.
+    /// Fails if writing `more` bytes would exceed what a guest can receive.
     fn room_for(&self, more: u64) -> Result<(), RootError> {
         let size = Bytes(self.size().0.saturating_add(more));
         if size > MOST {
@@ -102,7 +105,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a hard link to an existing file.
+    /// Adds a hard link at `path` to the existing file `target`.
     fn twin(&mut self, path: &RootPath, target: &str) -> Result<(), RootError> {
         let bad = || RootError::BadPath {
             path: target.to_owned(),
@@ -119,7 +122,7 @@ impl Tree {
     }
 }
 
-/// A reader of an archive's uncompressed content.
+/// Opens an archive and returns a reader of its uncompressed content.
 pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     let file = File::open(path).map_err(io("reading", path))?;
     let mut start = Vec::new();
@@ -137,14 +140,14 @@ pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     })
 }
 
-/// Writes the bytes of a file to a private file, which must not exist yet.
+/// Copies the content of a member to a new private file; fails if that file already exists.
 pub(crate) fn spool_file(
     content: &mut dyn Read,
     to: &PathBuf,
     name: &Path,
 ) -> Result<(), RootError> {
     let mut file = File::create_new(to).map_err(io("making", to))?;
-    // The stated size of a sparse file is smaller than its real size.
+    // For a sparse file, the stated size is smaller than the size of its content.
     let copied =
         io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
     if copied > MOST.0 {
@@ -154,10 +157,10 @@ pub(crate) fn spool_file(
     Ok(())
 }
 
-/// Converts a name in an archive to a path inside. Every name is relative to the root, even if it begins with `/`.
+/// Converts a name in an archive to a path inside the root. Names that begin with `/` are relative to the root too.
 fn inside(name: &str) -> Result<RootPath, RootError> {
     match name.trim_start_matches(['/', '.']) {
-        // `./` is the root itself; a name such as `.profile` keeps its dot.
+        // `./` is the root itself. A name such as `.profile` keeps its dot.
         "" if !name.contains("..") => RootPath::new("/", ""),
         _ => RootPath::new(name, ""),
     }

@@ -1,4 +1,4 @@
-//! The files for a user's program, as named on a command line or in a file, assembled into a root.
+//! The files that a user's program needs, as named on a command line or in a campaign file, assembled into a root.
 
 use std::path::{Path, PathBuf};
 
@@ -13,49 +13,49 @@ use crate::runtime::ShellLine;
 use crate::tree::Tree;
 use crate::{LEAST_SPACE, WORK};
 
-/// A command and its files. Files and folders are written `PATH` or `PATH:INSIDE`.
+/// Command and files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// The command; its first word names the program.
+    /// Words of the command; the first word names the program.
     pub command: Vec<String>,
-    /// The command of a server; empty for none.
+    /// Words of a server's command; empty for no server.
     pub server: Vec<String>,
-    /// Folder, tar archive or saved image (`oci:FILE`) with all files. If given, only explicitly named files are taken
-    /// from this machine.
+    /// Folder, tar archive or saved image (`oci:FILE`) with all files of the program. If given, only explicitly named
+    /// files are taken from this machine.
     pub root: Option<PathBuf>,
-    /// Tar archives of Debian packages with all files, which are added to `root` or replace it.
+    /// Tar archives of Debian packages with all files of the program, added to `root` or used instead of a `root`.
     pub packages: Vec<PathBuf>,
-    /// Files; the libraries that they need are added.
+    /// Files to add; the libraries that they need are added too.
     pub files: Vec<String>,
-    /// Folders with all their content.
+    /// Folders to add, with all their content.
     pub dirs: Vec<String>,
-    /// File for the standard input.
+    /// File for the program's standard input, if any.
     pub input: Option<String>,
-    /// Folder inside the root in which the program starts.
+    /// Folder inside the root in which the program starts; `None` for [`WORK`](crate::WORK).
     pub folder: Option<String>,
-    /// Free space for files written by the program; `None` for as much as its files take.
+    /// Free space for files that the program writes; `None` for as much as its files take.
     pub space: Option<Bytes>,
 }
 
-/// A root in the cache, and the paths in it.
+/// A root in the cache, with the paths of a program and its files inside the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// The root.
+    /// The root in the cache.
     pub root: Root,
-    /// The command, with the program's path inside the root.
+    /// Words of the command, with the program's path inside the root.
     pub command: Vec<String>,
-    /// The command of the server, with its path inside the root.
+    /// Words of the server's command, with the server's path inside the root; empty for no server.
     pub server: Vec<String>,
-    /// The file for the standard input.
+    /// Path inside the root of the file for standard input, if any.
     pub input: Option<RootPath>,
-    /// Folder in which the program starts.
+    /// Path inside the root of the folder in which the program starts, if given.
     pub folder: Option<RootPath>,
-    /// Folders with libraries that the loader does not find by itself.
+    /// Folders inside the root with libraries that the loader does not find by itself.
     pub library_folders: Vec<String>,
 }
 
 impl Contents {
-    /// Makes the root, unless it is in the cache. `say` receives messages about long steps and notes for the user.
+    /// Makes the root, or takes it from the cache. `say` receives messages about long steps, and notes for the user.
     pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
         let folder = self
             .folder
@@ -133,7 +133,7 @@ impl Contents {
     }
 }
 
-/// Splits `PATH:INSIDE` into the path and the path inside the root, if given.
+/// Splits `PATH:INSIDE` into the path on this machine and the path inside the root; the second is `None` if not given.
 fn places(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((path, inside)) if !path.is_empty() && !inside.is_empty() => (path, Some(inside)),
@@ -141,7 +141,8 @@ fn places(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A warning about a word that names a file on this machine which does not exist inside the root.
+/// Warning about a word of a command that names a file of this machine but no file inside the root. `None` for other
+/// words.
 fn absent(word: &str, tree: &Tree) -> Option<String> {
     let inside = RootPath::new(word, WORK).ok()?;
     let is_there = tree

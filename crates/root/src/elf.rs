@@ -12,26 +12,26 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 use crate::error::RootError;
 
-/// The first bytes of every ELF file.
+/// First bytes of every ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
 
-/// Loader and libraries of an ELF file.
+/// Loader and libraries that an ELF file needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// The program that loads it; `None` for libraries and static programs.
+    /// Path of the loader; `None` for libraries and static programs.
     pub interpreter: Option<String>,
-    /// Names of the libraries it needs.
+    /// Names of the libraries that the file needs.
     pub needed: Vec<String>,
-    /// Folders that are searched first; may contain `$ORIGIN`.
+    /// Folders in which libraries are searched first; they may contain `$ORIGIN`.
     pub folders: Vec<String>,
 }
 
-/// True if the file begins with the ELF magic.
+/// True if `bytes` begin with the ELF magic number.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Name of a processor by its number in ELF.
+/// Name of the processor with this number in ELF.
 fn machine(number: u16) -> String {
     match Machine(number) {
         EM_386 => "32-bit x86".to_owned(),
@@ -44,14 +44,14 @@ fn machine(number: u16) -> String {
     }
 }
 
-/// Reads an ELF file for x86-64; `path` is for messages.
+/// Reads the needs of an ELF file for x86-64. `path` is the file's name in messages.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Elf, RootError> {
     let fault = |why: String| RootError::Elf {
         path: path.to_owned(),
         why,
     };
     let ends = || fault("it ends early".to_owned());
-    // The class and, at offset 18, the processor are at the same offsets in files of 32 and 64 bits.
+    // The class, and the processor at offset 18, are at the same offsets in files of 32 and 64 bits.
     let class = *bytes.get(4).ok_or_else(ends)?;
     let is_big = *bytes.get(5).ok_or_else(ends)? == 2;
     let number = bytes.get(18..20).ok_or_else(ends)?;
@@ -99,7 +99,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
                 let (Some(at), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
                     continue;
                 };
-                // The table is given by its address in memory.
+                // The table is given by its address in memory, which is converted to an offset in the file.
                 let table = segments.iter().find_map(|segment| {
                     if segment.p_type(endian) != PT_LOAD {
                         return None;
@@ -135,7 +135,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
     Ok(elf)
 }
 
-/// The text at this offset, up to a zero byte; `None` if there is none.
+/// The text at offset `at` of a string table, up to a zero byte; `None` if it does not end within the table.
 fn text_at(table: &[u8], at: usize) -> Option<String> {
     let rest = table.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -166,7 +166,7 @@ mod tests {
         for length in [0, 4, 5, 19, 60, 100] {
             assert!(read(path, &bytes[..length]).is_err(), "{length}");
         }
-        // For any input: a result or an error, never a panic.
+        // Every input gives a result or an error, never a panic.
         for at in 0..400 {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0xff;

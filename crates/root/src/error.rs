@@ -1,4 +1,4 @@
-//! Errors of making a root.
+//! Errors in making or using a root.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ pub enum RootError {
     /// A file operation on this machine failed.
     #[error("{what} {}: {source}", .on.display())]
     Io {
-        /// The attempted operation.
+        /// The operation that failed.
         what: &'static str,
-        /// The file.
+        /// Path of the file or folder.
         on: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// No program has this name.
+    /// No program on this machine has the name given.
     #[error("there is no program `{name}` in the folders of PATH: give its path")]
     NoProgram {
-        /// The name as given.
+        /// Name of the program as given.
         name: String,
     },
-    /// A version manager's wrapper was given instead of the program itself.
+    /// The program given is a version manager's wrapper, not the program itself.
     #[error(
         "{} is a wrapper of {manager}, which chooses a version at each start: give the path of the program itself, which `{ask}` tells",
         .path.display()
@@ -32,181 +32,181 @@ pub enum RootError {
     Wrapper {
         /// Path of the wrapper.
         path: PathBuf,
-        /// Name of the manager.
+        /// Name of the version manager.
         manager: String,
         /// The command that prints the path of the program itself.
         ask: String,
     },
-    /// A program is not in a root that has its own programs.
+    /// A root that has its own programs lacks the program given.
     #[error(
         "there is no program `{name}` in the root: look for it there, or leave --root out to take it from this machine"
     )]
     NotInRoot {
-        /// The name as given, or the needed loader or interpreter.
+        /// Name of the program as given, or name of the loader or interpreter that it needs.
         name: String,
     },
-    /// A file is neither ELF nor a script.
+    /// The program given is neither an ELF file nor a script.
     #[error(
         "cannot run {}: it is neither an ELF executable nor a script that begins with `#!`",
         .path.display()
     )]
     NotAProgram {
-        /// The file.
+        /// Path of the program.
         path: PathBuf,
     },
-    /// A file is not executable.
+    /// The program given is not executable.
     #[error("cannot run {}: it is not executable, `chmod +x` it", .path.display())]
     NotExecutable {
-        /// The file.
+        /// Path of the program.
         path: PathBuf,
     },
-    /// A saved image cannot be read.
+    /// A saved container image cannot be read.
     #[error(
         "cannot read the image {}: {why}; save one image with `docker save`, `podman save` or `skopeo copy … oci-archive:FILE`",
         .path.display()
     )]
     SavedImage {
-        /// The file.
+        /// Path of the saved image.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the image.
         why: String,
     },
-    /// A program is built for another processor.
+    /// The program is built for another processor than the guest's.
     #[error(
         "cannot run {}: it is built for {found}, and the guest is an x86-64 machine",
         .path.display()
     )]
     OtherArchitecture {
-        /// The file.
+        /// Path of the program.
         path: PathBuf,
-        /// The processor for which it is built.
+        /// Name of the processor for which the program is built.
         found: String,
     },
-    /// An ELF file is damaged.
+    /// An ELF file is damaged or has an unknown form.
     #[error("cannot read the ELF file {}: {why}", .path.display())]
     Elf {
-        /// The file.
+        /// Path of the ELF file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the file.
         why: String,
     },
-    /// A library is not installed on this machine.
+    /// A library that a file needs is not installed on this machine.
     #[error(
         "{} needs the library {library}, which is in none of the folders where the loader looks: install it, or name its folder with LD_LIBRARY_PATH",
         .by.display()
     )]
     NoLibrary {
-        /// Name of the library.
+        /// Name of the missing library.
         library: String,
-        /// The file that needs it.
+        /// Path on this machine of the file that needs the library.
         by: PathBuf,
     },
-    /// A library is not in a root that has its own libraries.
+    /// A root that has its own libraries lacks a library.
     #[error(
         "{by} needs the library {library}, which is not in the root: add it there, or leave --root out"
     )]
     NoLibraryInRoot {
-        /// Name of the library.
+        /// Name of the missing library.
         library: String,
-        /// The file that needs it.
+        /// Path inside the root of the file that needs the library.
         by: String,
     },
-    /// A path that is not allowed inside a root.
+    /// The path given is not allowed inside a root.
     #[error("`{path}` cannot be a path inside: {why}")]
     BadPath {
-        /// The path as given.
+        /// Path as given.
         path: String,
-        /// What is wrong with it, and the remedy.
+        /// What is wrong with the path, and the remedy.
         why: &'static str,
     },
-    /// A path is used both for a folder and for a file.
+    /// A path inside the root is used both for a folder and for a file.
     #[error("{path} cannot be both a folder and a file inside: name another path with :INSIDE")]
     Conflict {
-        /// The path.
+        /// Path inside the root.
         path: String,
     },
-    /// A file that is not a file, folder or link.
+    /// The path given names something that is not a file, folder or link.
     #[error("{} is neither a file, a folder nor a link: leave it out", .path.display())]
     Special {
-        /// The file.
+        /// Path on this machine.
         path: PathBuf,
     },
-    /// A folder was given as a file, or the reverse.
+    /// A folder was given with the option for files, or a file with the option for folders.
     #[error("{} is {found}: give it with {option}", .path.display())]
     OtherKind {
-        /// The path.
+        /// Path on this machine.
         path: PathBuf,
-        /// Its type.
+        /// Type of what was found at the path.
         found: &'static str,
-        /// The right option.
+        /// Name of the option to use instead.
         option: &'static str,
     },
-    /// A file changed while it was read.
+    /// A file of this machine changed while it was read.
     #[error("{} changed while it was read: run again when nobody writes to it", .path.display())]
     Changed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The files are larger than a guest can receive.
+    /// The program's files are larger than a guest can receive.
     #[error(
         "the files of the program take {size}, and at most {most} can be handed to a guest: leave out what it does not read"
     )]
     TooLarge {
         /// Size of all files.
         size: Bytes,
-        /// The limit.
+        /// Largest size that a guest can receive.
         most: Bytes,
     },
-    /// An archive exceeds a limit for roots.
+    /// An archive exceeds a limit of roots.
     #[error(
         "cannot unpack {}: it has {what}, more than a root may have; leave out what the program does not read",
         .path.display()
     )]
     Unbounded {
-        /// The file.
+        /// Path of the archive.
         path: PathBuf,
-        /// What there is too much of, and the limit.
+        /// The thing of which there is too much, and its limit.
         what: String,
     },
-    /// A root has too many names.
+    /// The root exceeds a limit on names.
     #[error(
         "the program's file system has more than {most}, the most that a guest can be given: leave out what it does not read"
     )]
     TooManyNames {
-        /// The limit, in words.
+        /// The limit that was exceeded, in words.
         most: String,
     },
-    /// `mke2fs` failed.
+    /// Making the image with `mke2fs` failed.
     #[error("making the program's file system: {why}; apt-get install e2fsprogs")]
     Image {
-        /// The reason.
+        /// Reason why making the image failed.
         why: String,
     },
-    /// The user stopped it.
+    /// The user asked to stop.
     #[error("making the program's file system was stopped: the same command starts it again")]
     Stopped,
-    /// There is no root with this digest.
+    /// The cache has no root with this digest.
     #[error(
         "the root {digest} is not in the cache {}: give the program's files again, with `pagetide run … -- COMMAND`",
         .cache.display()
     )]
     Unknown {
-        /// The digest.
+        /// Digest of the root.
         digest: String,
-        /// The cache's folder.
+        /// Folder of the cache.
         cache: PathBuf,
     },
-    /// An image differs from the one that was written.
+    /// An image in the cache differs from the one that was written there.
     #[error(
         "the root {digest} in the cache is damaged and was removed: give the program's files again, with `pagetide run … -- COMMAND`"
     )]
     Damaged {
-        /// The digest.
+        /// Digest of the root.
         digest: String,
     },
 }
 
-/// Adds attempt and object to an I/O error.
+/// Converts an I/O error to [`RootError::Io`], with the action that failed and its object.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<PathBuf>,

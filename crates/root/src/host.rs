@@ -1,4 +1,4 @@
-//! Adds programs, files and folders of this machine to a root, at the same path or at another.
+//! Adds programs, files and folders of this machine to a root, at their own path or another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -21,65 +21,65 @@ use crate::tree::Tree;
 /// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
 
-/// This machine as a source of files for a root.
+/// This machine as a source of files for a root, with the state of adding them.
 #[derive(Debug)]
 pub struct Host {
-    /// Folder to which relative paths refer.
+    /// Folder on this machine that relative paths refer to.
     pub(crate) here: PathBuf,
-    /// The program's working folder inside, to which its relative paths refer.
+    /// Working folder of the program inside the root, which the program's relative paths refer to.
     pub(crate) folder: String,
-    /// Command lines of shells that run inside and may start programs that are missing there.
+    /// Command lines of shells that run inside the root. They may start programs that are missing there.
     pub(crate) lines: Vec<ShellLine>,
-    /// Paths on this machine of scripts that have another path inside the root, by the path inside.
+    /// Scripts that have another path inside the root than on this machine: path on this machine, by path inside.
     pub(crate) placed: BTreeMap<String, PathBuf>,
-    /// Nesting depth of the wrapper that is being read.
+    /// Nesting depth of the wrapper script that is being read.
     pub(crate) wrapped: usize,
-    /// Folders of PATH.
+    /// Folders of this process's `PATH`, in order.
     pub(crate) path: Vec<PathBuf>,
-    /// Folders of libraries, in the order in which they are searched.
+    /// Folders of libraries on this machine, in the order in which they are searched.
     pub(crate) libraries: Vec<PathBuf>,
-    /// Whether libraries and interpreters are not added, because the root has its own.
+    /// True if no libraries and interpreters are added, because the root has its own.
     pub(crate) alone: bool,
-    /// Files whose libraries have already been added.
+    /// Paths of files whose libraries have already been added.
     pub(crate) closed: BTreeSet<PathBuf>,
-    /// Folders inside that must be passed to the loader.
+    /// Folders inside the root that the loader must be told to search.
     pub(crate) told: BTreeSet<String>,
-    /// Notes for the user.
+    /// Notes for the user about the files added.
     pub(crate) notes: Vec<String>,
 }
 
-/// Which files of a folder of libraries are added, and how they are changed.
+/// Selects the files of a library folder to add, and how each is changed.
 pub(crate) struct Wants<'a> {
-    /// True for the path of a file or folder that is added.
+    /// True for the path of a file or folder to add.
     pub is_wanted: &'a dyn Fn(&Path) -> bool,
-    /// Change to a file.
+    /// Change to make to the file at a path.
     pub change: &'a dyn Fn(&Path) -> Change,
 }
 
-/// Change to a file of a folder of libraries.
+/// Change to a file of a library folder.
 pub(crate) enum Change {
-    /// It is added unmodified.
+    /// The file is added unmodified.
     None,
-    /// It is left out.
+    /// The file is left out.
     Leave,
-    /// It is replaced by these bytes.
+    /// The file's content is replaced by these bytes.
     Bytes(Vec<u8>),
 }
 
 impl Wants<'_> {
-    /// The whole folder, unmodified.
+    /// Adds all files, unmodified.
     pub const ALL: Self = Self {
         is_wanted: &|_| true,
         change: &|_| Change::None,
     };
 }
 
-/// True if anyone may execute it.
+/// True if anyone may execute the file.
 pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// A path of this machine as text.
+/// A path of this machine as text; fails if it is not UTF-8.
 pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
     path.to_str().ok_or_else(|| RootError::BadPath {
         path: path.display().to_string(),
@@ -88,7 +88,7 @@ pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
 }
 
 impl Host {
-    /// This machine as seen by this process: its working folder, `PATH` and `LD_LIBRARY_PATH`.
+    /// Reads this process's working folder, `PATH` and `LD_LIBRARY_PATH`.
     pub fn here() -> Result<Self, RootError> {
         let here = env::current_dir().map_err(io("finding", "the working folder"))?;
         let folders = |name: &str| -> Vec<PathBuf> {
@@ -114,21 +114,21 @@ impl Host {
         })
     }
 
-    /// The same for a root that has its own programs and libraries: only explicitly named files are added.
+    /// Changes this source for a root that has its own programs and libraries: only explicitly named files are added.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// The same for a program that starts in this folder inside the root.
+    /// Changes this source for a program that starts in this folder inside the root.
     #[must_use]
     pub fn starting_in(mut self, folder: &RootPath) -> Self {
         folder.as_str().clone_into(&mut self.folder);
         self
     }
 
-    /// The folders inside that the loader does not search by itself, for `LD_LIBRARY_PATH`.
+    /// Folders inside the root that the loader does not search by itself; meant for `LD_LIBRARY_PATH`.
     pub fn library_folders(&self) -> impl Iterator<Item = &str> {
         self.told.iter().map(String::as_str)
     }
@@ -138,8 +138,8 @@ impl Host {
         &self.notes
     }
 
-    /// Adds a file, and its libraries if it is ELF. If no path `inside` is given, a relative path is placed below the
-    /// working folder inside, and an absolute path stays the same.
+    /// Adds a file, and its libraries if it is ELF. Without a given path `inside`, a relative path is placed below the
+    /// working folder inside the root, and an absolute path stays the same. Returns the path inside.
     pub fn file(
         &mut self,
         tree: &mut Tree,
@@ -164,7 +164,8 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds a folder with all its content; links are added as links.
+    /// Adds a folder with all its content, and libraries of its ELF files. Links are added as links. Returns the path
+    /// inside.
     pub fn dir(
         &mut self,
         tree: &mut Tree,
@@ -191,8 +192,8 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds the wanted files of a folder of libraries, at `place` or else at the same path. For links, their targets
-    /// are added too.
+    /// Adds the files of a library folder that are wanted, at the path `place` inside, or else at the folder's own
+    /// path. Targets of links are added too.
     pub(crate) fn library(
         &mut self,
         tree: &mut Tree,
@@ -213,7 +214,7 @@ impl Host {
                 let metadata = fs::symlink_metadata(&path).map_err(io("reading", &path))?;
                 let inside = place.join(text(path.file_name().map_or(&path, Path::new))?)?;
                 if metadata.is_symlink() {
-                    // A dangling link is not added.
+                    // A dangling link is left out.
                     if fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
                         let (_, real) = take(tree, &path)?;
                         self.close_if_elf(tree, &real)?;
@@ -238,8 +239,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the libraries of a file, if it is ELF. A library that is missing on this machine is ignored, because it
-    /// cannot be loaded here either.
+    /// Adds the libraries of a file, if the file is ELF. A library that is missing on this machine is ignored, because
+    /// it cannot be loaded on this machine either.
     pub(crate) fn close_if_elf(&mut self, tree: &mut Tree, path: &Path) -> Result<(), RootError> {
         if is_elf(path)? {
             let notes = self.notes.len();
@@ -249,7 +250,7 @@ impl Host {
         Ok(())
     }
 
-    /// Resolves a path on this machine, following links.
+    /// Absolute path and metadata of a file on this machine. Links are followed for the metadata.
     pub(crate) fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
         let host = self.here.join(path);
         let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
@@ -257,7 +258,7 @@ impl Host {
     }
 }
 
-/// The path inside for a named file; `None` if it is the same as on this machine.
+/// Path inside the root for a named file; `None` if it is the file's path on this machine.
 fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootError> {
     if inside.is_none() && path.starts_with('/') {
         return Ok(None);
@@ -265,7 +266,8 @@ fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootE
     RootPath::new(inside.unwrap_or(path), WORK).map(Some)
 }
 
-/// Adds the content of a folder, sorted by name, without sockets, pipes and devices. Appends ELF files to `programs`.
+/// Adds the content of a folder, sorted by name, without sockets, pipes and devices. Appends the paths of ELF files to
+/// `programs`.
 fn below(
     tree: &mut Tree,
     host: &Path,
@@ -292,7 +294,7 @@ fn below(
     Ok(())
 }
 
-/// The content of a folder, sorted by name.
+/// Paths of the entries of a folder, sorted by name.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(io("reading", folder))? {
@@ -302,7 +304,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
     Ok(found)
 }
 
-/// Adds a file of this machine at a path inside the root.
+/// Adds a file of this machine at a path inside the root. Fails if the root would become too large.
 pub(crate) fn add(
     tree: &mut Tree,
     place: &RootPath,
@@ -314,7 +316,7 @@ pub(crate) fn add(
             path: host.to_owned(),
         });
     }
-    // Checked before gigabytes are read in vain.
+    // The size is checked before gigabytes are read in vain.
     let size = Bytes(tree.size().0 + metadata.len());
     if size > MOST {
         return Err(RootError::TooLarge { size, most: MOST });
@@ -322,7 +324,7 @@ pub(crate) fn add(
     tree.file(place, host, is_executable(metadata))
 }
 
-/// True if a file begins with the ELF magic.
+/// True if a file of this machine begins with the ELF magic number.
 fn is_elf(path: &Path) -> Result<bool, RootError> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(io("reading", path))?;
@@ -333,7 +335,7 @@ fn is_elf(path: &Path) -> Result<bool, RootError> {
 }
 
 /// Adds the file at an absolute path of this machine at the same path inside, with all links on the path. Returns the
-/// resolved paths, inside and on this machine.
+/// path inside and the path on this machine, both with links resolved.
 pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");
@@ -371,7 +373,7 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), 
     Ok((inside, at))
 }
 
-/// The components of a path in reverse order.
+/// Components of a path as text, last component first.
 fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     let mut parts = Vec::new();
     for component in path.components() {

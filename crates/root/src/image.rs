@@ -18,20 +18,20 @@ use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree, hex};
 use crate::{USER, WORK};
 
-/// Most bytes of the files of a root: the limit for a guest, less the file system's own needs.
+/// Most bytes of all files of a root: the limit for a guest, less what the file system itself needs.
 pub const MOST: Bytes = Bytes::from_mib(896);
-/// Inodes for files created by the program.
+/// Number of inodes reserved for files that the program creates.
 const SPARE_INODES: u64 = 4096;
-/// Bytes of an inode.
+/// Size of an inode in bytes.
 const INODE_BYTES: u64 = 256;
 
 fn fault(why: impl Into<String>) -> RootError {
     RootError::Image { why: why.into() }
 }
 
-/// Time limit for making an image, far beyond the largest on the slowest disk.
+/// Time limit for making an image. It is far longer than the largest image takes on the slowest disk.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Most bytes of `mke2fs`'s output that are read.
+/// Most bytes of the output of `mke2fs` that are read.
 const MOST_OUTPUT: usize = 64 << 10;
 
 fn mke2fs() -> Command {
@@ -54,7 +54,7 @@ fn not_run(why: Failure) -> RootError {
     }
 }
 
-/// The version of `mke2fs`. Another version may lay out the same files differently.
+/// Version of `mke2fs` on this machine. Another version may lay out the same files differently.
 pub(crate) fn version() -> Result<String, RootError> {
     let output = child::run(mke2fs().arg("-V"), &Limits::QUICK).map_err(not_run)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -66,7 +66,7 @@ pub(crate) fn version() -> Result<String, RootError> {
     }
 }
 
-/// Size of the image of a tree, with `space` bytes free for the program, and the number of inodes.
+/// Size of the image of a tree, with `space` bytes free for the program, and the image's number of inodes.
 pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
     let (mut pages, mut names) = (0, 0);
     for (_, entry) in tree.entries() {
@@ -78,13 +78,13 @@ pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
     }
     let inodes = names + SPARE_INODES;
     let content = pages * PAGE_SIZE;
-    // Space for extent trees, large folders, and the file system's own tables.
+    // Space that the file system needs for extent trees, large folders, and its own tables.
     let own = content / 64 + inodes * INODE_BYTES + (4 << 20);
     let whole = (content + own + space.0).next_multiple_of(1 << 20);
     (Bytes(whole), inodes)
 }
 
-/// Makes the image of a tree. `folder` is an empty working folder on the same file system as the image.
+/// Makes the image of a tree as a file. `folder` is an empty working folder on the same file system as the image.
 pub(crate) fn make(
     tree: &Tree,
     space: Bytes,
@@ -135,7 +135,7 @@ pub(crate) fn make(
     remove(&stage)
 }
 
-/// Copies a tree to a folder of this machine. Writes only to files just created, and follows no links.
+/// Copies a tree to the folder `stage` of this machine. Writes only to files just created, and follows no links.
 fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), RootError> {
     let mut times = Vec::new();
     for (inside, entry) in tree.entries() {
@@ -165,7 +165,7 @@ fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), Roo
         }
         times.push((path, inside, entry));
     }
-    // Deepest first, because creating a file in a folder changes the folder's times.
+    // The deepest paths come first, because creating a file in a folder changes the folder's times.
     for (path, inside, entry) in times.into_iter().rev() {
         if let Entry::Folder { shared } = entry {
             let mode = if *shared { 0o1777 } else { 0o755 };
@@ -177,7 +177,7 @@ fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), Roo
     mark(stage, &RootPath::new("/", "")?)
 }
 
-/// Encodes the owner of a file in its modification time, from which the owner in the image is set.
+/// Encodes the owner of a file in the file's modification time. The owner in the image is set from that time later.
 fn mark(path: &Path, inside: &RootPath) -> Result<(), RootError> {
     let time = Timespec {
         tv_sec: i64::from(EPOCH_SECONDS) + i64::from(inside.is_below(WORK)),
@@ -191,7 +191,7 @@ fn mark(path: &Path, inside: &RootPath) -> Result<(), RootError> {
         .map_err(|errno| io("setting the time of", path)(errno.into()))
 }
 
-/// Copies a file and checks its bytes against the digest.
+/// Copies a file to `path` and checks the copied bytes against the digest.
 fn copy(source: &Source, path: &Path, digest: &str) -> Result<(), RootError> {
     let mut to = File::options()
         .write(true)
@@ -225,7 +225,7 @@ fn copy(source: &Source, path: &Path, digest: &str) -> Result<(), RootError> {
     }
 }
 
-/// Removes the copied tree.
+/// Removes the copied tree from the folder `stage`.
 fn remove(stage: &Path) -> Result<(), RootError> {
     fs::remove_dir_all(stage).map_err(io("removing", stage))
 }

@@ -1,16 +1,18 @@
-//! Sets owners and times in an image, because `mke2fs` copies those of the files on this machine.
+//! Sets owners and times in an image. `mke2fs` copies owners and times of the files on this machine, which would differ
+//! between machines.
 //!
-//! Format: Linux `Documentation/filesystems/ext4/`, super block, group descriptors and inodes. The image has no checksums.
+//! Format: Linux `Documentation/filesystems/ext4/`, super block, group descriptors and inodes. The image has no
+//! checksums.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The time of every file in an image: 2026-01-01, when the guest's clock begins.
+/// Time of every file in an image, in seconds since 1970: 2026-01-01, when the guest's clock begins.
 pub(crate) const EPOCH_SECONDS: u32 = 1_767_225_600;
 
 const MAGIC: u16 = 0xef53;
-/// Bytes of a group descriptor without the 64bit feature.
+/// Size in bytes of a group descriptor without the 64bit feature.
 pub(crate) const DESCRIPTOR_BYTES: usize = 32;
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -33,7 +35,8 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Sets the times and owner of every inode in use: `owner` returns user and group for a modification time.
+/// Sets the times and the owner of every inode in use. `owner` converts a modification time to the id of user and
+/// group.
 pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;
@@ -45,7 +48,7 @@ pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()>
     let per_group = u32_at(&head, 0x20).max(1);
     let inodes = u32_at(&head, 0x28) as usize;
     let size = usize::from(u16_at(&head, 0x58));
-    // Fails on features that would move or protect the fields written here: 64bit, checksums.
+    // Fails on features that would move or protect the fields written here: 64bit and checksums.
     let (incompat, ro_compat) = (u32_at(&head, 0x60), u32_at(&head, 0x64));
     if incompat & 0x80 != 0 || ro_compat & 0x400 != 0 || size < 128 {
         return Err(io::Error::other("its features are not those asked for"));
@@ -68,19 +71,19 @@ pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()>
     Ok(())
 }
 
-/// Sets owner and times of one inode.
+/// Sets the owner and the times of one inode.
 fn one(inode: &mut [u8], owner: &impl Fn(u32) -> u32) {
     let id = owner(u32_at(inode, 0x10)).to_le_bytes();
-    // User and group, low and high halves.
+    // User id and group id, low and high halves.
     put(inode, 0x2, &id[..2]);
     put(inode, 0x18, &id[..2]);
     put(inode, 0x78, &id[2..]);
     put(inode, 0x7a, &id[2..]);
-    // Access, inode change, and modification time.
+    // Access time, inode change time and modification time.
     for at in [0x8, 0xc, 0x10] {
         put(inode, at, &EPOCH_SECONDS.to_le_bytes());
     }
-    // Fractions of these times, and the creation time with its fraction, in inodes that are large enough.
+    // In inodes that are large enough: the fractions of these times, and the creation time with its fraction.
     if inode.len() > 128 && u16_at(inode, 0x80) >= 24 {
         for at in [0x84, 0x88, 0x8c, 0x94] {
             put(inode, at, &[0; 4]);

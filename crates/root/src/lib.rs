@@ -1,8 +1,9 @@
-//! The root of a user's program: the content of its file system, and the image for the guest.
+//! The root of a user's program: the content of the program's file system, and the image for the guest.
 //!
-//! A [`Tree`] lists folders, files and links by their path inside. [`Host`] adds programs of this machine with their
-//! libraries, and data. [`Roots`] makes an ext4 image of a tree once, and caches it under a digest of everything that
-//! the image depends on. Nothing in a root is run on this machine, and no link of a root is followed here.
+//! A [`Tree`] lists folders, files and links by their path inside the root. [`Host`] adds programs of this machine with
+//! their libraries, and data. [`Roots`] makes an ext4 image of a tree once, and caches it under a digest of everything
+//! that the image depends on. Nothing in a root is run on this machine, and no link of a root is followed on this
+//! machine.
 //!
 //! This crate does not depend on emulators, guests or trials. Start reading in [`Contents`], then [`Tree`] and
 //! [`Host`].
@@ -39,9 +40,9 @@ pub use roots::{Root, Roots};
 pub use tool::Tool;
 pub use tree::{Entry, Source, Tree};
 
-/// Working folder inside the root: the program owns it and starts in it, and relative paths refer to it.
+/// Default working folder inside the root. The program owns it and starts in it, and relative paths refer to it.
 pub const WORK: &str = "/work";
-/// The least free space for a program, unless another size is asked for.
+/// Least free space for a program's own files, unless the user asks for another size.
 const LEAST_SPACE: Bytes = Bytes::from_mib(32);
-/// User and group of the program.
+/// Id of the user and of the group that run the program.
 pub const USER: u32 = 1000;

@@ -1,4 +1,4 @@
-//! Finds the libraries of ELF files, searching like the loader. Source: ld.so(8).
+//! Finds the libraries that ELF files need, in the search order of the loader. Source: ld.so(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::error::{RootError, io};
 use crate::host::{Host, take, text};
 use crate::tree::Tree;
 
-/// Folders that loaders search by default: Debian's, then those of other distributions.
+/// Folders that loaders search by default: first Debian's, then those of other distributions.
 pub(crate) const DEFAULT: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -18,10 +18,10 @@ pub(crate) const DEFAULT: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Most levels of includes in the loader's configuration.
+/// Most levels of nested includes in the loader's configuration.
 const MOST_DEPTH: usize = 8;
 
-/// Folders in the loader's configuration.
+/// Folders listed in the loader's configuration file, including the files that it includes.
 pub(crate) fn configured(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     read(file, 0, &mut folders);
@@ -46,7 +46,7 @@ fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// Files that an `include` matches: a path whose last component may contain one `*`; sorted by name.
+/// Paths that match the pattern of an `include` in `file`, sorted by name. The last component may contain one `*`.
 fn matching(file: &Path, pattern: &str) -> Vec<PathBuf> {
     let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
     let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))
@@ -69,8 +69,8 @@ fn matching(file: &Path, pattern: &str) -> Vec<PathBuf> {
 }
 
 impl Host {
-    /// Adds the loader and all libraries of an ELF file, and recursively their libraries. If `strict`, a missing
-    /// library is an error; else it becomes a note.
+    /// Adds the loader and all libraries of an ELF file, and the libraries of those libraries. If `strict`, a missing
+    /// library is an error; else it becomes a note for the user.
     pub(crate) fn close(
         &mut self,
         tree: &mut Tree,
@@ -90,7 +90,7 @@ impl Host {
             let elf = match elf::read(&path, &bytes) {
                 Ok(elf) => elf,
                 Err(why) if strict => return Err(why),
-                // An ELF file that is data, perhaps for another machine.
+                // The ELF file is data, perhaps for another machine.
                 Err(_) => continue,
             };
             if let Some(loader) = &elf.interpreter {
@@ -124,7 +124,8 @@ impl Host {
         Ok(())
     }
 
-    /// Path of an x86-64 library.
+    /// Path of the x86-64 library `name`; `None` if it is not found. `own` and `of_program` are the folders given in
+    /// the ELF file and in its program.
     fn find(&mut self, name: &str, own: &[PathBuf], of_program: &[PathBuf]) -> Option<PathBuf> {
         if name.contains('/') {
             return Some(PathBuf::from(name)).filter(|path| fits(path));
@@ -145,12 +146,12 @@ impl Host {
     }
 }
 
-/// True if this is a library that the guest's machine can load.
+/// True if the file is a library that the guest's machine can load.
 fn fits(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| elf::is_elf(&bytes) && elf::read(path, &bytes).is_ok())
 }
 
-/// The folders given in the file itself.
+/// Folders that the ELF file itself names for its libraries.
 fn own_folders(elf: &Elf, path: &Path) -> Vec<PathBuf> {
     let origin = path.parent().map(Path::to_string_lossy).unwrap_or_default();
     let of = |folder: &String| {

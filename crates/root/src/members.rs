@@ -1,4 +1,4 @@
-//! Reads the members of a tar archive with limits: whatever an archive states, reading it takes bounded memory and
+//! Reads the members of a tar archive with limits. Whatever an archive states, reading it takes bounded memory and
 //! time.
 //!
 //! A tar reader reads a member's long name or extended attributes completely before their size can be checked. So all
@@ -16,42 +16,42 @@ use crate::error::{RootError, io};
 use crate::path::{MOST_DEPTH, MOST_PATH, is_too_long};
 use crate::tree::{MOST_NAME_BYTES, MOST_NAMES};
 
-/// Most bytes of one member's metadata: header, long names, extended attributes and map of holes.
+/// Most bytes of one member's metadata: header, long names, extended attributes, and map of holes.
 pub(crate) const MOST_HEADER: Bytes = Bytes::from_mib(1);
-/// Most bytes of an archive, uncompressed, counting duplicate members.
+/// Most uncompressed bytes of an archive, counting duplicate members.
 pub(crate) const MOST_STREAM: Bytes = Bytes::from_mib(4096);
 
-/// A member of an archive.
+/// A member of a tar archive.
 pub(crate) struct Member<'a> {
-    /// Index of the member.
+    /// Index of the member in the archive.
     pub number: usize,
-    /// Name in the archive, unchecked.
+    /// Name of the member as in the archive, unchecked.
     pub name: String,
-    /// Target of a link, unchecked; empty for other types.
+    /// Target of a link as in the archive, unchecked; empty for other types.
     pub target: String,
-    /// Its type.
+    /// Type of the member.
     pub kind: EntryType,
-    /// Whether anyone may execute it.
+    /// True if anyone may execute the file.
     pub executable: bool,
-    /// Bytes of its content.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// Its content.
+    /// Reader of the content.
     pub content: &'a mut dyn Read,
 }
 
 impl Member<'_> {
-    /// True for a regular file, sparse or not.
+    /// True if the member is a regular file, sparse or not.
     pub fn is_file(&self) -> bool {
         self.kind.is_file() || self.kind.is_contiguous() || self.kind.is_gnu_sparse()
     }
 
-    /// True for a symbolic or hard link.
+    /// True if the member is a symbolic or hard link.
     pub fn is_link(&self) -> bool {
         self.kind.is_symlink() || self.kind.is_hard_link()
     }
 }
 
-/// Passes every member of the archive read by `reader` to `take`; `path` is for messages.
+/// Passes every member of the archive read by `reader` to `take`. `path` is the archive's name in messages.
 pub(crate) fn each(
     reader: impl Read,
     path: &Path,
@@ -98,15 +98,16 @@ pub(crate) fn each(
             size: entry.size(),
             content: &mut entry,
         })
-        // An error of the meter may be reported as one of the writer that copies the content.
+        // The meter's error may be reported as an error of the writer that copies the content.
         .map_err(|why| meter.reached.take().map_or(why, refused))?;
-        // Reads the rest of the content here, so that the meter counts all further bytes as the next member's metadata.
+        // The rest of the content is read here, so that the meter counts all further bytes as metadata of the next
+        // member.
         io::copy(&mut entry, &mut io::sink()).map_err(&failed)?;
     }
     Ok(())
 }
 
-/// A name in an archive as text.
+/// Converts a name in an archive to text; fails if the name is not UTF-8.
 fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     if is_too_long(name) {
         return Err(RootError::Unbounded {
@@ -120,19 +121,19 @@ fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     })
 }
 
-/// Counts the bytes read of an archive.
+/// Counts the bytes read from an archive, and notes when a limit is exceeded.
 #[derive(Debug, Default)]
 struct Meter {
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     total: Cell<u64>,
-    /// Bytes read of a member's metadata; `None` within the content.
+    /// Number of bytes read of a member's metadata; `None` while content is read.
     in_header: Cell<Option<u64>>,
-    /// The limit that was exceeded.
+    /// Description of the limit that was exceeded; `None` if none was.
     reached: RefCell<Option<String>>,
 }
 
 impl Meter {
-    /// Counts bytes read; returns the limit that they exceed, if any.
+    /// Counts `bytes` more bytes. Returns a description of the limit that they exceed, or `None`.
     fn add(&self, bytes: u64) -> Option<String> {
         self.total.set(self.total.get() + bytes);
         if let Some(before) = self.in_header.get() {
@@ -147,7 +148,7 @@ impl Meter {
     }
 }
 
-/// A reader whose bytes are counted.
+/// A reader that passes its number of bytes to the meter.
 struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,

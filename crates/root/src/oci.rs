@@ -1,8 +1,8 @@
-//! Makes a root from a saved container image: a tar archive with a list of layers, applied in order.
+//! Makes a root from a saved container image: a tar archive with a list of layers, which are applied in order.
 //!
 //! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and the output of `docker save`
-//! (`manifest.json`). Of the image's configuration only the architecture is used, because the command is given by the
-//! user. No name in the archive is used as a path on this machine.
+//! (`manifest.json`). From the image's configuration only the architecture is used, because the user gives the command.
+//! No name in the archive is used as a path on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -18,36 +18,36 @@ use crate::members;
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
 
-/// Prefix that marks a saved image.
+/// Prefix of a path that marks a saved image.
 const SCHEME: &str = "oci:";
-/// Most bytes of a list, a manifest or a configuration.
+/// Most bytes of a JSON member: list, manifest or configuration.
 const MOST_TEXT: u64 = 4 << 20;
-/// Most layers: four times the limit of container engines.
+/// Most layers of an image: four times the limit of container engines.
 const MOST_LAYERS: usize = 512;
-/// The guest's architecture in images.
+/// Name of the guest's architecture in images.
 const ARCHITECTURE: &str = "amd64";
 
-/// The path of a saved image, if the text has the prefix.
+/// Path of the saved image in a text with the prefix `oci:`; `None` without that prefix.
 pub(crate) fn named(text: &str) -> Option<&Path> {
     text.strip_prefix(SCHEME).map(Path::new)
 }
 
-/// A saved image, with its members in private files.
+/// A saved image whose members have been written to private files.
 struct Saved<'a> {
     path: &'a Path,
     members: BTreeMap<String, PathBuf>,
 }
 
-/// A layer that is being applied. Its removals affect only the layers below it.
+/// State of applying one layer. The layer's removals affect only the layers below it.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     added: BTreeSet<RootPath>,
-    /// Folders that were cleared. Everything in them is from this layer, so none is searched twice.
+    /// Folders that the layer has cleared. Everything in them is from this layer, so none is searched twice.
     cleared: BTreeSet<RootPath>,
 }
 
 impl Tree {
-    /// Adds the content of a saved image; the bytes of its files go into the empty folder `spool`.
+    /// Adds the content of the saved image at `path`. The bytes of its files go into the empty folder `spool`.
     pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         let blobs = spool.join("blobs");
         fs::create_dir(&blobs).map_err(io("making", &blobs))?;
@@ -56,7 +56,7 @@ impl Tree {
             let own = spool.join(format!("layer-{number}"));
             fs::create_dir(&own).map_err(io("making", &own))?;
             self.layer(layer, &own)?;
-            // The compressed layer is no longer needed.
+            // The layer's compressed file is no longer needed.
             fs::remove_file(layer).map_err(io("removing", layer))?;
         }
         Ok(())
@@ -64,8 +64,8 @@ impl Tree {
 }
 
 impl Layer {
-    /// Prepares a tree for a name of this layer: removes an existing file of another type. Returns whether the name
-    /// only removes something.
+    /// Prepares a tree for a name of this layer: removes an existing file of another type. Returns true if the name
+    /// only marks a removal and adds no file.
     pub fn admit(
         &mut self,
         tree: &mut Tree,
@@ -104,7 +104,7 @@ impl Layer {
         let mut at = Some(real);
         while let Some(path) = at {
             at = path.parent();
-            // If this folder was added before, so were its parents.
+            // If this folder was added before, its parents were added too.
             if !self.added.insert(path) {
                 break;
             }
@@ -114,7 +114,7 @@ impl Layer {
 }
 
 impl<'a> Saved<'a> {
-    /// Writes the members of an image to numbered files.
+    /// Writes the members of the image at `path` to numbered files in `spool`.
     fn read(path: &'a Path, spool: &Path) -> Result<Self, RootError> {
         let (mut files, mut links) = (BTreeMap::new(), Vec::new());
         let mut size = 0_u64;
@@ -130,7 +130,7 @@ impl<'a> Saved<'a> {
                 spool_file(member.content, &kept, path)?;
                 files.insert(name, kept);
             } else if member.is_link() {
-                // Older archives store a repeated layer as a link to the first.
+                // Older archives store a repeated layer as a link to the first copy.
                 links.push((name, member.target));
             }
             Ok(())
@@ -160,7 +160,7 @@ impl<'a> Saved<'a> {
         found.ok_or_else(|| self.fault(format!("there is no `{name}` in it")))
     }
 
-    /// Parses a member as JSON.
+    /// Reads a member and parses it as JSON.
     fn json(&self, name: &str) -> Result<Value, RootError> {
         let path = self.member(name)?;
         let size = fs::metadata(path).map_err(io("reading", path))?.len();
@@ -171,7 +171,7 @@ impl<'a> Saved<'a> {
         serde_json::from_slice(&bytes).map_err(|why| self.fault(format!("its `{name}`: {why}")))
     }
 
-    /// The blob of a descriptor; fails if its bytes do not match the digest.
+    /// Name of the blob that a descriptor refers to; fails if the blob's bytes do not match the digest.
     fn blob(&self, descriptor: &Value) -> Result<String, RootError> {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         let name = format!("blobs/{}", digest.replacen(':', "/", 1));
@@ -194,7 +194,7 @@ impl<'a> Saved<'a> {
         }
     }
 
-    /// Paths of the layers, lowest first.
+    /// Paths of the layers' files, lowest layer first.
     fn layers(&self) -> Result<Vec<PathBuf>, RootError> {
         let names = if self.members.contains_key("index.json") {
             self.of_layout()?
@@ -205,7 +205,7 @@ impl<'a> Saved<'a> {
         };
         let mut layers: Vec<PathBuf> = Vec::new();
         for name in names {
-            // Equal layers are stored once. Only the last one has an effect.
+            // Equal layers are stored once. Only the last occurrence has an effect.
             let path = self.member(&name)?.clone();
             layers.retain(|there| *there != path);
             layers.push(path);
@@ -216,7 +216,7 @@ impl<'a> Saved<'a> {
         Ok(layers)
     }
 
-    /// The entry of a list that is for the guest's architecture.
+    /// Entry of a list for the guest's architecture; fails if there is none.
     fn one(&self, list: &Value) -> Result<Value, RootError> {
         let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |entry: &&Value| {
@@ -238,7 +238,7 @@ impl<'a> Saved<'a> {
 
     fn of_layout(&self) -> Result<Vec<String>, RootError> {
         let mut manifest = self.json("index.json")?;
-        // Nested lists: one by tag, then one by architecture.
+        // Lists are nested: one by tag, then one by architecture.
         for _ in 0..3 {
             if manifest["manifests"].is_null() {
                 break;
@@ -247,7 +247,7 @@ impl<'a> Saved<'a> {
             manifest = self.json(&self.blob(&one)?)?;
         }
         self.check_architecture(&self.json(&self.blob(&manifest["config"])?)?)?;
-        // A repeated layer is verified once.
+        // Each layer is verified once, even if it is repeated.
         let mut proven = BTreeMap::new();
         let mut names = Vec::new();
         for layer in self.listed(&manifest["layers"])? {
@@ -262,7 +262,7 @@ impl<'a> Saved<'a> {
         Ok(names)
     }
 
-    /// The entries of a list of layers; fails if there are too many.
+    /// Entries of a list of layers; fails if there are too many.
     fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         match list.len() {
@@ -286,7 +286,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// A member's name without a leading `./`.
+/// Name of a member without a leading `./`.
 fn plain(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RootError;
 
-/// Most bytes of a path or of a link's target. It is half of Linux's limit (`PATH_MAX`), because each path is below a
-/// folder of this machine while an image is made.
+/// Most bytes of a path or of a link's target: half of Linux's limit (`PATH_MAX`). While an image is made, each path is
+/// below a folder of this machine, which needs the other half.
 pub(crate) const MOST_PATH: usize = 2048;
-/// Most folders of a path.
+/// Most components of a path.
 pub(crate) const MOST_DEPTH: usize = 128;
 
 /// True if a path has more bytes or folders than allowed.
@@ -23,13 +23,14 @@ pub(crate) fn is_too_long(path: &[u8]) -> bool {
 pub struct RootPath(String);
 
 impl RootPath {
-    /// Converts `text` to a path; a relative one is below `base`.
+    /// Converts `text` to a path. A relative path is placed below `base`. Fails if the path is not allowed inside a
+    /// root.
     pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
         let bad = |why| RootError::BadPath {
             path: shortened(text),
             why,
         };
-        // Checked before any work that is proportional to the length.
+        // The length is checked before any work that is proportional to it.
         if is_too_long(text.as_bytes()) {
             return Err(bad(TOO_LONG));
         }
@@ -66,10 +67,10 @@ impl RootPath {
         Ok(Self(path))
     }
 
-    /// Everything below this folder as a half-open range in the order of paths.
+    /// Range of all paths below this folder, as start and excluded end in the order of paths.
     pub(crate) fn below(&self) -> [Self; 2] {
         let folder = self.0.trim_end_matches('/');
-        // `0` is the character after `/`.
+        // In ASCII, `0` is the character after `/`.
         ["/", "0"].map(|end| Self(format!("{folder}{end}")))
     }
 
@@ -78,35 +79,35 @@ impl RootPath {
         &self.0
     }
 
-    /// The parent folder; `None` for the root itself.
+    /// Path of the parent folder; `None` for the root itself.
     pub fn parent(&self) -> Option<Self> {
         let (folder, name) = self.0.rsplit_once('/')?;
         (!name.is_empty()).then(|| Self(if folder.is_empty() { "/" } else { folder }.to_owned()))
     }
 
-    /// Its last part.
+    /// Last component of the path.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// A path below this one.
+    /// Path of `more` below this one.
     pub fn join(&self, more: &str) -> Result<Self, RootError> {
         Self::new(more.trim_start_matches('/'), self.0.trim_end_matches('/'))
     }
 
-    /// True if it is this folder or below it.
+    /// True if the path is `folder` or below it.
     pub fn is_below(&self, folder: &str) -> bool {
         let rest = self.0.strip_prefix(folder);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// Error text for a path that is too long.
+/// Reason why a path that is too long is refused.
 const TOO_LONG: &str = "it has more than 2048 bytes or 128 folders";
 /// Most characters of a path in a message.
 const SHOWN: usize = 80;
 
-/// The beginning of a long path, for messages.
+/// The path, or its beginning if it is too long for a message.
 pub(crate) fn shortened(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &path[..end]),

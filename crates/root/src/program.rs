@@ -1,4 +1,5 @@
-//! Adds the program of a command: an ELF executable, or a script with its interpreter, and everything they need.
+//! Adds the program of a command to a root: an ELF executable, or a script with its interpreter, and everything they
+//! need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,11 @@ use crate::path::RootPath;
 use crate::resident::PATH;
 use crate::tree::Tree;
 
-/// Most levels of scripts as interpreters of scripts. Source: Linux `fs/exec.c`, `exec_binprm`.
+/// Most scripts that may be interpreters of scripts in a chain. Source: Linux `fs/exec.c`, `exec_binprm`.
 const MOST_SCRIPTS: usize = 5;
 
-/// Programs that start another program named in their arguments: their options that take an argument, and the number of
-/// arguments before the program.
+/// Programs that start another program named in their arguments. Each has a name, options that take an argument, and
+/// the number of other arguments before the program.
 const CARRIERS: [(&str, &[&str], usize); 9] = [
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nice", &["-n", "--adjustment"], 0),
@@ -28,27 +29,28 @@ const CARRIERS: [(&str, &[&str], usize); 9] = [
     ("ionice", &["-c", "--class", "-n", "--classdata"], 0),
 ];
 
-/// How a word of a command leads to the ELF executable that runs.
+/// The steps from a word of a command to the ELF executable that runs.
 struct Chain {
-    /// Path of the named program inside the root.
+    /// Path inside the root of the program that the word names.
     path: RootPath,
-    /// Path of the executable on this machine, before links are resolved.
+    /// Path on this machine of the executable, before links are resolved.
     program: PathBuf,
-    /// Arguments that scripts insert before those of the command.
+    /// Arguments that scripts insert before the arguments of the command.
     words: Vec<String>,
-    /// The executable with these arguments, if the kernel and `env` would not find it inside the root.
+    /// Words that start the executable directly with these arguments. Used if the kernel and `env` would not find it
+    /// inside the root.
     written_out: Option<Vec<String>>,
 }
 
 impl Host {
-    /// Adds the program named by the first word of a command, found like in a shell, and everything it needs to start.
-    /// Returns its path inside the root, before links are resolved.
+    /// Adds the program named by the first word of a command, and everything it needs to start. The program is searched
+    /// as in a shell. Returns its path inside the root, before links are resolved.
     pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<RootPath, RootError> {
         Ok(self.chain(tree, word)?.path)
     }
 
     /// Adds the programs of a command and everything they need to start: interpreters of scripts, the interpreters'
-    /// libraries, and programs started by `env` and similar. Returns the command to start inside the root.
+    /// libraries, and programs started by `env` and similar ones. Returns the command to start inside the root.
     pub fn command(&mut self, tree: &mut Tree, words: &[String]) -> Result<Vec<String>, RootError> {
         let Some((word, rest)) = words.split_first() else {
             return Ok(Vec::new());
@@ -69,7 +71,7 @@ impl Host {
         Ok(command)
     }
 
-    /// Adds a program that another one starts by its absolute path, and everything it needs to start.
+    /// Adds a program that another program starts by an absolute path, and everything it needs to start.
     pub(crate) fn started(
         &mut self,
         tree: &mut Tree,
@@ -105,7 +107,7 @@ impl Host {
             if !is_executable(&metadata) {
                 return Err(RootError::NotExecutable { path: at });
             }
-            // A program given by a relative path is placed in the working folder inside; all others keep their path.
+            // A program given by a relative path is placed in the working folder inside. All others keep their path.
             let inside = place.take();
             let is_own = |place: &&RootPath| Path::new(place.as_str()) != at;
             let real = match inside.as_ref().filter(is_own) {
@@ -143,8 +145,8 @@ impl Host {
         Err(RootError::NotAProgram { path: at })
     }
 
-    /// The interpreter of a script, its options, and whether it is found inside under the same name. If the script uses
-    /// `env`, `env` is added too.
+    /// Interpreter of a script, its options, and true if it is found inside the root under the same name. If the script
+    /// uses `env`, `env` is added too.
     fn interpreter(
         &mut self,
         tree: &mut Tree,
@@ -161,7 +163,7 @@ impl Host {
         let program = PathBuf::from(program);
         let own = |words: std::str::SplitWhitespace<'_>| words.map(str::to_owned).collect();
         if program.file_name().is_some_and(|name| name == "env") {
-            // Options and variables of `env` come before the program.
+            // Options and variables of `env` come before the name of the program.
             let asked = words.find(|word| !word.starts_with('-') && !word.contains('='));
             if let Some(asked) = asked {
                 let (_, real) = take(tree, &program)?;
@@ -179,12 +181,14 @@ impl Host {
         }
     }
 
-    /// The executable of this name in the first folder of PATH that contains one.
+    /// Path on this machine of the executable `name`, in the first folder of `PATH` that contains it. Fails if there is
+    /// none.
     pub(crate) fn on_path(&self, name: &str) -> Result<PathBuf, RootError> {
         self.on_path_without(name, None)
     }
 
-    /// The same, but not in the folder `without`.
+    /// Path on this machine of the executable `name`, in the first folder of `PATH` that contains it, except the folder
+    /// `without`. Fails if there is none.
     pub(crate) fn on_path_without(
         &self,
         name: &str,
@@ -205,7 +209,7 @@ impl Host {
     }
 }
 
-/// Number of arguments before the one that names the program to start; `None` if this program starts none.
+/// Number of arguments before the one that names the program to start; `None` if `program` starts no other program.
 fn carried(program: &Path, words: &[String]) -> Option<usize> {
     let name = program.file_name()?.to_str()?;
     let (_, valued, before) = CARRIERS.iter().find(|(carrier, ..)| *carrier == name)?;
@@ -226,7 +230,7 @@ fn carried(program: &Path, words: &[String]) -> Option<usize> {
     None
 }
 
-/// Adds links from the old folders of programs to those in `/usr`, if this machine has them: programs use paths such as
+/// Adds links such as `/bin` that lead to the folders in `/usr`, if this machine has them. Programs use paths such as
 /// `/bin/sh`.
 fn merged(tree: &mut Tree) -> Result<(), RootError> {
     for folder in ["/bin", "/sbin"] {
@@ -238,7 +242,7 @@ fn merged(tree: &mut Tree) -> Result<(), RootError> {
     Ok(())
 }
 
-/// The text after `#!` in a script's first line; `None` if there is none.
+/// Text after `#!` in a script's first line; `None` if `bytes` do not begin with `#!`.
 pub(crate) fn script(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n').next()?;

@@ -2,7 +2,7 @@
 //! bytes.
 //!
 //! Format: Linux `Documentation/filesystems/ext4/`. Supports only the features used by [`crate::image`]: blocks of 4
-//! KiB, extents, linear folders (blocks of an index read as empty), no checksums.
+//! KiB, extents, linear folders (blocks of an index read as empty), and no checksums.
 
 use std::fs::File;
 use std::io;
@@ -10,53 +10,56 @@ use std::os::unix::fs::FileExt;
 
 use crate::inodes::{DESCRIPTOR_BYTES, u16_at, u32_at};
 
-/// Size of a block.
+/// Size of a block in bytes.
 const BLOCK: u64 = 4096;
 /// Inode number of the root folder.
 const TOP: u32 = 2;
-/// The folder that `mke2fs` creates for repairs.
+/// Name of the folder that `mke2fs` creates for repairs; it is left out.
 const LOST: &[u8] = b"lost+found";
-/// Bits of the mode with the type of an inode, and their values.
+/// Bits of an inode's mode that state the inode's type.
 const KIND: u16 = 0xf000;
+/// Type bits of a folder.
 const FOLDER: u16 = 0x4000;
+/// Type bits of a symbolic link.
 const LINK: u16 = 0xa000;
+/// Type bits of a regular file.
 const PLAIN: u16 = 0x8000;
-/// Magic number of an extent tree's node.
+/// Magic number of a node of an extent tree.
 const EXTENTS: u16 = 0xf30a;
-/// Most levels of extent trees and of folders.
+/// Most levels of an extent tree, and of nested folders.
 const MOST_DEPTH: usize = 64;
 
-/// An entry of an image.
+/// A folder, link or file in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEntry {
-    /// Path inside; `/` for the root folder.
+    /// Path inside the root; `/` for the root folder.
     pub path: String,
-    /// Permission bits.
+    /// Permission bits of the entry.
     pub mode: u32,
-    /// User and group.
+    /// Id of the user and of the group that own the entry.
     pub owner: u32,
-    /// Its type.
+    /// Type of the entry, with its content.
     pub kind: ImageKind,
 }
 
-/// Type of an entry.
+/// Type of an entry of an image, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageKind {
     /// A folder.
     Folder,
-    /// A symbolic link with its target.
+    /// A symbolic link, with its target.
     Link(String),
-    /// A file.
+    /// A regular file.
     File {
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         size: u64,
-        /// Offset in the file, offset in the image and length of each allocated part, in bytes; multiples of the block
-        /// size.
+        /// Allocated parts of the file: offset in the file, offset in the image, and length, in bytes. All are
+        /// multiples of the block size.
         parts: Vec<(u64, u64, u64)>,
     },
 }
 
-/// An image being read.
+/// State of reading an image.
 struct Reader<'a> {
     image: &'a File,
     inodes_per_group: u32,
@@ -72,7 +75,7 @@ fn odd(why: &str) -> io::Error {
     )
 }
 
-/// All entries of an image; folders come before their content.
+/// Reads all entries of an image. Folders come before their content.
 pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;
@@ -94,7 +97,7 @@ pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
 }
 
 impl Reader<'_> {
-    /// The inode with this number.
+    /// Bytes of the inode with this number.
     fn inode(&self, number: u32) -> io::Result<[u8; 128]> {
         let index = number.checked_sub(1).ok_or_else(|| odd("inode 0"))?;
         let group = (index / self.inodes_per_group) as usize;
@@ -107,7 +110,7 @@ impl Reader<'_> {
         Ok(inode)
     }
 
-    /// Adds the entry of an inode, and recursively its content.
+    /// Adds the entry of an inode at `path`, and the entries below it if it is a folder.
     fn name(&mut self, path: &str, number: u32, depth: usize) -> io::Result<()> {
         if depth > MOST_DEPTH {
             return Err(odd("its folders are too deep"));
@@ -123,7 +126,7 @@ impl Reader<'_> {
                 let mut parts = Vec::new();
                 self.extents(&inode[0x28..0x64], &mut parts, 0)?;
                 let end = size.next_multiple_of(BLOCK);
-                // Blocks beyond the end would be preallocated; these images have none.
+                // Blocks beyond the file's end would be preallocated; these images have none.
                 parts.retain(|(at, _, length)| at + length <= end);
                 ImageKind::File { size, parts }
             }
@@ -192,7 +195,8 @@ impl Reader<'_> {
         Ok(names)
     }
 
-    /// Adds the extents of a node and of its children: offset in the file, offset in the image and length, in bytes.
+    /// Adds the extents of a node and of its children to a list: offset in the file, offset in the image, and length,
+    /// in bytes.
     fn extents(
         &self,
         node: &[u8],

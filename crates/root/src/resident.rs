@@ -1,4 +1,4 @@
-//! Finds the program of a command in a root that has its own programs. Adds nothing.
+//! Finds the program of a command in a root that has its own programs. Adds nothing to the root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use crate::path::RootPath;
 use crate::program::script;
 use crate::tree::{Entry, Source, Tree};
 
-/// Folders that are searched for programs, in order; the PATH of programs.
+/// Folders inside a root that are searched for programs, in order. Programs get them as `PATH`.
 pub(crate) const PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -21,7 +21,8 @@ pub(crate) const PATH: [&str; 6] = [
 ];
 
 impl Tree {
-    /// Path of the program named by the first word of a command. Fails if it could not start in this root.
+    /// Path inside the root of the program named by the first word of a command. Fails if the program could not start
+    /// in this root.
     pub fn program(&self, word: &str) -> Result<RootPath, RootError> {
         let absent = |name: &str| RootError::NotInRoot {
             name: name.to_owned(),
@@ -38,7 +39,7 @@ impl Tree {
             let elf = elf::read(path.as_str().as_ref(), &bytes)?;
             let missing = self.libraries(&path, &elf);
             let loader = elf.interpreter.filter(|loader| !self.leads_to_file(loader));
-            // Without its loader, its libraries are not searched.
+            // Without the loader, the libraries are not searched.
             return match loader {
                 Some(loader) => Err(absent(&loader)),
                 None => missing.map(|()| path),
@@ -55,7 +56,7 @@ impl Tree {
         }
     }
 
-    /// Fails if a needed library is nowhere in this root, so that no search path could help.
+    /// Fails if a library that the program needs is nowhere in this root, so that no search path could help.
     fn libraries(&self, program: &RootPath, elf: &Elf) -> Result<(), RootError> {
         let mut left: Vec<(RootPath, String)> = Vec::new();
         let needs = |by: &RootPath, elf: &Elf| -> Vec<(RootPath, String)> {
@@ -78,7 +79,7 @@ impl Tree {
                     by: by.to_string(),
                 });
             };
-            // A file that is not ELF is left to the loader.
+            // A library that is not ELF is left to the loader.
             if let Some(Ok(bytes)) = self.read(library, false)
                 && let Ok(elf) = elf::read(library.as_str().as_ref(), &bytes)
             {
@@ -95,7 +96,7 @@ impl Tree {
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
-    /// The bytes of a file, which must be executable if it is a program; `None` if it does not exist.
+    /// Content of a file in the root. `None` if there is no such file, or if `is_program` and the file is not executable.
     pub(crate) fn read(
         &self,
         path: &RootPath,

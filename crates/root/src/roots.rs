@@ -1,4 +1,4 @@
-//! Roots in the cache: each image is made once and named by a digest of everything it depends on.
+//! Caches roots: each image is made once, and named by a digest of everything that it depends on.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,35 +15,37 @@ use crate::image;
 use crate::reader::{self, ImageEntry};
 use crate::tree::{Tree, digest_of, hex};
 
-/// Roots not used for this long are removed.
+/// Time after last use at which a root is removed from the cache.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
-/// Names of a root's files; the note is written last.
+/// Name of the file with a root's image.
 const IMAGE: &str = "image";
+/// Name of the file with the list of a root's entries.
 const LISTING: &str = "listing";
+/// Name of the file with a root's metadata. It is written last, so it marks a complete root.
 const NOTE: &str = "whole";
 
-/// The roots below a cache folder.
+/// The roots in a cache folder.
 #[derive(Clone, Debug)]
 pub struct Roots {
     folder: PathBuf,
-    /// Set when the user asks to stop.
+    /// Flag that is set when the user asks to stop.
     stop: Arc<AtomicBool>,
 }
 
 /// A root in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Its name: a digest of everything that determines the bytes of its image.
+    /// Name of the root: a digest of everything that determines the bytes of its image.
     pub digest: String,
     /// Path of the image, a sparse file.
     pub image: PathBuf,
-    /// Bytes of the image.
+    /// Size of the image in bytes.
     pub size: Bytes,
-    /// SHA-256 of the image, in hex.
+    /// SHA-256 of the image's bytes, in hex.
     sum: String,
 }
 
-/// Metadata of a complete root.
+/// Metadata of a complete root, stored beside the image.
 #[derive(Serialize, Deserialize)]
 struct Note {
     size: Bytes,
@@ -51,7 +53,7 @@ struct Note {
 }
 
 impl Roots {
-    /// The roots below a cache folder.
+    /// Opens the roots in a cache folder.
     pub fn of(cache: &Path) -> Self {
         Self {
             folder: cache.join("roots"),
@@ -59,15 +61,15 @@ impl Roots {
         }
     }
 
-    /// The same, with a flag that stops making an image.
+    /// Sets the flag by which the user stops the making of an image.
     #[must_use]
     pub fn stopping_by(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Returns the root of a tree, with this much free space for files written by the program. Makes its image if it is
-    /// not in the cache, after a message to `say`.
+    /// Returns the root for a tree, with `space` for files that the program writes. If the cache does not have it,
+    /// makes its image, after a message to `say`.
     pub fn make(
         &self,
         tree: &Tree,
@@ -114,7 +116,7 @@ impl Roots {
         };
         write(LISTING, listing.as_bytes())?;
         write(NOTE, &serde_json::to_vec(&note).unwrap_or_default())?;
-        // If another process was faster, its image is the same.
+        // If another process has made the same root first, its image is used.
         let _ = fs::rename(&place, self.folder.join(&digest));
         self.get(&digest)
     }
@@ -128,7 +130,7 @@ impl Roots {
             .map_err(io("making a folder in", &self.folder))
     }
 
-    /// The root with this digest; fails if it is not in the cache.
+    /// The root with this digest; fails if the cache does not have it.
     pub fn get(&self, digest: &str) -> Result<Root, RootError> {
         let unknown = || RootError::Unknown {
             digest: digest.to_owned(),
@@ -140,7 +142,7 @@ impl Roots {
         let folder = self.folder.join(digest);
         let note = fs::read(folder.join(NOTE)).map_err(|_| unknown())?;
         let note: Note = serde_json::from_slice(&note).map_err(|_| unknown())?;
-        // Eviction uses the time of last use.
+        // Eviction uses the modification time of the note as the time of last use.
         if let Ok(file) = File::open(folder.join(NOTE)) {
             let _ = file.set_modified(SystemTime::now());
         }
@@ -152,7 +154,7 @@ impl Roots {
         })
     }
 
-    /// Removes roots not used for a month, and leftovers of killed processes.
+    /// Removes roots that were not used for a month, and leftovers of processes that were killed.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -168,7 +170,7 @@ impl Roots {
 }
 
 impl Root {
-    /// Opens the image after verifying it. A damaged root is removed.
+    /// Opens the image after verifying it. A damaged root is removed from the cache and causes an error.
     pub fn open(&self) -> Result<File, RootError> {
         let file = File::open(&self.image).map_err(io("opening", &self.image))?;
         let (sum, size) = digest_of(&file).map_err(io("reading", &self.image))?;
@@ -183,7 +185,7 @@ impl Root {
         })
     }
 
-    /// Bytes that its files take on tmpfs, in whole pages.
+    /// Memory that the root's files take on tmpfs, in whole pages.
     pub fn in_memory(&self) -> Result<Bytes, RootError> {
         let path = self.image.with_file_name(LISTING);
         let listing = fs::read_to_string(&path).map_err(io("reading", &path))?;
@@ -196,7 +198,7 @@ impl Root {
         Ok(Bytes(listing.lines().filter_map(size).sum()))
     }
 
-    /// All entries of an opened image; folders come before their content.
+    /// Reads all entries of the opened image. Folders come before their content.
     pub fn entries(&self, image: &File) -> Result<Vec<ImageEntry>, RootError> {
         reader::entries(image).map_err(io("reading", &self.image))
     }

@@ -1,8 +1,8 @@
 //! Adds everything an interpreter needs besides its executable's libraries: its standard library, the script, and the
 //! files that the script loads.
 //!
-//! Nothing is executed for this: scripts are searched for the names that they load. Names that are computed at run time
-//! are not found; users give such files with `--dir` or `--file`.
+//! Nothing is executed to find these files: scripts are searched for the names that they load. Names that are computed
+//! at run time are not found, so users must give such files with `--dir` or `--file`.
 
 mod imports;
 mod java;
@@ -23,21 +23,22 @@ use crate::tree::{Entry, Tree};
 
 pub(crate) use shell::ShellLine;
 
-/// Most bytes of a script that is searched.
+/// Most bytes of a script that is searched for names.
 const MOST_SCRIPT: u64 = 4 << 20;
 
-/// A script of an interpreter.
+/// A script that an interpreter runs.
 struct Script {
-    /// Path inside the root.
+    /// Path of the script inside the root.
     inside: RootPath,
-    /// Path on this machine.
+    /// Path of the script on this machine.
     here: PathBuf,
-    /// Its text; empty for a folder.
+    /// Text of the script; empty for a folder.
     text: String,
 }
 
 impl Host {
-    /// Adds everything that an interpreter started with these arguments needs. Does nothing for other programs.
+    /// Adds everything that an interpreter started with the arguments `words` needs. Does nothing if `program` is no
+    /// known interpreter.
     pub(crate) fn runtime(
         &mut self,
         tree: &mut Tree,
@@ -59,7 +60,8 @@ impl Host {
         }
     }
 
-    /// Adds a script, unless it was added before; `None` if it exists neither on this machine nor inside the root.
+    /// Adds the script named by a word, unless it was added before. `None` if the script exists neither on this machine
+    /// nor inside the root.
     fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
         let inside = RootPath::new(word, &self.folder)?;
         let placed = self.placed.get(word).cloned();
@@ -79,7 +81,7 @@ impl Host {
                 Ok(_) | Err(_) => return Ok(None),
             }
         }
-        // An archive may be large, and its content is not searched.
+        // An archive may be large and is not searched for names.
         let real = tree.follow(&inside);
         let is_short = match real.and_then(|real| tree.get(&real)) {
             Some(Entry::File { size, .. }) => size.0 <= MOST_SCRIPT,
@@ -91,18 +93,19 @@ impl Host {
     }
 }
 
-/// The name of a program without its version.
+/// Name of a program without its version, such as `python` for `python3.11`; `None` if the name is not UTF-8.
 fn kind(program: &Path) -> Option<&str> {
     let name = program.file_name()?.to_str()?;
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// True if a name has this extension; case matters.
+/// True if a file name has this extension. Case matters.
 fn ends(name: &str, ending: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, own)| own == ending)
 }
 
-/// The text of a file of this machine that may name others; empty if it cannot be read or is too long for a script.
+/// Text of a file of this machine that may name other files. Empty if the file cannot be read or is too long for a
+/// script.
 fn text_of(path: &Path) -> String {
     let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_SCRIPT);
     let bytes = if is_short {
@@ -113,31 +116,31 @@ fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The task of an interpreter, from its arguments.
+/// Work that an interpreter is asked to do by its arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Task {
-    /// Code in the arguments.
+    /// Code given in the arguments.
     code: Vec<String>,
-    /// Modules named by options.
+    /// Names of modules given by options.
     modules: Vec<String>,
-    /// The argument that names the script.
+    /// Argument that names the script; `None` if there is none.
     script: Option<String>,
 }
 
 /// Options of an interpreter that take an argument.
 struct Options<'a> {
-    /// Those whose argument is code.
+    /// Options whose argument is code.
     code: &'a [&'a str],
-    /// Those whose argument names a module.
+    /// Options whose argument names a module.
     module: &'a [&'a str],
-    /// Those with another argument.
+    /// Options with any other argument.
     other: &'a [&'a str],
-    /// Whether all arguments after code or a module are the program's own.
+    /// True if all arguments after code or a module belong to the program, not to the interpreter.
     is_last: bool,
 }
 
 impl Options<'_> {
-    /// Parses the arguments of an interpreter up to the script.
+    /// Parses the arguments of an interpreter, up to the name of the script.
     fn read(&self, words: &[String]) -> Task {
         let mut task = Task::default();
         let mut words = words.iter();
@@ -153,7 +156,7 @@ impl Options<'_> {
                 break;
             }
             let kinds = [self.code, self.module, self.other];
-            // The argument follows as the next word, or is part of the same word, or short options are combined, as in
+            // The argument follows as the next word or is part of the same word. Short options may be combined, as in
             // `-uc`.
             let is = |options: &&[&str]| options.contains(&word.as_str());
             let joined = |options: &&[&str]| {

@@ -1,5 +1,5 @@
-//! Wrappers of version managers, which select a program's version at each start. Finds the program that would be
-//! started on this machine now, without running the manager.
+//! Resolves wrappers of version managers, which select a program's version at each start. Finds the program that would
+//! start on this machine now, without running the manager.
 
 use std::env;
 use std::fs;
@@ -17,7 +17,8 @@ const ENVS: [(&str, &str, &str); 4] = [
     ("plenv", "PLENV_VERSION", ".perl-version"),
 ];
 
-/// Managers whose wrappers are links to the manager's program, with the command that prints the program itself.
+/// Managers whose wrappers are links to the manager's program, each with the command that prints the path of the
+/// program itself.
 const LINKED: [(&str, &str); 6] = [
     ("mise", "mise which"),
     ("rtx", "rtx which"),
@@ -28,7 +29,7 @@ const LINKED: [(&str, &str); 6] = [
 ];
 
 impl Host {
-    /// The program that a wrapper starts; `None` if the file is not a wrapper.
+    /// Path of the program that a wrapper starts; `None` if the file is not a wrapper.
     pub(crate) fn behind(&self, path: &Path) -> Result<Option<PathBuf>, RootError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
@@ -84,7 +85,8 @@ impl Host {
         Ok(None)
     }
 
-    /// The program behind a wrapper of asdf, which lists the plugins and versions that have it.
+    /// Path of the program that a wrapper of asdf starts. The wrapper's text lists the plugins and versions that have
+    /// the program.
     fn of_asdf(&self, installs: &Path, text: &str, name: &str) -> Option<PathBuf> {
         let listed = text.lines().filter_map(|line| {
             let mut words = line.strip_prefix("# asdf-plugin: ")?.split_whitespace();
@@ -109,14 +111,14 @@ impl Host {
         asked.chain(last).find_map(place)
     }
 
-    /// The text of the file of this name in the working folder or its nearest parent that has one.
+    /// Text of the file `name` in the working folder or in the nearest folder above that has it.
     fn nearest(&self, name: &str) -> Option<String> {
         let mut folders = self.here.ancestors();
         folders.find_map(|folder| fs::read_to_string(folder.join(name)).ok())
     }
 }
 
-/// The folder of this version, or of the newest version with this prefix.
+/// Folder of this version, or of the newest version that begins with it; `None` if none is installed.
 fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     let short = version.strip_prefix("python-").unwrap_or(version);
     for name in [version, short] {
@@ -134,7 +136,7 @@ fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     newest.max().map(|(_, path)| path)
 }
 
-/// The text of a script, if it is short.
+/// Text of a script; `None` if the file is too long or does not begin with `#!`.
 pub(crate) fn script_text(path: &Path) -> Option<String> {
     const MOST_BYTES: u64 = 1 << 20;
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
@@ -197,7 +199,7 @@ mod tests {
             said.contains("plenv which tool") && said.contains("shims/tool"),
             "{said}"
         );
-        // A program that is not a wrapper.
+        // This program is not a wrapper.
         assert_eq!(host.behind(&system.join("tool")).unwrap(), None);
     }
 

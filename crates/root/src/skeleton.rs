@@ -1,18 +1,18 @@
-//! Files of every root: mount points, writable folders, and the few files that C libraries read.
+//! Adds the files of every root: mount points, writable folders, and the few files that C libraries read.
 
 use crate::error::RootError;
 use crate::path::RootPath;
 use crate::tree::Tree;
 use crate::{USER, WORK};
 
-/// Mount points of the guest, and folders that programs expect.
+/// Mount points of the guest, and folders that programs expect to exist.
 const FOLDERS: [&str; 5] = ["/proc", "/dev", "/sys", "/run", "/etc"];
 
 impl Tree {
-    /// Adds the files of every root that this one lacks.
+    /// Adds those files of every root that this tree lacks.
     pub fn complete(&mut self) -> Result<(), RootError> {
         let path = |text: &str| RootPath::new(text, "");
-        // The guest mounts there, so a link would lead it to another folder.
+        // The guest mounts file systems on these folders, so a link would lead the mount to another folder.
         for folder in ["/proc", "/dev"] {
             self.unlink(&path(folder)?);
         }

@@ -1,4 +1,4 @@
-//! Extracts a program with its loader and libraries from packages, for a guest that runs it during its boot.
+//! Extracts a program with its loader and libraries from packages, for a guest that runs the program during its boot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,12 +10,12 @@ use crate::libraries::DEFAULT;
 use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree};
 
-/// A program, its loader and its libraries.
+/// A program with its loader and its libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// The bytes of the loader.
+    /// Content of the loader.
     pub loader: Vec<u8>,
-    /// The program and its libraries, by the names under which the loader searches for them.
+    /// Content of the program and of its libraries, by the names under which the loader searches for them.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
@@ -36,7 +36,7 @@ impl Tool {
         let mut seen = BTreeSet::new();
         let mut left = start.needed;
         while let Some(library) = left.pop() {
-            // The loader has already been added, although libraries depend on it.
+            // The loader was added already, so it is skipped where libraries depend on it.
             if library.starts_with("ld-linux") || !seen.insert(library.clone()) {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Tool {
     }
 }
 
-/// The bytes of a file, following links; `None` if it does not exist.
+/// Content of a file in the tree, following links; `None` if the file does not exist.
 fn bytes(tree: &Tree, path: &RootPath) -> Result<Option<Vec<u8>>, RootError> {
     let real = tree.follow(path);
     Ok(match real.and_then(|real| tree.get(&real)) {

@@ -1,4 +1,4 @@
-//! The content of a root, before an image is made.
+//! The content of a root as a tree of entries, before an image is made.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,60 +12,60 @@ use sha2::{Digest, Sha256};
 use crate::error::{RootError, io};
 use crate::path::{RootPath, is_too_long, shortened};
 
-/// Most names in a root.
+/// Most entries of a root.
 pub(crate) const MOST_NAMES: usize = 250_000;
-/// Most bytes of all paths in a root together.
+/// Most bytes of all paths and link targets in a root together.
 pub(crate) const MOST_NAME_BYTES: Bytes = Bytes::from_mib(64);
 /// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
 
-/// Where the bytes of a file come from.
+/// Source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file of this machine.
+    /// The bytes are in a file of this machine.
     Host(PathBuf),
-    /// Bytes in memory.
+    /// The bytes are in memory.
     Bytes(Vec<u8>),
 }
 
-/// An entry of a root.
+/// A folder, file or link in a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A folder.
     Folder {
-        /// Whether everyone may write to it.
+        /// True if everyone may write to the folder.
         shared: bool,
     },
-    /// A file.
+    /// A regular file.
     File {
-        /// Where its bytes come from.
+        /// Source of the file's bytes.
         source: Source,
-        /// Whether it may be executed.
+        /// True if the file may be executed.
         executable: bool,
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         size: Bytes,
-        /// SHA-256 of its bytes, in hex.
+        /// SHA-256 of the file's bytes, in hex.
         digest: String,
     },
     /// A symbolic link.
     Link {
-        /// Its target, unmodified. It is followed inside the root only.
+        /// Target of the link, unmodified. It is followed inside the root only.
         target: String,
     },
 }
 
-/// Folders, files and links by their path inside.
+/// The content of a root: folders, files and links by their path inside the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// All parents of an entry are folders, so no path contains a link.
+    /// Entries by path. All parents of an entry are folders, so no path contains a link.
     entries: BTreeMap<RootPath, Entry>,
-    /// Size of all files.
+    /// Total size of all files, in bytes.
     size: u64,
-    /// Bytes of all paths and link targets.
+    /// Total length of all paths and link targets, in bytes.
     name_bytes: u64,
 }
 
-/// Lower-case hexadecimal.
+/// Bytes as text in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -73,7 +73,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// SHA-256 in hex, and number of bytes, of a reader's content.
+/// SHA-256 of a reader's content in hex, and the number of bytes read.
 pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -90,22 +90,22 @@ pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
 }
 
 impl Tree {
-    /// All entries; folders come before their content.
+    /// All entries with their paths; folders come before their content.
     pub fn entries(&self) -> impl Iterator<Item = (&RootPath, &Entry)> {
         self.entries.iter()
     }
 
-    /// The entry at a path, without following links.
+    /// The entry at a path, without following links; `None` if there is none.
     pub fn get(&self, path: &RootPath) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    /// Size of all files.
+    /// Total size of all files.
     pub fn size(&self) -> Bytes {
         Bytes(self.size)
     }
 
-    /// Puts an entry at a path, replacing an existing one.
+    /// Puts an entry at a path and replaces an existing entry. Fails if the root would exceed a limit on names.
     fn insert(&mut self, path: RootPath, entry: Entry) -> Result<(), RootError> {
         self.take_out(&path);
         let (names, bytes) = weight(&path, &entry);
@@ -131,17 +131,17 @@ impl Tree {
         }
     }
 
-    /// Adds a folder and its parents. Returns its resolved path; links are followed inside the root.
+    /// Adds a folder and its parents. Links in `path` are followed inside the root. Returns the resolved path.
     pub fn folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: false })
     }
 
-    /// Adds a folder to which everyone may write.
+    /// Adds a folder to which everyone may write. Returns its resolved path.
     pub fn shared_folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: true })
     }
 
-    /// Adds a link.
+    /// Adds a symbolic link to `target`. Returns the link's resolved path.
     pub fn link(&mut self, path: &RootPath, target: &str) -> Result<RootPath, RootError> {
         if is_too_long(target.as_bytes()) {
             return Err(RootError::BadPath {
@@ -153,7 +153,7 @@ impl Tree {
         self.place(path, Entry::Link { target })
     }
 
-    /// Adds a file of this machine. Its bytes are read now, to compute their digest.
+    /// Adds a file of this machine. The file is read now, to compute its digest. Returns the resolved path.
     pub fn file(
         &mut self,
         path: &RootPath,
@@ -171,7 +171,7 @@ impl Tree {
         self.place(path, entry)
     }
 
-    /// Adds a file with these bytes.
+    /// Adds a file with these bytes as content. Returns its resolved path.
     pub fn bytes(&mut self, path: &RootPath, bytes: &[u8]) -> Result<RootPath, RootError> {
         let entry = Entry::File {
             source: Source::Bytes(bytes.to_vec()),
@@ -182,15 +182,15 @@ impl Tree {
         self.place(path, entry)
     }
 
-    /// Removes a link; does nothing for other types.
+    /// Removes the entry at a path if it is a link; does nothing for other types.
     pub(crate) fn unlink(&mut self, path: &RootPath) {
         if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
             self.take_out(path);
         }
     }
 
-    /// Removes the entry at a path and everything below it, without following links, except paths for which `is_kept`
-    /// is true.
+    /// Removes the entry at a path and everything below it, without following links. Paths for which `is_kept` is true
+    /// are kept.
     pub(crate) fn remove(&mut self, path: &RootPath, is_kept: &dyn Fn(&RootPath) -> bool) {
         let [first, end] = path.below();
         let there = self.entries.range(first..end).map(|(path, _)| path);
@@ -204,16 +204,17 @@ impl Tree {
         }
     }
 
-    /// True if there is no entry at a path, or if it is a folder exactly if `is_folder`.
+    /// True if there is no entry at the path, or if the entry is a folder and `is_folder` is true, or is no folder and
+    /// `is_folder` is false.
     pub(crate) fn is_kind(&self, path: &RootPath, is_folder: bool) -> bool {
         let there = self.entries.get(path);
         there.is_none_or(|there| matches!(there, Entry::Folder { .. }) == is_folder)
     }
 
-    /// Resolves all links in a path, like a kernel with this tree as its root; `None` if links form a loop. The target
-    /// need not exist.
+    /// Resolves all links in a path, as a kernel does with this tree as its root. The target need not exist. `None` if
+    /// links form a loop.
     pub fn follow(&self, path: &RootPath) -> Option<RootPath> {
-        // No path of an entry contains a link.
+        // Paths of entries contain no links, so this path is already resolved.
         if matches!(
             self.entries.get(path),
             Some(Entry::Folder { .. } | Entry::File { .. })
@@ -245,7 +246,8 @@ impl Tree {
         Some(at)
     }
 
-    /// Adds an entry at a path, with its parents. Returns its resolved path.
+    /// Adds an entry at a path, with the parents of the path. Links are followed inside the root. Returns the resolved
+    /// path.
     pub(crate) fn place(&mut self, path: &RootPath, entry: Entry) -> Result<RootPath, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
@@ -258,7 +260,7 @@ impl Tree {
         let path = folder.join(path.name())?;
         let is_folder = |entry: &Entry| matches!(entry, Entry::Folder { .. });
         match self.entries.get(&path) {
-            // A link to a folder counts as a folder.
+            // A link that leads to a folder counts as a folder.
             Some(Entry::Link { .. }) if is_folder(&entry) => {
                 let real = self.follow(&path).ok_or_else(conflict)?;
                 self.folders(&real)?;
@@ -272,7 +274,7 @@ impl Tree {
         Ok(path)
     }
 
-    /// Adds a folder, whose path contains no links, and all its parents, if missing.
+    /// Adds a folder and all its parents, if missing. The path must contain no links.
     fn folders(&mut self, path: &RootPath) -> Result<(), RootError> {
         let mut at = Some(path.clone());
         while let Some(folder) = at {
@@ -282,7 +284,7 @@ impl Tree {
             }
             match self.entries.get(&folder) {
                 None => self.insert(folder, Entry::Folder { shared: false })?,
-                // So its parents exist too.
+                // The folder exists, so its parents exist too.
                 Some(Entry::Folder { .. }) => break,
                 Some(_) => {
                     return Err(RootError::Conflict {
@@ -294,7 +296,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A line for each entry, in order; it describes the whole tree.
+    /// Text with a line for each entry, in the order of paths. Equal texts mean equal trees.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (path, entry) in &self.entries {
@@ -318,7 +320,7 @@ impl Tree {
     }
 }
 
-/// Bytes of an entry's path and link target, and of its content.
+/// Number of bytes of an entry's path and link target together, and number of bytes of its content.
 fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     let names = path.as_str().len() as u64;
     match entry {
@@ -328,7 +330,7 @@ fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     }
 }
 
-/// The components of a path or of a link's target in reverse order.
+/// Components of a path or of a link's target, last component first.
 fn parts(path: &str) -> Vec<String> {
     path.split('/')
         .filter(|part| !part.is_empty() && *part != ".")

@@ -1,4 +1,4 @@
-//! Saved container images as roots: what their layers add, replace and remove; hostile images; files that are not
+//! Tests of saved container images as roots: what layers add, replace and remove; hostile images; files that are not
 //! images.
 
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use pagetide_root::{Entry, RootError, RootPath, Tree};
 use sha2::{Digest, Sha256};
 use tar::EntryType as Kind;
 
-/// An archive of these entries: name, type, link target or content.
+/// Bytes of a tar archive of these entries, each with name, type, and link target or content.
 fn archive(entries: &[(&str, Kind, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, kind, text) in entries {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(*kind);
         header.set_mode(0o755);
-        // Written raw, because the library would refuse bad names before the code under test does.
+        // The name is written raw, because the library would refuse a bad name before the code under test does.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         let bytes: &[u8] = if kind.is_file() { text } else { b"" };
         if !kind.is_file() {
@@ -48,7 +48,7 @@ fn unpacked(bytes: &[u8]) -> (Result<Tree, RootError>, tempfile::TempDir) {
     (result, folder)
 }
 
-/// The output of `docker save` for these layers.
+/// Bytes of the output of `docker save` for these layers.
 fn saved(layers: &[Vec<u8>], architecture: &str) -> Vec<u8> {
     let names: Vec<String> = (0..layers.len())
         .map(|n| format!("{n}/layer.tar"))
@@ -65,7 +65,7 @@ fn saved(layers: &[Vec<u8>], architecture: &str) -> Vec<u8> {
     archive(&entries)
 }
 
-/// An image in the OCI layout with compressed layers; `spoil` may change the blobs.
+/// Bytes of an image in the OCI layout with compressed layers; `spoil` may change the blobs.
 fn layout(layers: &[Vec<u8>], spoil: impl Fn(usize, &mut Vec<u8>)) -> Vec<u8> {
     let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
     let mut blob = |bytes: Vec<u8>| {
@@ -175,7 +175,7 @@ fn an_image_that_is_hostile_writes_and_removes_nothing_outside() {
     let (tree, folder) = unpacked(&outside);
     assert!(tree.unwrap_err().to_string().contains("`link`"));
     assert!(!folder.path().join("evil").exists());
-    // A layer writes through a link only inside the root.
+    // A layer writes through a link, but only inside the root.
     let name = format!("out/pagetide-evil-{}", std::process::id());
     let layer = archive(&[
         ("out", Kind::Symlink, b"../../../../../../tmp"),
@@ -208,7 +208,7 @@ fn what_is_no_image_for_this_machine_is_refused_in_one_sentence() {
     let two = br#"[{"Layers":["a"]},{"Layers":["b"]}]"#;
     assert!(said(&archive(&[("manifest.json", Kind::Regular, two)])).contains("2 images"));
     assert!(said(&archive(&[("manifest.json", Kind::Regular, b"{")])).contains("manifest.json"));
-    // Truncated or damaged anywhere: an error or a result, never a panic.
+    // An image that is truncated or damaged anywhere gives an error or a result, never a panic.
     let whole = saved(&layers, "amd64");
     for length in (0..whole.len()).step_by(997) {
         let _ = unpacked(&whole[..length]);

@@ -1,4 +1,4 @@
-//! Scripts and interpreters, and the parts of the interpreters' libraries that are added.
+//! Tests of scripts and interpreters, and of the parts of interpreters' libraries that are added.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -15,7 +15,8 @@ fn executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A compiled module whose header describes its source, and a mark.
+/// Bytes of a compiled module with a mark. The header describes its source, with the modification time moved by `later`
+/// seconds.
 fn compiled(source: &Path, later: u32) -> Vec<u8> {
     let about = fs::metadata(source).unwrap();
     let time = u32::try_from(about.mtime()).unwrap() + later;
@@ -27,7 +28,7 @@ fn compiled(source: &Path, later: u32) -> Vec<u8> {
     bytes
 }
 
-/// An installed Python whose executable is another program.
+/// An imitation of an installed Python, whose executable is another program.
 struct Python {
     folder: tempfile::TempDir,
 }
@@ -82,7 +83,7 @@ impl Python {
         self.path("py/lib/python3.9").join(name)
     }
 
-    /// Returns the converted command, the paths of its files below the folder, and the tree.
+    /// The command inside the root, the paths of its files below the folder, and the tree.
     fn brings(&self, words: &[&str]) -> (Vec<String>, Vec<String>, Tree) {
         let mut tree = Tree::default();
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
@@ -145,7 +146,7 @@ fn a_script_of_python_brings_its_library_and_the_packages_that_it_names_and_no_o
     ] {
         assert!(!has(&names, name), "{name} is in {names:?}");
     }
-    // Parts that are imported by name are added, whatever they belong to.
+    // Parts that are imported by name are added, even if they are optional.
     let (_, names, _) = python.brings(&[program, "-c", "import tkinter; import unused"]);
     assert!(has(&names, "_tkinter.cpython-39.so") && has(&names, "unused/__init__.py"));
     assert!(!has(&names, "used/deep/data.bin") && !has(&names, "job.py"));
@@ -223,7 +224,7 @@ fn a_compiled_module_that_is_current_here_is_current_inside_and_others_stay_behi
     else {
         panic!("{found:?}");
     };
-    // The time of every file in an image.
+    // This is the time of every file in an image.
     assert_eq!(bytes[8..12], 1_767_225_600_u32.to_le_bytes());
     assert_eq!(bytes[12..], compiled(&source, 0)[12..]);
 }
@@ -240,7 +241,7 @@ fn a_virtual_environment_brings_its_packages_and_the_library_of_its_home() {
     write(&venv.join("lib/python3.9/site-packages/mine.py"), "");
     fs::create_dir_all(venv.join("bin")).unwrap();
     symlink(home.join("python3"), venv.join("bin/python")).unwrap();
-    // A script of the environment has its interpreter's path in its first line.
+    // A script of the environment has the path of its interpreter in its first line.
     let tool = venv.join("bin/tool");
     write(
         &tool,
@@ -288,7 +289,7 @@ fn what_env_and_its_like_start_comes_along_with_what_it_needs() {
     }
 }
 
-/// Makes the root of a command, and returns the messages.
+/// Makes the root of a command. Returns the installation, the messages, and the folder of the cache.
 fn installed(words: &[&str], files: &[&str]) -> (Installation, Vec<String>, tempfile::TempDir) {
     let cache = tempfile::tempdir().unwrap();
     let contents = Contents {

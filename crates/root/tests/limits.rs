@@ -1,5 +1,5 @@
-//! Archives that are larger than they look are refused in one sentence that names the limit, before they take memory or
-//! time.
+//! Tests of archives that are larger than they look. They are refused in one sentence that names the limit, before they
+//! take memory or time.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::path::Path;
 use pagetide_root::{RootError, RootPath, Tree};
 use tar::EntryType as Kind;
 
-/// The header of a member.
+/// Header of a member of a tar archive.
 fn header(kind: Kind, name: &str, size: u64) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
@@ -19,7 +19,7 @@ fn header(kind: Kind, name: &str, size: u64) -> tar::Header {
     header
 }
 
-/// A header with content, padded to whole blocks.
+/// Header and content of a member, padded to whole blocks.
 fn member(kind: Kind, name: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(kind, name, content.len() as u64).as_bytes().to_vec();
     bytes.extend(content);
@@ -27,7 +27,7 @@ fn member(kind: Kind, name: &str, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Checks the message on an archive with these bytes repeated `times` times, as a root and as a saved image.
+/// Checks the message on an archive that repeats these bytes `times` times, both as a root and as a saved image.
 fn refused(piece: impl Fn(usize) -> Vec<u8>, times: usize, words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");
@@ -53,7 +53,8 @@ fn refused(piece: impl Fn(usize) -> Vec<u8>, times: usize, words: &[&str]) {
 
 #[test]
 fn a_long_name_is_not_read_to_its_end() {
-    // It states a length of 3 GiB but is shorter, so reading it fully would report a truncated archive.
+    // The header states a length of 3 GiB, but the archive is shorter, so reading it fully would report a truncated
+    // archive.
     let claim = |kind| {
         move |number| match number {
             0 => header(kind, "././@LongLink", 3 << 30).as_bytes().to_vec(),
@@ -87,7 +88,7 @@ fn a_path_of_many_folders_and_one_of_many_bytes_are_refused_and_not_quoted() {
     let mut tree = Tree::default();
     let link = RootPath::new("/link", "").unwrap();
     assert!(tree.link(&link, &"../".repeat(1000)).is_err());
-    // The deepest path allowed.
+    // This is the deepest path allowed.
     let deep = RootPath::new(&"/a".repeat(128), "").unwrap();
     tree.bytes(&deep, b"").unwrap();
     assert!(deep.join("b").is_err());
@@ -108,7 +109,7 @@ fn more_members_or_longer_names_than_a_root_may_have_are_refused() {
 
 #[test]
 fn what_a_tree_takes_for_each_name_does_not_grow_with_the_names_that_are_there() {
-    // If all names were searched for each name, this would take a hundred thousand million steps.
+    // If all names were searched for each name, this would take 10^11 steps.
     let mut tree = Tree::default();
     let names = 100_000_u64;
     let path = |number: u64| RootPath::new(&format!("/{}/{number}", number % 100), "").unwrap();
@@ -143,7 +144,7 @@ fn a_layer_that_removes_many_names_one_by_one_takes_no_longer_than_it_is() {
         member(Kind::Regular, &format!("{name}/layer.tar"), &bytes)
     };
     let mut image = layer("below", &|number| vec![format!("d/{number}")]);
-    // Half of them are removed by name. A removal of the whole folder's content precedes each of the new files.
+    // Half of the files are removed by name. Each of the new files comes after a removal of the whole folder's content.
     image.extend(layer("above", &|number| match number % 2 {
         0 => vec![format!("d/.wh.{number}")],
         _ => vec!["e/.wh..wh..opq".to_owned(), format!("e/{number}")],

@@ -1,4 +1,4 @@
-//! Roots and images of programs, made and read back.
+//! Tests that make roots and images of programs and read them back.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! Roots of real programs of this machine, and images of them.
+//! Tests of roots of real programs of this machine, and of images of these roots.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -49,7 +49,7 @@ fn a_program_is_found_as_a_shell_finds_it_with_its_loader_and_libraries() {
             ..
         })
     ));
-    // Every program names the loader by this path, wherever the loader really is.
+    // Every program names the loader by this path, whatever the loader's real path is.
     let loader = tree.follow(&inside("/lib64/ld-linux-x86-64.so.2")).unwrap();
     assert!(tree.get(&loader).is_some(), "{loader}");
     let names: Vec<&str> = tree.entries().map(|(path, _)| path.name()).collect();
@@ -121,7 +121,7 @@ fn a_library_that_is_not_here_is_named_with_who_needs_it() {
     );
 }
 
-/// The same folder twice, created in different order, at different times, with different modes.
+/// Creates the same folder twice, in different order, at different times, and with different modes.
 fn twins() -> [tempfile::TempDir; 2] {
     let twin = |names: Vec<u32>, mode: u32| {
         let folder = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ fn the_image_depends_on_nothing_but_its_content() {
         host.dir(&mut tree, path, Some("data")).unwrap();
         host.program(&mut tree, "sort").unwrap();
         tree.complete().unwrap();
-        // Owner and times of the copy must not get into the image.
+        // The owner and times of the copied file must not get into the image.
         std::thread::sleep(std::time::Duration::from_millis(1100));
         let root = Roots::of(own.path()).make(&tree, SPACE, |_| ()).unwrap();
         (fs::read(&root.image).unwrap(), root, own)
@@ -234,7 +234,7 @@ fn an_image_gives_back_all_that_was_put_into_it() {
     tree.link(&inside("/short"), "work/a").unwrap();
     let far = "../".repeat(30) + "work/a";
     tree.link(&inside("/long"), &far).unwrap();
-    // More names than fit in one block of a folder.
+    // These are more names than fit in one block of a folder.
     for number in 0..400 {
         let name = format!("/many/a-name-of-some-length-{number}");
         tree.bytes(&inside(&name), name.as_bytes()).unwrap();
@@ -298,14 +298,14 @@ fn a_file_given_as_a_folder_and_too_much_data_are_refused_before_anything_is_mad
     assert!(host.file(&mut tree, "../../etc/passwd", None).is_err());
 }
 
-/// An archive of these entries: name, type, link target or content.
+/// Bytes of a tar archive of these entries, each with name, type, and link target or content.
 fn archive(entries: &[(&str, tar::EntryType, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, kind, text) in entries {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(*kind);
         header.set_mode(0o755);
-        // Written raw, because the library would refuse bad names before the code under test does.
+        // The name is written raw, because the library would refuse a bad name before the code under test does.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         let is_file = kind.is_file();
         if !is_file {
@@ -415,7 +415,7 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
         let spool = fs::read_dir(folder.path().join("spool")).unwrap();
         assert_eq!(spool.count(), 0);
     }
-    // Through a link that leads out of the root: the file is written inside the root only.
+    // The name leads through a link out of the root. The file is written inside the root only.
     let name = format!("out/pagetide-evil-{}", std::process::id());
     let (tree, folder) = unpacked(&archive(&[
         ("out", Kind::Symlink, "../../../../../../tmp"),
@@ -432,7 +432,7 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
     let root = roots.make(&tree, SPACE, |_| ()).unwrap();
     assert!(debugfs(&root.image, &format!("stat {evil}")).contains("Size: 1"));
     assert!(!Path::new(&evil).exists());
-    // Truncated anywhere: an error, or fewer names, never a panic.
+    // An archive that is truncated anywhere gives an error or fewer names, never a panic.
     let whole = archive(&[("a", Kind::Regular, "text"), ("b", Kind::Regular, "text")]);
     for length in (0..whole.len()).step_by(97) {
         let _ = unpacked(&whole[..length]);
@@ -525,7 +525,7 @@ fn an_image_names_nothing_of_this_machine_but_what_was_named() {
     for text in ["folder-of-the-", "beside", "not named", ".making-"] {
         assert!(!has(text), "{text}");
     }
-    // Everything in it besides the program's own libraries, which it needs by name.
+    // The root has only libraries, the program with its data, and files in `/etc`.
     let open = root.open().unwrap();
     for entry in root.entries(&open).unwrap() {
         if let ImageKind::File { .. } = entry.kind {

@@ -1,4 +1,4 @@
-//! Finds the modules that Python code imports by name, and the packages that must be added for them.
+//! Finds the modules that Python code imports by name, and the packages to add for them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,33 +14,34 @@ use crate::tree::Tree;
 /// Most files of packages that are searched for imports.
 const MOST_FILES: usize = 50_000;
 
-/// Imported modules, found like in Python.
+/// The modules that a program imports, found as Python finds them.
 pub(super) struct Imports<'a> {
     library: &'a Path,
-    /// Folders of packages, including those added by `.pth` files.
+    /// Folders of packages on this machine, including those added by `.pth` files.
     packages: Vec<PathBuf>,
-    /// The `.pth` files.
+    /// Paths of the `.pth` files.
     adding: Vec<PathBuf>,
-    /// The folder that is searched first, and its path inside the root.
+    /// The folder that is searched first: its path on this machine, and its path inside the root.
     near: (PathBuf, Option<RootPath>),
-    /// First component of the name of every imported module.
+    /// Names of all imported modules, only the first component of each.
     named: BTreeSet<String>,
     left: Vec<String>,
     found: Vec<Found>,
-    /// Number of files that may still be read.
+    /// Number of files that may still be read for imports.
     budget: usize,
 }
 
-/// A module outside the standard library.
+/// A module outside the standard library that was found.
 struct Found {
     name: String,
     path: PathBuf,
-    /// Whether it is in the folder that is searched first.
+    /// True if the module is in the folder that is searched first.
     is_near: bool,
 }
 
 impl<'a> Imports<'a> {
-    /// Starts without modules; `near` is the folder that is searched first, and its path inside the root.
+    /// Creates a search without modules. `near` is the folder that is searched first: its path on this machine, and its
+    /// path inside the root.
     pub fn new(library: &'a Path, packages: &[PathBuf], near: (PathBuf, Option<RootPath>)) -> Self {
         let mut imports = Self {
             library,
@@ -58,7 +59,7 @@ impl<'a> Imports<'a> {
         imports
     }
 
-    /// Adds the folders named in the `.pth` files of a folder. Source: Python, module `site`.
+    /// Adds the folders named in the `.pth` files of a folder of packages. Source: Python, module `site`.
     fn add_folders(&mut self, folder: &Path) {
         for path in files(folder) {
             if path.extension().is_none_or(|ending| ending != "pth") {
@@ -67,7 +68,7 @@ impl<'a> Imports<'a> {
             let text = text_of(&path);
             let lines = text.lines().map(str::trim);
             let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-            // A line of code could import a module that is not added.
+            // A line of code in the file could import a module that would not be added.
             if lines.clone().any(|line| line.starts_with("import")) {
                 continue;
             }
@@ -79,7 +80,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Adds a module that is imported.
+    /// Notes that a module is imported by this name.
     pub fn name(&mut self, module: &str) {
         let first = module.split('.').next().unwrap_or_default().trim();
         let is_name = !first.is_empty()
@@ -89,7 +90,7 @@ impl<'a> Imports<'a> {
             return;
         }
         self.left.push(first.to_owned());
-        // Dependencies within the standard library, whose files are not searched.
+        // Files of the standard library are not searched for imports, so imports between them are listed here.
         match first {
             "turtle" => self.name("tkinter"),
             "venv" => self.name("ensurepip"),
@@ -97,8 +98,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Adds the modules that code imports by name. Text that looks like an import either matches no module or adds an
-    /// unneeded one.
+    /// Notes the modules that code imports by name. Text that only looks like an import either matches no module or
+    /// adds an unneeded module.
     pub fn scan(&mut self, code: &str) {
         for line in code.lines() {
             for part in line.split([';', ':']).map(str::trim) {
@@ -119,7 +120,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Finds the named modules, and recursively the modules they import.
+    /// Finds the imported modules, and recursively the modules that these import.
     pub fn follow(&mut self) {
         while let Some(name) = self.left.pop() {
             let Some((path, is_near)) = self.locate(&name) else {
@@ -134,7 +135,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Searches a module's file, or all files of a package.
+    /// Searches the file of a module for imports, or all files of a package.
     fn read(&mut self, path: &Path) {
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
@@ -147,8 +148,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Path of a module, and whether it is in the folder that is searched first; `None` if it is of the standard
-    /// library or does not exist.
+    /// Path of a module, and true if it is in the folder that is searched first. `None` if the module is part of the
+    /// standard library or does not exist.
     fn locate(&self, name: &str) -> Option<(PathBuf, bool)> {
         if let Some(path) = module(&self.near.0, name) {
             return Some((path, true));
@@ -164,25 +165,25 @@ impl<'a> Imports<'a> {
         if let Some(path) = of_packages {
             return Some((path, false));
         }
-        // A folder without `__init__.py` is a package too, if there is no other match.
+        // If there is no other match, a folder without `__init__.py` is a package too.
         let bare = |folder: &Path| Some(folder.join(name)).filter(|path| has_code(path));
         let of_packages = || self.packages.iter().find_map(|folder| bare(folder));
         let near = bare(&self.near.0).map(|path| (path, true));
         near.or_else(|| of_packages().map(|path| (path, false)))
     }
 
-    /// First component of the name of every imported module.
+    /// Names of all imported modules, only the first component of each.
     pub fn modules(&self) -> &BTreeSet<String> {
         &self.named
     }
 
-    /// Names of the packages that are added, sorted.
+    /// Names of the packages to add, sorted.
     pub fn packages(&self) -> Vec<String> {
         let names = self.found.iter().map(|found| found.name.clone());
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// Adds the modules found to the tree.
+    /// Adds the modules found, and their packages' metadata, to the tree.
     pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
         let wants = Wants {
             is_wanted: &|_| true,
@@ -202,7 +203,7 @@ impl<'a> Imports<'a> {
                 (Some(place), Some(name)) => Some(place.join(name)?),
                 _ => None,
             };
-            // A file already given for this path is kept.
+            // If the user has given a file for this path, that file is kept.
             if place
                 .as_ref()
                 .is_some_and(|place| tree.get(place).is_some())
@@ -226,7 +227,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// The module of this name in a folder: a package with `__init__.py`, a file, or a library.
+/// Path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
 fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let package = folder.join(name);
     if package.join("__init__.py").is_file() {
@@ -244,8 +245,8 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     files(folder).into_iter().find(is_library)
 }
 
-/// True if a file of a package next to a script is added. Large files are assumed to be data, possibly left from other
-/// work.
+/// True if a file of a package beside a script should be added. Large files, except libraries, are assumed to be data,
+/// possibly left from other work.
 fn is_code_or_small(path: &Path) -> bool {
     const MOST_BYTES: u64 = 16 << 20;
     let name = path.file_name().and_then(|name| name.to_str());
@@ -256,14 +257,14 @@ fn is_code_or_small(path: &Path) -> bool {
     !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 
-/// True if a folder or one of its subfolders contains code.
+/// True if a folder or one of its subfolders contains Python code.
 fn has_code(folder: &Path) -> bool {
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
     let own = files(folder);
     own.iter().any(is_code) || own.iter().any(|path| files(path).iter().any(is_code))
 }
 
-/// Metadata of the package with this module: its version and entry points, which packages query.
+/// Paths of the metadata of the package that provides a module: its version and entry points, which packages query.
 fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     let is_about = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -282,7 +283,7 @@ fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     files(folder).into_iter().filter(is_about).collect()
 }
 
-/// The content of a folder, sorted by name; empty if it cannot be read.
+/// Paths of the entries of a folder, sorted by name; empty if the folder cannot be read.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

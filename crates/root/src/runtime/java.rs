@@ -1,4 +1,5 @@
-//! Java: the modules and libraries of its home, and the archives and folders of classes named in its arguments.
+//! Adds what Java needs: the modules and libraries of its home, and the archives and folders of classes named in its
+//! arguments.
 
 use std::path::Path;
 
@@ -7,9 +8,9 @@ use crate::error::RootError;
 use crate::host::{Change, Host, Wants, take};
 use crate::tree::Tree;
 
-/// Options that take a list of archives and folders.
+/// Options of Java that take a list of archives and folders.
 const LISTS: [&str; 5] = ["-cp", "-classpath", "--class-path", "-p", "--module-path"];
-/// Parts of a home's `lib` that are only needed with a display or for debugging.
+/// Parts of the folder `lib` of a Java home that are only needed with a display or for debugging.
 const LEFT_OUT: [&str; 6] = [
     "src.zip",
     "libawt_xawt.so",
@@ -58,7 +59,7 @@ impl Host {
             } else if LISTS.contains(&word.as_str()) {
                 let list = words.next().map_or("", String::as_str);
                 for path in list.split(':').filter(|path| !path.is_empty()) {
-                    // `DIR/*` means all archives in a folder.
+                    // `DIR/*` means all archives in the folder `DIR`.
                     self.script(tree, path.trim_end_matches("/*"))?;
                 }
             } else if !word.starts_with('-') {

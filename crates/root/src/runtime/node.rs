@@ -1,4 +1,4 @@
-//! Node: files that its executable reads, and the files and packages that a script loads by name.
+//! Adds what Node needs: files that its executable reads, and the files and packages that a script loads by name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,16 +20,17 @@ const OPTIONS: Options<'static> = Options {
     is_last: false,
 };
 
-/// The folder where Debian stores modules that are built into Node elsewhere.
+/// Folder in which Debian stores modules that other builds of Node contain.
 const OUTSIDE: &[u8] = b"/usr/share/nodejs/";
-/// Suffixes that are tried for a file loaded by name.
+/// Suffixes that Node tries for a file loaded by name.
 const ENDINGS: [&str; 7] = ["", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js"];
 
 /// State of adding a script's files to a tree.
 struct Loading<'a> {
     host: &'a mut Host,
     tree: &'a mut Tree,
-    /// The folder on this machine to which a relative script refers, and its path inside the root.
+    /// Working folder on this machine, and the working folder's path inside the root. `None` if the script is given by
+    /// an absolute path.
     base: Option<(PathBuf, RootPath)>,
     seen: BTreeSet<PathBuf>,
     left: Vec<PathBuf>,
@@ -90,7 +91,7 @@ impl Host {
 }
 
 impl Loading<'_> {
-    /// Adds the file or package that code in this folder loads by this name.
+    /// Adds the file or package `name` that code in `folder` loads.
     fn name(&mut self, folder: &Path, name: &str) -> Result<(), RootError> {
         if name.starts_with('.') || name.starts_with('/') {
             let tried = ENDINGS
@@ -108,13 +109,13 @@ impl Loading<'_> {
             }
             return Ok(());
         }
-        // Either `package/part` or `@scope/package/part`.
+        // Names have the form `package/part` or `@scope/package/part`.
         let parts = if name.starts_with('@') { 2 } else { 1 };
         let package: Vec<&str> = name.split('/').take(parts).collect();
         self.package(folder, &package.join("/"))
     }
 
-    /// Adds a package and its dependencies, from the nearest folder of packages that contains it.
+    /// Adds a package and its dependencies, from the nearest folder of packages above `folder` that contains it.
     fn package(&mut self, folder: &Path, package: &str) -> Result<(), RootError> {
         let mut left = vec![(folder.to_owned(), package.to_owned())];
         while let Some((folder, package)) = left.pop() {
@@ -148,7 +149,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Path inside the root of a path on this machine.
+    /// Path inside the root for a path on this machine.
     fn inside(&self, path: &Path) -> Result<RootPath, RootError> {
         if let Some((here, place)) = &self.base
             && let Ok(rest) = path.strip_prefix(here)
@@ -159,7 +160,7 @@ impl Loading<'_> {
     }
 }
 
-/// The target of a link as a path relative to the link's folder.
+/// Path of the file `real` relative to the folder of the link `link`.
 fn relative(link: &Path, real: &Path) -> String {
     let from: Vec<_> = link.parent().unwrap_or(link).components().collect();
     let to: Vec<_> = real.components().collect();
@@ -171,7 +172,8 @@ fn relative(link: &Path, real: &Path) -> String {
     up.chain(down).collect::<Vec<String>>().join("/")
 }
 
-/// Names that code loads. Text that looks like one either matches no file or adds an unneeded one.
+/// Names of the files and packages that code loads. Text that only looks like a name either matches no file or adds an
+/// unneeded file.
 fn loaded(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for call in [
@@ -196,7 +198,7 @@ fn loaded(code: &str) -> Vec<String> {
     names
 }
 
-/// Files that the executable of Node, or its library, reads.
+/// Paths of files that the executable of Node, or its library, reads.
 fn outside(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut files = BTreeSet::new();
     let mut bytes = fs::read(program).map_err(io("reading", program))?;

@@ -1,4 +1,4 @@
-//! Perl: the modules that a script loads by name, with their libraries.
+//! Adds what Perl needs: the modules that a script loads by name, with their libraries.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ const OPTIONS: Options<'static> = Options {
     is_last: false,
 };
 
-/// Modules that need a folder of tables.
+/// Modules that need a folder of tables: name of the module's file, and the folder.
 const TABLES: [(&str, &str); 3] = [
     ("charnames.pm", "unicore"),
     ("_charnames.pm", "unicore"),
@@ -35,7 +35,7 @@ impl Host {
     ) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         let mut left: Vec<String> = task.code.iter().flat_map(|code| used(code)).collect();
-        // Forms such as `-MX=a,b` and `-M-X`.
+        // Options may have forms such as `-MX=a,b` and `-M-X`.
         let named = task.modules.iter();
         let named = named.filter_map(|name| name.trim_start_matches('-').split('=').next());
         left.extend(named.map(file_of));
@@ -59,7 +59,7 @@ impl Host {
             let path = folder.join(&file);
             let (_, real) = take(tree, &path)?;
             left.extend(used(&text_of(&real)));
-            // The module's library, its tables, and its autoloaded functions.
+            // For the module: its library, its tables, and its autoloaded functions.
             let auto = folder.join("auto").join(file.trim_end_matches(".pm"));
             let tables = TABLES.iter().find(|(module, _)| *module == file);
             let tables = tables.map(|(_, tables)| folder.join(tables));
@@ -83,13 +83,13 @@ impl Host {
     }
 }
 
-/// The file of a module: `A/B.pm` for `A::B`.
+/// File of a module relative to a library folder: `A/B.pm` for `A::B`.
 fn file_of(module: &str) -> String {
     format!("{}.pm", module.replace("::", "/"))
 }
 
-/// Files of the modules that code loads by name. Text that looks like one either matches no file or adds an unneeded
-/// one.
+/// Files of the modules that code loads by name. Text that only looks like a module either matches no file or adds an
+/// unneeded file.
 fn used(code: &str) -> Vec<String> {
     let mut files = Vec::new();
     let end = code.find("\n__END__").unwrap_or(code.len());
@@ -122,7 +122,8 @@ fn used(code: &str) -> Vec<String> {
     files
 }
 
-/// Folders that this Perl searches for modules, in the order in which its executable or library contains them.
+/// Folders in which this Perl searches for modules, in the order in which its executable or library contains their
+/// names.
 fn folders(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let bytes = fs::read(program).map_err(io("reading", program))?;
     let mut folders = named_in(&bytes);

@@ -3,16 +3,16 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// A token of a shell's text.
+/// A token of a shell command's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A word, without its quotes.
+    /// A word, without quotes.
     Word(String),
-    /// A word that is only partly known before it runs.
+    /// A word that is known only partly before the shell runs.
     Unknown,
-    /// The end of a command.
+    /// The end of a command, such as `;` or a newline.
     End,
-    /// A redirection; the next token is its file.
+    /// A redirection operator; the next token is its file.
     Redirection,
     /// The start of a nested command or of a group.
     Open,
@@ -20,7 +20,8 @@ pub(super) enum Piece {
     Close,
 }
 
-/// Splits a text into tokens. Commands within `$( )` and backticks become tokens too; here-documents are skipped.
+/// Splits a shell command's text into tokens. Commands within `$( )` and backticks become tokens too. Here-documents
+/// are skipped.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut cutter = Cutter {
         text,
@@ -42,13 +43,13 @@ struct Cutter<'a> {
     text: &'a str,
     letters: Peekable<CharIndices<'a>>,
     pieces: Vec<Piece>,
-    /// The word so far.
+    /// The part of the current word read so far; `None` between words.
     word: Option<String>,
-    /// Whether a part of the word is only known when it runs.
+    /// True if a part of the current word is known only when the shell runs.
     is_unknown: bool,
-    /// Whether a backtick is open.
+    /// True if a backtick is open.
     in_ticks: bool,
-    /// Delimiters of the here-documents that begin with the next line.
+    /// Delimiters of the here-documents that begin on the next line.
     documents: Vec<String>,
 }
 
@@ -92,7 +93,7 @@ impl<'a> Cutter<'a> {
             }
             ';' | '&' | '|' => {
                 self.end_with(Piece::End);
-                // `;;` is followed by the next pattern of a case.
+                // After `;;`, the next pattern of a `case` follows.
                 if c == ';' && self.next_if(|c| c == ';').is_some() {
                     let words = ["case", "in"].map(|word| Piece::Word(word.to_owned()));
                     self.pieces.extend(words);
@@ -128,18 +129,18 @@ impl<'a> Cutter<'a> {
         self.letters.next_if(|(_, c)| is_it(*c)).map(|(_, c)| c)
     }
 
-    /// The rest of the text.
+    /// The text that is not read yet.
     fn rest(&mut self) -> &'a str {
         let at = self.letters.peek().map_or(self.text.len(), |(at, _)| *at);
         &self.text[at..]
     }
 
-    /// Continues at this offset of the text.
+    /// Continues reading at this byte offset of the text.
     fn go_to(&mut self, place: usize) {
         while self.letters.next_if(|(at, _)| *at < place).is_some() {}
     }
 
-    /// Reads the content of double quotes, up to the closing one.
+    /// Reads the content of double quotes, up to the closing quote.
     fn quoted(&mut self) {
         self.word();
         while let Some((_, c)) = self.letters.next() {
@@ -178,7 +179,7 @@ impl<'a> Cutter<'a> {
     }
 
     fn redirection(&mut self, first: char) {
-        // The number of a file descriptor: `2>`.
+        // A word such as the `2` in `2>` is the number of a file descriptor.
         let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(number) {
             self.word = None;
@@ -200,7 +201,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Skips the here-documents that begin at `from`, each of which ends with its delimiter.
+    /// Skips the here-documents that begin at byte offset `from`. Each ends with its delimiter.
     fn skip_documents(&mut self, mut from: usize) {
         for mark in std::mem::take(&mut self.documents) {
             for line in self.text[from..].split_inclusive('\n') {

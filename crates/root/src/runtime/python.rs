@@ -1,4 +1,4 @@
-//! Python: its standard library, a virtual environment, and the packages that a script imports.
+//! Adds what Python needs: its standard library, a virtual environment, and the packages that a script imports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,8 @@ const OPTIONS: Options<'static> = Options {
     is_last: true,
 };
 
-/// Parts of the standard library that are added only if imported, with the module that shows this.
+/// Parts of the standard library that are added only if imported. Each has the name of the part, and the name of the
+/// module whose import shows that the part is needed.
 const PARTS: [(&str, &str); 9] = [
     ("test", "test"),
     ("idlelib", "idlelib"),
@@ -34,15 +35,16 @@ const PARTS: [(&str, &str); 9] = [
     ("dist-packages", ""),
 ];
 
-/// An installed Python.
+/// An installed Python and its folders on this machine.
 struct Python {
-    /// Its standard library.
+    /// Path of the standard library.
     library: PathBuf,
-    /// Its version, two numbers: the name of `library` without `python`.
+    /// Major and minor version, such as `3.11`: the name of the folder `library` without `python`.
     version: String,
-    /// Folders of packages, in the order of search.
+    /// Folders of packages, in the order in which Python searches them.
     packages: Vec<PathBuf>,
-    /// In a virtual environment: its file `pyvenv.cfg`, and the folder of the Python on which it is based.
+    /// In a virtual environment: path of the file `pyvenv.cfg`, and folder of the Python on which the environment is
+    /// based.
     environment: Option<(PathBuf, PathBuf)>,
 }
 
@@ -72,7 +74,7 @@ impl Host {
             Some(word) => self.script(tree, word)?,
             None => None,
         };
-        // The script's folder is searched first, or else the working folder.
+        // The script's folder is searched first. Without a script, the working folder is searched first.
         let (near, near_inside) = match &script {
             Some(script) if script.here.is_dir() => {
                 (script.here.clone(), Some(script.inside.clone()))
@@ -95,7 +97,7 @@ impl Host {
             imports.name(module);
         }
         imports.follow();
-        // A folder given by the user contains more than is needed.
+        // If the user has given the folder of the standard library, it contains more than is needed.
         let landmark = python.library.join("os.py");
         let is_given = tree.leads_to_file(landmark.to_str().unwrap_or_default());
         self.standard_library(tree, &python, imports.modules())?;
@@ -122,7 +124,7 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the standard library; optional parts only if they are imported by name.
+    /// Adds the standard library. Its optional parts are added only if they are imported by name.
     fn standard_library(
         &mut self,
         tree: &mut Tree,
@@ -157,7 +159,7 @@ impl Host {
             if name.starts_with("_tkinter.") {
                 return imported.contains("tkinter");
             }
-            // Build configuration for extensions.
+            // Folders with build configuration for extensions are left out.
             !name.starts_with("config-")
         };
         let wants = Wants {
@@ -169,11 +171,13 @@ impl Host {
 }
 
 impl Python {
-    /// The Python that is started by this path. Source: CPython, `Modules/getpath.py`.
+    /// The Python that starts from this path; `None` if its standard library is not found. Source: CPython,
+    /// `Modules/getpath.py`.
     fn of(program: &Path) -> Option<Self> {
         let real = fs::canonicalize(program).ok()?;
         let folder = program.parent()?;
-        // The path may be a chain of links. The environment's file is in the folder of the given path or in its parent.
+        // The path may be a chain of links. The environment's file is in the folder of the path as given, or in that
+        // folder's parent.
         let environment = [folder, folder.parent()?]
             .into_iter()
             .map(|folder| folder.join("pyvenv.cfg"))
@@ -202,7 +206,7 @@ impl Python {
         if !is_isolated {
             let major = version.split('.').next().unwrap_or_default();
             packages.push(library.join("site-packages"));
-            // Debian's Python has other folders. Source: Debian Python Policy, "Module Path".
+            // Debian's Python has further folders. Source: Debian Python Policy, "Module Path".
             if prefix == Path::new("/usr") {
                 packages.push(PathBuf::from(format!(
                     "/usr/local/lib/{name}/dist-packages"
@@ -222,13 +226,13 @@ impl Python {
     }
 }
 
-/// The version in the name of a Python, two numbers.
+/// Major and minor version in the name of an executable, such as `3.11`; `None` if the name has none.
 fn version(program: &Path) -> Option<String> {
     let version = program.file_name()?.to_str()?.strip_prefix("python")?;
     version.contains('.').then(|| version.to_owned())
 }
 
-/// The standard library of this version, or else of the newest, below a folder.
+/// Path of the standard library below a folder: the one of this version, or else the newest.
 fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     let is_one = |path: &PathBuf| path.join("os.py").is_file();
     if let Some(version) = version {
@@ -241,15 +245,15 @@ fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     numbered.max().map(|(_, path)| path)
 }
 
-/// The version in the name of a standard library.
+/// Major and minor version in the name of a standard library's folder; `None` if the name has none.
 fn numbers(path: &Path) -> Option<(u32, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix("python")?;
     let (major, minor) = name.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// How a file of a library is added. A compiled module is added only if Python would use it on this machine, and then
-/// with the modification time that its source has inside the root. Source: CPython,
+/// Decides how a file of a library is added. A compiled module is added only if Python would use it on this machine.
+/// Its header is changed to the modification time that its source has inside the root. Source: CPython,
 /// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
@@ -261,10 +265,11 @@ pub(super) fn compiled(path: &Path) -> Change {
     };
     let folder = path.parent().unwrap_or(path);
     if !folder.ends_with("__pycache__") {
-        // A compiled module without a source.
+        // This is a compiled module without a source.
         return Change::None;
     }
-    // The form `json.cpython-311`; others, such as `json.cpython-311.opt-1`, are for certain options of Python.
+    // The name has the form `json.cpython-311`. Other names, such as `json.cpython-311.opt-1`, are for certain options
+    // of Python.
     let mut parts = stem.rsplitn(2, '.');
     let (tag, module) = (
         parts.next().unwrap_or_default(),
@@ -280,12 +285,12 @@ pub(super) fn compiled(path: &Path) -> Change {
             .and_then(|field| field.try_into().ok());
         field.map(u32::from_le_bytes)
     };
-    // The lower 32 bits of each number, as in the file.
+    // The file stores only the lower 32 bits of each number.
     let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
     let is_current =
         field(8) == low(source.mtime().unsigned_abs()) && field(12) == low(source.len());
     match field(4) {
-        // The source is identified by its hash.
+        // The module identifies its source by a hash, so the source's time does not matter.
         Some(1 | 3) if tag.starts_with("cpython-") => Change::None,
         Some(0) if tag.starts_with("cpython-") && is_current => {
             bytes[8..12].copy_from_slice(&EPOCH_SECONDS.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Ruby: its standard library, and the files that a script loads from its own folder.
+//! Adds what Ruby needs: its standard library, and the files that a script loads from its own folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Host {
         let Some(script) = self.script(tree, &word)? else {
             return Ok(());
         };
-        // Files relative to the script, which name others relative to themselves.
+        // Files that the script names relative to itself may name further files relative to themselves.
         let mut left = vec![(script.here, script.inside, script.text)];
         while let Some((here, inside, text)) = left.pop() {
             for name in required(&text) {
@@ -66,7 +66,7 @@ impl Host {
     }
 }
 
-/// Names after `require_relative`.
+/// Names of files after `require_relative` in a script's text.
 fn required(text: &str) -> Vec<String> {
     let literal = |line: &str| {
         let rest = line.trim().strip_prefix("require_relative")?.trim_start();
@@ -79,7 +79,7 @@ fn required(text: &str) -> Vec<String> {
     text.lines().filter_map(literal).collect()
 }
 
-/// Folders of Ruby's own library: those below its prefix, and Debian's for one processor.
+/// Folders of Ruby's own library: those below the prefix, and Debian's folder for this processor.
 fn libraries(prefix: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for base in ["lib/ruby", "lib/x86_64-linux-gnu/ruby"] {
@@ -96,7 +96,7 @@ fn libraries(prefix: &Path) -> Vec<PathBuf> {
             if is_version || name == "vendor_ruby" {
                 folders.push(path);
             } else if name == "gems" {
-                // Of the gems, only the standard ones; users give others with --dir.
+                // Only the standard gems are added; users must give others with `--dir`.
                 let of = fs::read_dir(&path).into_iter().flatten().flatten();
                 folders.extend(of.map(|entry| entry.path().join("specifications/default")));
             }

@@ -1,5 +1,5 @@
-//! Shells: adds the program that a wrapper script starts, and reports programs in command lines that are missing inside
-//! the root.
+//! Adds what shell scripts need: the program that a wrapper script starts. Also reports programs in command lines that
+//! are missing inside the root.
 
 use std::collections::BTreeSet;
 
@@ -24,21 +24,21 @@ const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd 
                    disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if \
                    in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt \
                    source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
-/// Words that are followed by another command.
+/// Words of a shell command after which another command begins.
 const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
 
 /// A command line or a script that a shell runs inside the root.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellLine {
-    /// Description for messages.
+    /// Description of the line or script, for messages.
     what: String,
-    /// Names of the programs that it starts.
+    /// Names of the programs that the line or script starts.
     names: Vec<String>,
 }
 
 impl Host {
-    /// Adds the program with which a shell with these arguments replaces itself, and records the other programs that it
-    /// starts.
+    /// Adds the program by which a shell with these arguments replaces itself. Records the other programs that the
+    /// shell starts.
     pub(super) fn shell(&mut self, tree: &mut Tree, words: &[String]) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         for line in &task.code {
@@ -52,7 +52,7 @@ impl Host {
         };
         let what = format!("the shell script {}", script.inside);
         self.lines.push(ShellLine::new(&what, &script.text));
-        // The remaining arguments, which a wrapper passes on.
+        // The remaining arguments, which a wrapper script passes on.
         let own = words
             .iter()
             .position(|other| *other == word)
@@ -77,7 +77,7 @@ impl Host {
     }
 }
 
-/// Most levels of wrappers.
+/// Most wrapper scripts in a chain of wrappers.
 const MOST_WRAPPERS: usize = 5;
 
 impl ShellLine {
@@ -89,7 +89,7 @@ impl ShellLine {
         }
     }
 
-    /// The command line in a command, if it is a shell with `-c`.
+    /// The command line in a command, if the command is a shell with `-c`; else `None`.
     pub(crate) fn of(command: &[String]) -> Option<Self> {
         let (program, words) = command.split_first()?;
         let is_shell = matches!(
@@ -101,8 +101,8 @@ impl ShellLine {
         Some(Self::new("the shell line", line))
     }
 
-    /// Warnings about its programs that are missing inside the root; `host` is the machine from which they may be
-    /// taken.
+    /// Warnings about programs of this line that are missing inside the root. `host` is the machine from which they
+    /// could be taken; `None` if the root has its own programs.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
         const MOST_NOTES: usize = 5;
         let is_there = |name: &str| {
@@ -131,7 +131,8 @@ impl ShellLine {
 }
 
 impl Host {
-    /// Path of the program that a shell starts by this name, or of a wrapper's own program.
+    /// Path, in the form of `--file`, of the program that a shell on this machine starts by this name. For a version
+    /// manager's wrapper, the path of the program itself. `None` if there is no such program.
     fn place_of(&self, name: &str) -> Option<String> {
         let path = if name.contains('/') {
             Some(self.here.join(name)).filter(|path| path.is_file())
@@ -150,7 +151,7 @@ impl Host {
             .and_then(|folder| folder.to_str())
             .is_some_and(|folder| PATH.contains(&folder));
         let path = path.display().to_string();
-        // A program found elsewhere is placed where it will be searched.
+        // A program from another folder is placed in a folder of `PATH` inside the root.
         Some(if is_found || name.contains('/') {
             path
         } else {
@@ -159,13 +160,13 @@ impl Host {
     }
 }
 
-/// Absolute paths of the programs by which a script replaces itself with `exec`: the wrapped programs.
+/// Absolute paths of the programs by which a script replaces itself with `exec`.
 fn handed_to(text: &str) -> Vec<String> {
     let program = |line: &str| {
         let mut words = line.trim().strip_prefix("exec ")?.split_whitespace();
         let mut word = words.next()?;
         while word.starts_with('-') {
-            // `exec -a NAME` only sets the program's name.
+            // `exec -a NAME` only sets the name that the program sees.
             if word == "-a" {
                 words.next();
             }
@@ -177,13 +178,14 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// Names of the programs that a text starts, if they are literal; without duplicates.
+/// Names of the programs that a shell command's text starts, without duplicates. Names that are not literal are left
+/// out.
 fn started(text: &str) -> Vec<String> {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
     let mut names = Vec::new();
     let mut functions = BTreeSet::new();
     let (mut is_command, mut in_patterns, mut last) = (true, false, None::<String>);
-    // For each open parenthesis, whether a command was expected before it.
+    // For each open parenthesis, true if a command was expected before it.
     let mut outer = Vec::new();
     let mut pieces = pieces(text).into_iter().peekable();
     while let Some(piece) = pieces.next() {
@@ -214,7 +216,8 @@ fn started(text: &str) -> Vec<String> {
                 last = Some(word.clone());
                 match word.as_str() {
                     "case" | "for" | "select" => {
-                        // The subject, up to `in`. Neither the words of a loop nor the patterns of a case are commands.
+                        // The words up to `in` are the subject. Neither the words of a loop nor the patterns of a
+                        // `case` are commands.
                         let is_case = word == "case";
                         while let Some(piece) = pieces.peek() {
                             let is_end = *piece == Piece::End && !is_case;
@@ -243,7 +246,7 @@ fn started(text: &str) -> Vec<String> {
         }
     }
     let mut seen = BTreeSet::new();
-    // A name with other characters was not typed as a name.
+    // A word with other characters was probably not meant as a program's name.
     let is_name = |name: &String| {
         name.chars()
             .all(|c| c.is_alphanumeric() || "/._+-[".contains(c))
