@@ -92,8 +92,8 @@ impl Campaign {
         }
     }
 
-    /// Sentence that says how many metrics this number of seeds can decide; `None` if nothing is compared, or if sampling
-    /// ends only when every metric is decided.
+    /// Sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is compared, or if
+    /// sampling ends only when every metric is decided.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {
@@ -175,7 +175,7 @@ impl ScenarioSpec {
 pub struct Sampling {
     /// Seed of the first block; later blocks use the seeds after it.
     pub first_seed: u64,
-    /// Trials within one sampling unit (a boot). More than one is useful only if the arena has noise.
+    /// Number of trials within one sampling unit (a boot). More than one is useful only if the arena has noise.
     pub repetitions: u32,
     /// Condition on which sampling ends.
     pub until: Until,

@@ -7,7 +7,7 @@ use crate::futility::Futile;
 use crate::plan::PlannedTrial;
 use pagetide_arena::Step;
 
-/// An event of a campaign.
+/// Something that happened in a running campaign, such as the start of a trial.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// The number of planned trials is known. Sent again whenever sampling adds trials.
@@ -151,7 +151,7 @@ impl Tally {
 
 /// Receives progress events and can stop the campaign. Called from worker threads.
 pub trait Watch: Sync {
-    /// Receives an event.
+    /// Called for each event of the campaign.
     fn event(&self, event: &Event<'_>);
 
     /// True if the campaign should end now, for example after Ctrl-C. Running trials are then killed; stored records

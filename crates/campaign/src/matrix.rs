@@ -46,7 +46,7 @@ const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
 pub struct Kind {
     /// Name of the kind, for people.
     pub name: String,
-    /// The swap device.
+    /// Swap device of this kind, with its parameters.
     pub swap: SwapSpec,
 }
 

@@ -98,7 +98,7 @@ pub struct PlannedTrial {
     pub variant: usize,
     /// Number of the trial's block, counted from 0; also its sampling unit within the cell.
     pub block: u32,
-    /// The trial itself.
+    /// What runs: scenario, parameters, variant and seed.
     pub trial: Trial,
 }
 

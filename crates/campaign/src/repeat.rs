@@ -50,10 +50,10 @@ pub enum RepeatError {
     /// The trial was stopped.
     #[error("stopped before the trial's end")]
     Stopped,
-    /// The arena failed.
+    /// The arena could not prepare or run a trial.
     #[error(transparent)]
     Arena(ArenaError),
-    /// The store failed.
+    /// Reading or writing the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No folder can be made for the repetition's record file.

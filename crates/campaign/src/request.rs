@@ -120,7 +120,7 @@ pub enum RequestError {
     SameValue {
         /// Name of the parameter.
         key: String,
-        /// The repeated value.
+        /// Value that is given twice.
         value: String,
     },
     /// A patch is given for a kernel that is already built, which cannot be patched.

@@ -65,10 +65,10 @@ pub enum RunError {
         /// The arena's reason.
         source: ArenaError,
     },
-    /// The arena failed.
+    /// The arena could not prepare or run a trial.
     #[error(transparent)]
     Arena(ArenaError),
-    /// The store failed.
+    /// Reading or writing the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The stored records cannot be compared.

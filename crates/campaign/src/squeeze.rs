@@ -317,7 +317,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Warning that one end of the result rests on a single seed, because undecided sizes used up the runs. `None` if both
-/// ends rest on more.
+/// ends rest on more seeds.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],

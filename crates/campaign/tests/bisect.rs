@@ -61,7 +61,7 @@ struct Bench<'a> {
     folder: &'a Path,
     /// Indices of the versions that cannot be built.
     broken: BTreeSet<usize>,
-    /// Index of each version that has the same image as another one, with the index of that other version.
+    /// Versions that have the same image as another version: index of the other version, by index of the version.
     same: BTreeMap<usize, usize>,
     supplied: RefCell<Vec<usize>>,
 }

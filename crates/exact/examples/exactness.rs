@@ -70,7 +70,7 @@ fn main() -> Result<ExitCode, Fault> {
     Ok(ExitCode::from(u8::from(differ)))
 }
 
-/// Runs the same trial `repeats` times in each of `side_by_side` threads, and returns the digests and times.
+/// Runs the same trial `repeats` times in each of `side_by_side` threads, and returns their digests and times.
 fn repeat(
     exact: &Exact,
     kernel: &str,

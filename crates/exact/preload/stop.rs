@@ -60,7 +60,7 @@ fn next(known: &AtomicPtr<c_void>, name: &CStr, version: Option<&CStr>) -> *mut 
             }
         };
         if found.is_null() {
-            // SAFETY: as above.
+            // SAFETY: the name is a C string; a null result is handled below.
             found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) };
         }
         known.store(found, Ordering::Relaxed);
@@ -91,7 +91,7 @@ fn wait() {
 /// Replaces the C library's `pthread_mutex_lock`.
 ///
 /// # Safety
-/// As for the replaced function.
+/// The caller must meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
 /// Replaces the C library's `pthread_cond_wait`.
 ///
 /// # Safety
-/// As for the replaced function.
+/// The caller must meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c
 /// Replaces the C library's `ppoll`.
 ///
 /// # Safety
-/// As for the replaced function.
+/// The caller must meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ppoll(
     files: *mut c_void,

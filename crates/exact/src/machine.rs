@@ -95,8 +95,8 @@ impl MachineSpec {
         }
     }
 
-    /// Arguments of the emulator that determine the machine. They are the same for making a snapshot and for restoring
-    /// it.
+    /// Arguments of the emulator that determine the machine. They are equal for making and for
+    /// restoring a snapshot.
     pub fn arguments(&self) -> Vec<String> {
         let text = |words: &[&str]| {
             words

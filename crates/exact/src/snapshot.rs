@@ -320,7 +320,7 @@ impl Snapshots {
         result
     }
 
-    /// Deletes a snapshot that cannot be restored, so that it is made again. Does nothing if others use it.
+    /// Deletes a snapshot that cannot be restored, so that it is made again. Does nothing if another process uses it.
     pub fn discard(&self, recipe: &Recipe) {
         self.remove(&recipe.key());
     }

@@ -165,7 +165,7 @@ pub enum RootError {
     Unbounded {
         /// Path of the archive.
         path: PathBuf,
-        /// The thing of which there is too much, and its limit.
+        /// What exceeds a limit, and the limit.
         what: String,
     },
     /// The root exceeds a limit on names.

@@ -96,7 +96,8 @@ impl Tree {
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
-    /// Content of a file in the root. `None` if there is no such file, or if `is_program` and the file is not executable.
+    /// Content of a file in the root. `None` if there is no such file, or if `is_program` is true and the file is not
+    /// executable.
     pub(crate) fn read(
         &self,
         path: &RootPath,

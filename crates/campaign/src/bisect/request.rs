@@ -63,7 +63,7 @@ pub enum BisectError {
     /// A trial cannot run.
     #[error("{0}")]
     Run(#[from] RunError),
-    /// The store failed.
+    /// Reading or writing the store failed.
     #[error("{0}")]
     Store(#[from] StoreError),
     /// The stored records cannot be compared.

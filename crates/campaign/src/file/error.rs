@@ -46,7 +46,7 @@ pub enum Problem {
     /// A table has a key that is not known there.
     #[error("unknown key `{key}` in {place}: {}", place_or_meant(*.belongs, .nearest.as_ref(), .known))]
     UnknownKey {
-        /// The unknown key.
+        /// Name of the unknown key.
         key: String,
         /// Name of the table that has the key.
         place: String,
@@ -71,7 +71,7 @@ pub enum Problem {
     /// A mandatory key is missing.
     #[error("`{key}` is missing in {place}: add {example}")]
     Missing {
-        /// The missing key.
+        /// Name of the missing key.
         key: &'static str,
         /// Name of the table that lacks the key.
         place: String,
@@ -103,7 +103,7 @@ pub enum Problem {
     UnknownName {
         /// Kind of the name, such as "scenario".
         what: String,
-        /// The unknown name.
+        /// The unknown name, as given.
         name: String,
         /// Nearest known name; `None` if none is close.
         nearest: Option<String>,
@@ -113,7 +113,7 @@ pub enum Problem {
     /// A metric exists in none of the scenarios concerned.
     #[error("there is no metric `{name}` here: {}", meant(.nearest.as_ref(), .known))]
     UnknownMetric {
-        /// The unknown metric.
+        /// Name of the unknown metric, as given.
         name: String,
         /// Nearest known metric; `None` if none is close.
         nearest: Option<String>,

@@ -76,7 +76,7 @@ pub enum SqueezeError {
          or leave --vary out"
     )]
     VariantsAndWord {
-        /// The varied word.
+        /// The varied word, without braces.
         key: String,
         /// Number of variants.
         variants: usize,
@@ -121,9 +121,9 @@ pub enum SqueezeError {
         "there is nothing between {least} and {plenty} to search: lower --least, or raise --memory"
     )]
     NothingBetween {
-        /// The smallest size.
+        /// Smallest size to try, in bytes.
         least: Bytes,
-        /// The largest size ("plenty").
+        /// Largest size to try ("plenty"), in bytes.
         plenty: Bytes,
     },
 }

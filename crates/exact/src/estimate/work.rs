@@ -494,7 +494,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// A cell of one of the shipped campaigns.
+    /// A measured trial of a cell of a shipped campaign.
     #[derive(Clone, Copy)]
     struct Shipped {
         scenario: &'static str,

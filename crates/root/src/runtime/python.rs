@@ -253,7 +253,7 @@ fn numbers(path: &Path) -> Option<(u32, u32)> {
 }
 
 /// Decides how a file of a library is added. A compiled module is added only if Python would use it on this machine.
-/// Its header is changed to the modification time that its source has inside the root. Source: CPython,
+/// Its header then states the modification time that its source has inside the root. Source: CPython,
 /// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
