@@ -92,8 +92,8 @@ impl Campaign {
         }
     }
 
-    /// Sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is compared, or if
-    /// sampling ends only when every metric is decided.
+    /// Sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is compared, or
+    /// if sampling ends only when every metric is decided.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {

@@ -188,7 +188,7 @@ impl Exact {
             && let Some(module) = need_of(subject.files_on.system).module()
         {
             modules.extend(kernel.modules_for(&[module])?);
-            // File systems need this for checksums. Debian's plain kernels have it as a module that no file system lists
+            // File systems need this module for checksums. Debian's plain kernels have it, but no file system lists it
             // as a dependency.
             modules.extend(kernel.modules_for(&["crc32c_generic"]).unwrap_or_default());
         }

@@ -148,9 +148,9 @@ impl Output {
 
     /// The mapped region, which gives access to the head's atomics. Frames are read with [`Output::frames`].
     pub fn region(&self) -> Region<'_> {
-        // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`, and `drop` unmaps them, which
-        // the borrow keeps from happening. The file can only be reached through this value and by the emulator, whose
-        // guest uses regions too.
+        // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`. `drop` unmaps these bytes,
+        // which the borrow prevents meanwhile. The file can only be reached through this value and by the emulator,
+        // whose guest uses regions too.
         unsafe { Region::new(self.base.as_ptr(), self.size) }
     }
 
