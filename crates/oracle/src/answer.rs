@@ -10,16 +10,16 @@ use crate::run::{Job, Outcome, simulate_counting};
 use crate::string::ReferenceString;
 use crate::writes::{WriteCost, Writes, fewest_write_backs};
 
-/// One policy at one size.
+/// Result of one policy at one size of memory.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// The policy, with the parameters that differ from its defaults.
+    /// Name of the policy, with the parameters that differ from their defaults.
     pub policy: String,
     /// Memory in pages.
     pub pages: u32,
     /// References that did not find their page in memory.
     pub faults: u64,
-    /// Share of the references that fault.
+    /// Fraction of the references that fault.
     pub share: f64,
     /// Faults divided by those of OPT at the same size; 1 if both have none.
     pub headroom: f64,
@@ -36,12 +36,12 @@ pub struct Line {
     pub cost: Option<f64>,
 }
 
-/// Lower bounds for any policy with memory of this size. No policy need reach all of them at once.
+/// Lower bounds for any policy with this size of memory. A single policy need not reach all of them at once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
     /// Memory in pages.
     pub pages: u32,
-    /// OPT's faults: the fewest possible.
+    /// Faults of OPT: the fewest possible.
     pub faults: u64,
     /// Lower bound of the write-backs of any policy, whatever its faults.
     pub write_backs: u64,
@@ -52,11 +52,11 @@ pub struct Bound {
 /// Results for a string of references.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
-    /// References that are counted.
+    /// Number of counted references; those of the lead are not counted.
     pub references: u64,
-    /// References before these that only fill memory and are not counted.
+    /// Number of uncounted references at the beginning that only fill memory.
     pub lead: u32,
-    /// Distinct pages.
+    /// Number of distinct pages.
     pub distinct: u32,
     /// One line for each size and policy, sorted by size, then in the order of the policies given; OPT is always
     /// included.
@@ -64,12 +64,12 @@ pub struct Answer {
     /// Cost of a write-back, in faults; `None` unless write-backs are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cost: Option<f64>,
-    /// The lower bounds, one for each size; empty unless write-backs are counted.
+    /// Lower bounds, one for each size; empty unless write-backs are counted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bound>,
 }
 
-/// Returns `faults` divided by `best`, the faults of the optimal policy.
+/// Returns `faults` divided by `best`, the faults of the optimal policy; 1 if both are 0.
 pub fn headroom(faults: f64, best: f64) -> f64 {
     if faults <= 0.0 && best <= 0.0 {
         1.0
@@ -78,8 +78,8 @@ pub fn headroom(faults: f64, best: f64) -> f64 {
     }
 }
 
-/// Fails if OPT's bitmap for this string does not fit in memory: a bit for each reference, three times that while it
-/// grows.
+/// Fails if OPT's bitmaps for this string do not fit in `memory` bytes. A bitmap has a bit for each reference and takes
+/// three times that while it grows; `at_once` bitmaps exist at the same time.
 fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     let needed = (references / 8).saturating_mul(3 * at_once);
     if needed <= memory {
@@ -102,9 +102,9 @@ pub fn ask(
     answer(string, choices, sizes, windows, workers, None)
 }
 
-/// [`ask`], with write-backs of each policy, their cost and lower bounds of the cost.
+/// Does the same as [`ask`], and also counts write-backs of each policy, their cost and lower bounds of the cost.
 ///
-/// If `cost` is `None`, the same as `ask`. Otherwise fails if it is not known which references write.
+/// If `cost` is `None`, write-backs are not counted. Otherwise fails if it is not known which references write.
 pub fn ask_costing(
     string: &ReferenceString,
     choices: &[Choice],

@@ -1,4 +1,4 @@
-//! Faults at every size of memory, in one pass over the string.
+//! Number of faults at every size of memory, computed in one pass over the string.
 
 mod lru;
 mod opt;
@@ -26,7 +26,8 @@ pub struct Point {
     pub opt: Option<u64>,
 }
 
-/// Returns both curves, at every size if `all`, else at about 30 sizes; `None` if the references are not in memory.
+/// Returns both curves, at every size if `all`, otherwise at about 30 sizes; `None` if the references are not in
+/// memory.
 pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
     let references = string.in_memory()?;
     let lru = lru(references, string.pages()).without_lead(string.lead());
@@ -46,17 +47,18 @@ pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
     Some(sizes.into_iter().map(point).collect())
 }
 
-/// Faults by size of memory.
+/// Number of faults by size of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
-    /// References that are counted.
+    /// Number of counted references.
     references: u64,
-    /// Faults with memory of 1, 2, … pages, up to the size at which only first uses fault.
+    /// Faults with memory of 1, 2, … pages, up to the size at which only the first use of each page faults.
     faults: Vec<u64>,
 }
 
 impl Curve {
-    /// Creates a curve from the number of references that are hits from 1, 2, … pages on; all others fault at any size.
+    /// Creates a curve. `distances` has, for 1, 2, … pages, the number of references that are hits from this size on.
+    /// All other references fault at any size.
     fn of_distances(references: u64, distances: impl IntoIterator<Item = u64>) -> Self {
         let mut faults = references;
         let mut all: Vec<u64> = distances
@@ -84,13 +86,13 @@ impl Curve {
         self.faults[place]
     }
 
-    /// References that are counted.
+    /// Returns the number of counted references.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// Returns the curve without the first references, each of which must be to a different page: they fault at any
-    /// size.
+    /// Returns the curve without the first `lead` references. Each of them must be to a different page, so it faults at
+    /// any size.
     #[must_use]
     pub fn without_lead(mut self, lead: u32) -> Self {
         let lead = u64::from(lead);

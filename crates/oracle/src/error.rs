@@ -1,10 +1,10 @@
-//! What can be wrong with what the oracle is asked.
+//! Errors in what is asked of the oracle: policies, parameters, costs and files of references.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// A policy or its parameter was asked for wrongly.
+/// A policy or parameter was given incorrectly.
 #[derive(Debug, Error, Clone, PartialEq)]
 pub enum ParameterError {
     /// No policy has this name.
@@ -12,10 +12,10 @@ pub enum ParameterError {
     NoPolicy {
         /// The name given.
         name: String,
-        /// The nearest known one.
+        /// The nearest known name, or `None` if none is close.
         near: Option<&'static str>,
     },
-    /// A bracket is missing.
+    /// The closing bracket is missing.
     #[error("`{text}` lacks its closing bracket: write it as name(parameter=value)")]
     Unclosed {
         /// The text given.
@@ -24,34 +24,34 @@ pub enum ParameterError {
     /// The policy has no such parameter.
     #[error("{policy} has no parameter `{parameter}`; it has {}", list(known))]
     Unknown {
-        /// The policy.
+        /// Name of the policy.
         policy: &'static str,
-        /// The name given.
+        /// The given parameter name.
         parameter: String,
-        /// The names there are.
+        /// Parameter names that the policy has.
         known: Vec<&'static str>,
     },
-    /// A value is no number.
+    /// A value is not a number.
     #[error("`{text}` is no number for `{parameter}`: write it as {parameter}=VALUE")]
     NotANumber {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
         /// The text given.
         text: String,
     },
-    /// A value lies outside its bounds.
+    /// A value is out of bounds.
     #[error("{parameter}={value} is out of bounds: give a number from {least} to {most}")]
     Bounds {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
         /// The value given.
         value: f64,
-        /// Smallest value.
+        /// Smallest allowed value.
         least: f64,
-        /// Largest value.
+        /// Largest allowed value.
         most: f64,
     },
-    /// A range of values cannot be read.
+    /// A range of values cannot be parsed.
     #[error(
         "`{text}` is no range: write it as parameter=FIRST:LAST:STEPS, such as small=0.01:0.5:50"
     )]
@@ -59,7 +59,7 @@ pub enum ParameterError {
         /// The text given.
         text: String,
     },
-    /// Ranges were given for several policies.
+    /// Ranges were given together with several policies.
     #[error("--sweep tries one policy's parameters: name it with --policy")]
     SweepOfMany,
 }
@@ -72,7 +72,7 @@ fn list(known: &[&'static str]) -> String {
     }
 }
 
-/// Says which columns a table has and how to name one.
+/// Returns the message for a column that cannot be determined: the columns of the table, and how to name one.
 fn column(asked: Option<&str>, columns: usize, names: &[String]) -> String {
     let lack = match asked {
         Some(asked) => format!("it has no one column {asked}"),
@@ -86,13 +86,13 @@ fn column(asked: Option<&str>, columns: usize, names: &[String]) -> String {
     format!("{lack}; give --format csv:NAME or csv:NUMBER, of the columns that it has ({there})")
 }
 
-/// What a write-back costs was given wrongly.
+/// The cost of a write-back is not a finite number from 0.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[error(
     "`{given}` is no cost of a write-back: give a finite number of faults from 0, such as 1 or 0.5"
 )]
 pub struct WriteCostError {
-    /// What was given.
+    /// The given text.
     pub given: String,
 }
 
@@ -100,52 +100,52 @@ pub struct WriteCostError {
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
 pub struct ReferenceError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why the file cannot be used.
     pub reason: Trouble,
 }
 
-/// Why references cannot be read.
+/// Why references cannot be read from a file.
 #[derive(Debug, Error)]
 pub enum Trouble {
-    /// There are none.
+    /// The file has no references.
     #[error("there is no reference in it; give at least one")]
     Empty,
-    /// A binary file does not end with a whole entry.
+    /// A binary file ends within an entry.
     #[error(
         "it ends within entry {entry}, after {rest} of its {bytes} bytes; copy it again, or name another format with --format if it is no {form} file"
     )]
     Truncated {
-        /// The entry, counted from 1.
+        /// Number of the entry, counted from 1.
         entry: u64,
-        /// Bytes of it that are there.
+        /// Number of bytes of the entry that are present.
         rest: usize,
-        /// Bytes of an entry.
+        /// Size of an entry in bytes.
         bytes: usize,
-        /// The format.
+        /// Name of the format.
         form: &'static str,
     },
-    /// A line does not fit the format.
+    /// A line does not match the format.
     #[error(
         "line {line}: \"{text}\" is no {expected}; keep to one format in a file, and name it with --format if it was told wrongly"
     )]
     Line {
-        /// The line, counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
-        /// The line, shortened.
+        /// Text of the line, shortened.
         text: String,
-        /// What was expected.
+        /// What the format has at this place.
         expected: &'static str,
     },
-    /// A binary entry does not fit the format.
+    /// A binary entry does not match the format.
     #[error(
         "entry {entry} is no {expected}; copy the file again, or name another format with --format"
     )]
     Entry {
-        /// The entry, counted from 1.
+        /// Number of the entry, counted from 1.
         entry: u64,
-        /// What was expected.
+        /// What the format has at this place.
         expected: &'static str,
     },
     /// One line or entry covers more pages than is plausible.
@@ -154,41 +154,41 @@ pub enum Trouble {
         crate::ingest::MOST_PAGES_AT_ONCE
     )]
     LongRequest {
-        /// The line or entry.
+        /// The line or entry, in words.
         place: String,
-        /// Pages that it covers.
+        /// Number of pages that the line or entry covers.
         pages: u64,
     },
-    /// The beginning of a file is not that of the format which was asked for.
+    /// The beginning of a file does not match the requested format.
     #[error(
         "it cannot be read as {form}: {reason}; copy it again, or name another format with --format"
     )]
     Beginning {
-        /// The format.
+        /// Name of the requested format.
         form: &'static str,
-        /// What is wrong.
+        /// Why the beginning does not match.
         reason: &'static str,
     },
-    /// A file says how many entries follow, and there are more or fewer.
+    /// A file states how many entries follow, but has more or fewer.
     #[error(
         "{what} says that {promised} follow, and {found} do; copy the file again, or make it anew"
     )]
     Count {
-        /// What says it.
+        /// The part of the file that states the number.
         what: &'static str,
-        /// Entries that were promised.
+        /// Number of entries that the file states.
         promised: u64,
-        /// Entries that are there.
+        /// Number of entries found.
         found: u64,
     },
-    /// It is not known which column of a table holds ids.
+    /// It is not clear which column of a table holds ids.
     #[error("{}", column(asked.as_deref(), *columns, names))]
     Column {
-        /// The column that was asked for.
+        /// The requested column; `None` if none was given.
         asked: Option<String>,
-        /// Columns that there are.
+        /// Number of columns in the table.
         columns: usize,
-        /// Their names, if there is a header.
+        /// Column names from the header; empty without a header.
         names: Vec<String>,
     },
     /// The contents fit no format.
@@ -200,7 +200,7 @@ pub enum Trouble {
     /// The contents fit several formats.
     #[error("its contents fit several formats; name one with --format: {}", names.join(" or "))]
     Ambiguous {
-        /// The formats, as they are named on the command line.
+        /// Names of the matching formats, as on the command line.
         names: Vec<&'static str>,
     },
     /// There are more references than can be counted.
@@ -209,50 +209,50 @@ pub enum Trouble {
     /// There are more distinct pages than tables can hold.
     #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
     TooManyPages,
-    /// Its pages need more memory than this process can have.
+    /// The tables for the pages need more memory than this process can have.
     #[error(
         "its pages, {pages} and more, cannot be numbered in {}, half of the memory at hand; estimate its curve with --curve --sample 0.01", pagetide_quantity::Bytes(*memory)
     )]
     Memory {
         /// Distinct pages so far.
         pages: usize,
-        /// Bytes that may be taken.
+        /// Bytes that the tables may use.
         memory: u64,
     },
-    /// A sample has too few pages to tell how far off it is.
+    /// A sample has too few pages for an estimate.
     #[error(
         "a share of {rate} of its pages is {pages}: too few to tell anything; sample more of them, with --sample {enough}"
     )]
     SmallSample {
-        /// Pages in the sample.
+        /// Number of pages in the sample.
         pages: u32,
-        /// Share that was asked for.
+        /// The requested fraction of the pages.
         rate: f64,
-        /// Share that has enough.
+        /// A fraction that gives enough pages.
         enough: f64,
     },
-    /// The format does not tell which references write.
+    /// The format does not contain which references write.
     #[error(
         "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a file of the form lackey, dynamorio, vscsi, msr or twitter"
     )]
     NoWrites {
-        /// The form, as it is named on the command line.
+        /// Name of the format, as on the command line.
         form: &'static str,
     },
-    /// What writes needs more memory than this process can have.
+    /// The record of which references write needs more memory than this process can have.
     #[error(
         "which of its references write, {references} and more, cannot be kept in {}, a quarter of the memory at hand; leave write-backs out", pagetide_quantity::Bytes(*memory)
     )]
     TooManyWrites {
-        /// References so far.
+        /// Number of references so far.
         references: u64,
-        /// Bytes that may be taken.
+        /// Bytes that the record may use.
         memory: u64,
     },
-    /// One of our own files is not in order.
+    /// A reference file of pagetide is damaged or invalid.
     #[error("{0}")]
     Reference(#[from] pagetide_reference::ReadError),
-    /// The operating system refused, or compressed data is damaged.
+    /// The operating system reported an error, or compressed data is damaged.
     #[error("{0}; check the path, its permissions and whether the file is whole")]
     Io(std::io::Error),
 }

@@ -2,7 +2,8 @@
 
 use crate::number::at;
 
-/// How many references ahead entries are prefetched: enough to cover memory latency, few enough to stay in the cache.
+/// Number of references ahead of use at which entries are prefetched: enough to cover memory latency, few enough to
+/// stay in the cache.
 pub(crate) const AHEAD: usize = 16;
 
 /// Smallest table for which huge pages are requested, in bytes.
@@ -13,7 +14,7 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     filled(T::default(), len)
 }
 
-/// Returns a table of `len` entries with this value; huge pages as for [`zeroed`].
+/// Returns a table of `len` entries with this value, on huge pages if it is large and the kernel provides them.
 pub(crate) fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
     let table = vec![value; len];
     ask_for_huge_pages(&table);

@@ -1,4 +1,4 @@
-//! Reading references: what a file holds, and dense page numbers for whatever ids it uses.
+//! Reads files of references in any known format, and turns the ids in them into dense page numbers.
 
 mod compressed;
 mod csv;
@@ -33,42 +33,42 @@ pub(crate) use dense::Dense;
 pub(crate) use sink::MOST_PAGES_AT_ONCE;
 use tell::Head;
 
-/// How a file holds references.
+/// File format of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// A file of this tool, in any of its three forms.
+    /// A reference file of pagetide, in any of its three forms.
     Pagetide,
-    /// One id a line, decimal or with 0x; more after a space or comma is passed over.
+    /// One id per line, decimal or with 0x. Anything after a space or comma is ignored.
     Text,
-    /// A table of which one column holds ids; without a column, its only one or the one that its header calls id, page,
-    /// key or object.
+    /// A table with ids in one column. If no column is given, it is the only column, or the one named id, page, key or
+    /// object in the header.
     Csv(Option<Column>),
-    /// What `valgrind --tool=lackey --trace-mem=yes` prints; pages of 4 KiB.
+    /// Output of `valgrind --tool=lackey --trace-mem=yes`; pages of 4 KiB.
     Lackey,
-    /// What DynamoRIO's view of drmemtrace and its sample memtrace print; pages of 4 KiB.
+    /// Output of DynamoRIO's drmemtrace view tool or of its memtrace samples; pages of 4 KiB.
     DynamoRio,
-    /// What `perf script` and `perf mem report --dump-raw-samples` print; pages of 4 KiB.
+    /// Output of `perf script` or `perf mem report --dump-raw-samples`; pages of 4 KiB.
     Perf,
-    /// What `damo report access --raw_form` prints; pages of 4 KiB.
+    /// Output of `damo report access --raw_form`; pages of 4 KiB.
     Damo,
-    /// libCacheSim's binary form of 24 bytes an entry: time, id, size, next access.
+    /// libCacheSim's binary format oracleGeneral with 24 bytes per entry: time, id, size, next access.
     OracleGeneral,
-    /// libCacheSim's binary form with a header.
+    /// libCacheSim's binary format lcs, which has a header.
     Lcs,
-    /// Block requests of VMware's vscsiStats, binary; pages of 4 KiB.
+    /// Block requests from VMware's vscsiStats, binary; pages of 4 KiB.
     Vscsi,
-    /// Block requests of MSR Cambridge, CSV; pages of 4 KiB.
+    /// Block requests from the MSR Cambridge traces, CSV; pages of 4 KiB.
     Msr,
-    /// Requests to Twitter's caches, CSV; a key is a page.
+    /// Requests from Twitter's cache traces, CSV; each key is a page.
     Twitter,
 }
 
-/// A column of a table.
+/// How the column with the ids is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
-    /// The one that the header calls so.
+    /// Name of the column in the header.
     Name(String),
-    /// Counted from 1.
+    /// Number of the column, counted from 1.
     Number(usize),
 }
 
@@ -81,14 +81,14 @@ impl fmt::Display for Column {
     }
 }
 
-/// What is known of a format.
+/// Description of a format.
 struct Form {
-    /// What it is asked for by.
+    /// Name of the format on the command line.
     name: &'static str,
     format: Format,
-    /// Whether it tells which references write.
+    /// True if the format contains which references write.
     writes: bool,
-    /// True if a file that begins so can be of this format.
+    /// Returns true if a file with this beginning can be of this format.
     begins: fn(&Head<'_>) -> bool,
 }
 
@@ -106,7 +106,7 @@ const fn form(
     }
 }
 
-/// All formats.
+/// Descriptions of all formats.
 static FORMS: [Form; 12] = [
     form("pagetide", Format::Pagetide, false, own::begins),
     form("text", Format::Text, false, text::begins),
@@ -127,7 +127,7 @@ static FORMS: [Form; 12] = [
     form("twitter", Format::Twitter, true, twitter::begins),
 ];
 
-/// The names of all formats, for messages.
+/// Returns the names of all formats, for messages.
 pub(crate) fn names() -> String {
     let names: Vec<&str> = FORMS.iter().map(|form| form.name).collect();
     names.join(", ")
@@ -162,23 +162,24 @@ impl FromStr for Format {
     }
 }
 
-/// What a file has to tell of its references.
+/// Information that a file must contain about its references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Their pages.
+    /// The page of each reference.
     Pages,
-    /// Which of them write, too.
+    /// The page of each reference, and whether it writes.
     Writes,
 }
 
-/// Reads a file, hands its references on as dense numbers in pieces, and returns the number of distinct pages.
+/// Reads a file and calls `take` with its references as dense page numbers, in pieces. Returns the number of distinct
+/// pages.
 pub(crate) fn read(
     path: &Path,
     format: Option<Format>,
     told: Told,
     mut take: impl FnMut(&[u32], &[bool]) -> Result<(), Trouble>,
 ) -> Result<u32, Trouble> {
-    // The other half is for the references.
+    // The other half of the memory is for the references.
     let mut dense = Dense::within(memory_at_hand() / 2);
     let mut numbers = Vec::with_capacity(sink::PIECE);
     each(path, format, told, |ids, writes| {
@@ -189,7 +190,7 @@ pub(crate) fn read(
     Ok(dense.pages())
 }
 
-/// Reads a file and hands its ids on in pieces.
+/// Reads a file and calls `take` with the ids of its references, in pieces.
 pub(crate) fn each(
     path: &Path,
     format: Option<Format>,

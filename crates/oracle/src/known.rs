@@ -1,4 +1,4 @@
-//! References of scenarios that follow from their parameters.
+//! References of scenarios whose references follow from their parameters.
 
 use std::collections::BTreeMap;
 
@@ -9,43 +9,44 @@ use crate::error::ReferenceError;
 use crate::string::ReferenceString;
 use crate::writes::Writes;
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// Longest string that is kept in memory; a longer one is kept in a temporary file.
+/// Largest number of references kept in memory. A longer string is kept in a temporary file.
 const MOST_REFERENCES_IN_MEMORY: u64 = 1 << 30;
 
 /// Why a scenario's references are not known.
 #[derive(Debug, Error)]
 pub enum UnknownReferences {
-    /// They do not follow from its parameters.
+    /// The references do not follow from the scenario's parameters.
     #[error(
         "the references of {scenario} do not follow from its parameters; patterns, kv and file:PATH have known references"
     )]
     Scenario {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
     },
     /// A parameter is missing or cannot be read.
     #[error("the references of {scenario} cannot be made: its parameter {parameter} is `{value}`")]
     Parameter {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: String,
     },
-    /// The pattern refuses its range or length.
+    /// The pattern does not accept its range or length.
     #[error(transparent)]
     Pattern(#[from] pagetide_reference::StringError),
-    /// The file that holds them cannot be used.
+    /// The reference file of the scenario cannot be used.
     #[error(transparent)]
     File(#[from] ReferenceError),
 }
 
 /// Returns the references of a scenario with resolved parameters, including those that first fill memory.
 ///
-/// For kv these are the parent's references, without the child's reads for the snapshot and the copies they cause.
+/// For kv these are the references of the parent. The child's reads for the snapshot, and the copies they cause, are
+/// not included.
 pub fn known(
     scenario: &str,
     as_written: bool,
@@ -83,7 +84,7 @@ impl Request<'_> {
         })
     }
 
-    /// Parses a size in canonical text: `8192`, or `64M`.
+    /// Parses a parameter that is a size in canonical text, such as `8192` or `64M`, into bytes.
     fn bytes(&self, parameter: &'static str) -> Result<u64, UnknownReferences> {
         let value = self.value(parameter);
         let (digits, shift) = match value.as_bytes().last() {
@@ -120,8 +121,8 @@ impl Request<'_> {
         Ok(ReferenceString::after_fill(lead, references, pages).with_writes(self.writes(lead)))
     }
 
-    /// Returns which references of a pattern write; those that fill memory do. `None` for mixed access, which the trial
-    /// draws.
+    /// Returns which references of a pattern write. The `lead` references that fill memory write. `None` for mixed
+    /// access, because the trial selects the writes at random.
     fn writes(&self, lead: u32) -> Option<Writes> {
         let write = match self.value("access") {
             "read" => false,

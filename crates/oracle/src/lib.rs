@@ -1,13 +1,14 @@
-//! What an ideal or a textbook replacement policy would have done with the same references and memory.
+//! Simulates how an ideal policy or a textbook replacement policy handles given references in a given amount of memory.
 //!
 //! A [`ReferenceString`] is a string of references with dense page numbers, read once and shared by all policies and
 //! sizes. A [`Choice`] names a policy with its parameters; [`simulate`] runs several of them at several sizes on all
 //! cores. [`curve`] computes the faults at every size in one pass, for LRU and for OPT.
 //!
-//! It knows nothing of kernels, scenarios, records or reports: a page is a number, memory is a number of pages.
+//! This crate knows nothing about kernels, scenarios, records or reports: a page is a number, memory is a number of
+//! pages.
 //!
-//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs`, `lists.rs` and `queue.rs` are what makes them
-//! fast.
+//! Begin reading at `policy.rs`, then any file in `policy/`. The data structures that make the policies fast are in
+//! `tokens.rs`, `lists.rs` and `queue.rs`.
 
 mod answer;
 pub mod curve;
@@ -39,8 +40,8 @@ pub use string::ReferenceString;
 pub use sweep::{choices, sweep};
 pub use writes::{WriteCost, Writes};
 
-/// Most distinct pages in a string: 2^28, a tebibyte of 4 KiB pages.
+/// Largest number of distinct pages in a string: 2^28, which is 1 TiB with pages of 4 KiB.
 pub const MOST_PAGES: u32 = 1 << 28;
 
-/// Most references in a string: times then fit 32 bits.
+/// Largest number of references in a string, chosen so that times fit in 32 bits.
 pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;

@@ -4,7 +4,7 @@ use crate::flat;
 use crate::number::{at, narrow};
 use crate::queue::Place;
 
-/// Slots for each page that the lists may hold together.
+/// Number of slots for each page that all lists together may hold.
 const SLOTS_PER_PAGE: usize = 4;
 
 /// `N` lists, numbered from 1, each in order of arrival.
@@ -14,13 +14,13 @@ const SLOTS_PER_PAGE: usize = 4;
 /// slot, without a branch on the list. When all slots are used, the slots in use are moved to the front.
 #[derive(Debug)]
 pub(crate) struct Lists<const N: usize> {
-    /// List and slot of each page.
+    /// List number and slot of each page.
     places: Vec<Place>,
-    /// Pages by slot.
+    /// The page in each slot.
     axis: Vec<u32>,
     live: Vec<[u64; N]>,
     lens: [u32; N],
-    /// For each list, a slot before which it has no page.
+    /// For each list, a slot below which the list has no page.
     low: [u32; N],
     end: u32,
 }
@@ -53,7 +53,7 @@ impl<const N: usize> Lists<N> {
         self.lens[at(list) - 1]
     }
 
-    /// Removes a page from its list. Its place is not cleared: the caller appends it to another list next.
+    /// Removes a page from its list. `places` is not updated: the caller must append the page to a list next.
     #[inline]
     pub fn take(&mut self, place: Place) {
         self.clear(place);
@@ -66,7 +66,7 @@ impl<const N: usize> Lists<N> {
         self.live[at(slot >> 6)][list] &= !(1 << (slot & 63));
     }
 
-    /// Appends a page that is in no list. Slots of other pages may change.
+    /// Appends a page that is in no list. This may change the slots of other pages.
     #[inline]
     pub fn append(&mut self, list: u32, page: u32) {
         self.lens[at(list) - 1] += 1;
@@ -85,11 +85,12 @@ impl<const N: usize> Lists<N> {
         self.end += 1;
     }
 
-    /// Moves a page from its list to the end of this one.
+    /// Moves a page from its list to the end of `list`.
     #[inline]
     pub fn renew(&mut self, list: u32, page: u32, place: Place) {
         self.clear(place);
-        // Update the lengths only if they change: otherwise each reference would wait for the counter of the last one.
+        // Update the lengths only if they change: otherwise each reference would wait for the counter of the previous
+        // reference.
         if place.list() != list {
             self.lens[at(place.list()) - 1] -= 1;
             self.lens[at(list) - 1] += 1;
@@ -97,7 +98,7 @@ impl<const N: usize> Lists<N> {
         self.put(list, page);
     }
 
-    /// Returns the oldest page of a list.
+    /// Returns the oldest page of a list, or `None` if the list is empty.
     #[inline]
     pub fn oldest(&mut self, list: u32) -> Option<u32> {
         let list = at(list) - 1;
@@ -120,8 +121,8 @@ impl<const N: usize> Lists<N> {
         Some(self.axis[at(slot)])
     }
 
-    /// Removes and returns the oldest page of a list. As for [`take`](Self::take), the caller appends it to another
-    /// next.
+    /// Removes and returns the oldest page of a list, or `None` if the list is empty. `places` is not updated: the
+    /// caller must append the page to a list next.
     #[inline]
     pub fn pop(&mut self, list: u32) -> Option<u32> {
         let page = self.oldest(list)?;
@@ -131,7 +132,7 @@ impl<const N: usize> Lists<N> {
         Some(page)
     }
 
-    /// Removes and returns the oldest page of a list, and clears its place.
+    /// Removes the oldest page of a list and clears its place. Does nothing if the list is empty.
     #[inline]
     pub fn forget(&mut self, list: u32) {
         if let Some(page) = self.pop(list) {
@@ -145,13 +146,13 @@ impl<const N: usize> Lists<N> {
         flat::prefetch(&self.places, page);
     }
 
-    /// Prefetches the bits of a page's slot; its place should have been prefetched before.
+    /// Prefetches the bits of a page's slot. The place of the page should have been prefetched before.
     #[inline]
     pub fn prefetch_next(&self, page: u32) {
         flat::prefetch(&self.live, self.places[at(page)].slot() >> 6);
     }
 
-    /// Moves all slots in use to the front.
+    /// Moves all slots in use to the front of the array.
     #[cold]
     fn close_up(&mut self) {
         let mut write = 0;

@@ -1,25 +1,25 @@
-//! How much more memory this process may use.
+//! How much more memory this process can use.
 
 use std::fs;
 use std::path::Path;
 
 use pagetide_system::meminfo;
 
-/// Mount points of control groups, versions 2 and 1, with the file that holds a group's memory limit.
+/// Mount points of control groups of versions 2 and 1, with the name of the file that holds a group's memory limit.
 const GROUPS: [(&str, &str); 3] = [
     ("/sys/fs/cgroup", "memory.max"),
     ("/sys/fs/cgroup/unified", "memory.max"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
 ];
 
-/// Returns the bytes that this process can allocate before it swaps or exceeds its address space or control group
-/// limit.
+/// Returns the number of bytes that this process can allocate before it swaps or reaches the limit of its address space
+/// or control group.
 pub fn memory_at_hand() -> u64 {
     let available = meminfo::amount("MemAvailable").map_or(u64::MAX, |bytes| bytes.0);
     available.min(address_space()).min(groups())
 }
 
-/// Returns the bytes left below the limit on the address space (`ulimit -v`).
+/// Returns the number of bytes left below the limit on the address space (`ulimit -v`).
 fn address_space() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -33,7 +33,7 @@ fn address_space() -> u64 {
     })
 }
 
-/// Returns the smallest memory limit of this process's control groups and their ancestors.
+/// Returns the smallest memory limit of this process's control groups and their ancestors, in bytes.
 fn groups() -> u64 {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));

@@ -6,7 +6,7 @@ pub(crate) const fn at(number: u32) -> usize {
     number as usize
 }
 
-/// Converts an index to a page or slot number; it must be below 2^32.
+/// Converts an index to a page or slot number. The index must be below 2^32.
 #[inline]
 pub(crate) const fn narrow(index: usize) -> u32 {
     debug_assert!(index <= u32::MAX as usize);
@@ -19,7 +19,7 @@ pub(crate) const fn narrow(index: usize) -> u32 {
     }
 }
 
-/// Converts a count that the caller keeps below 2^32.
+/// Converts a number to 32 bits. The number must be below 2^32.
 #[inline]
 pub(crate) const fn low32(number: u64) -> u32 {
     debug_assert!(number <= u32::MAX as u64);
@@ -32,7 +32,7 @@ pub(crate) const fn low32(number: u64) -> u32 {
     }
 }
 
-/// Truncates `x` to a number of pages; negative numbers become 0, large ones the maximum.
+/// Truncates `x` to a number of pages. Negative numbers become 0, large ones the maximum.
 #[inline]
 pub(crate) fn whole(x: f64) -> u32 {
     #[expect(
@@ -45,12 +45,12 @@ pub(crate) fn whole(x: f64) -> u32 {
     }
 }
 
-/// Returns `share` × `size` pages, rounded down and clamped to `least`..=`most`.
+/// Returns the fraction `share` of `size` pages, rounded down and clamped to `least`..=`most`.
 pub(crate) fn part(size: u32, share: f64, least: u32, most: u32) -> u32 {
     whole(f64::from(size) * share).clamp(least, most.max(least))
 }
 
-/// Converts a number that the caller keeps below 2^15.
+/// Converts a number to 16 bits. The number must be below 2^15.
 #[inline]
 pub(crate) fn low15(number: usize) -> i16 {
     debug_assert!(i16::try_from(number).is_ok());

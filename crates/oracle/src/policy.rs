@@ -1,6 +1,6 @@
-//! The policies: one file each, and the list of them.
+//! The replacement policies: one file each, and the list of all.
 //!
-//! A policy receives each reference in order and returns whether the page was in memory. It allocates its tables when
+//! A policy receives each reference in order and returns true if the page was in memory. It allocates its tables when
 //! it is created and nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
 //! its name to the list below.
 
@@ -10,12 +10,12 @@ use crate::error::ParameterError;
 use crate::flat::AHEAD;
 use crate::writes::Ledger;
 
-/// Declares the files and the list of policies, in the order in which tables show them.
+/// Declares the modules of the policies and the list of all policies, in display order.
 macro_rules! policies {
     ($($file:ident),* $(,)?) => {
         $(mod $file;)*
 
-        /// Every policy.
+        /// All policies in display order.
         pub static POLICIES: &[&About] = &[$(&$file::ABOUT),*];
     };
 }
@@ -41,13 +41,13 @@ policies! {
 /// Description of a policy.
 #[derive(Debug)]
 pub struct About {
-    /// Its name, as it is written on the command line.
+    /// Name of the policy on the command line.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// What the policy does, in one sentence.
     pub summary: &'static str,
-    /// Where it was published, and which variant is taken where public code disagrees.
+    /// Publication, and which variant is used if public implementations differ.
     pub source: &'static str,
-    /// Its parameters.
+    /// Parameters of the policy.
     pub parameters: &'static [Parameter],
     /// Creates the policy with empty memory.
     make: fn(Setup<'_>) -> Box<dyn Simulator>,
@@ -56,24 +56,24 @@ pub struct About {
 /// A parameter of a policy.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// What it means, with its unit.
+    /// Meaning of the parameter, with its unit.
     pub help: &'static str,
     /// Default value.
     pub default: f64,
-    /// Smallest value.
+    /// Smallest allowed value.
     pub least: f64,
-    /// Largest value.
+    /// Largest allowed value.
     pub most: f64,
 }
 
 /// Arguments for creating a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
-    /// Pages are below this number.
+    /// A number that all page numbers are below.
     pub pages: u32,
-    /// Pages that fit in memory, at least 1 and at most 2^28.
+    /// Size of memory in pages, at least 1 and at most 2^28.
     pub size: u32,
     values: &'a [f64],
 }
@@ -93,20 +93,21 @@ pub(crate) trait Policy: Send {
     /// Returns true if the page is in memory after the last reference; called at most once for each page.
     fn held(&mut self, page: u32) -> bool;
 
-    /// Prefetches the entries of this page, which is referenced a few references later.
+    /// Prefetches the table entries of a page that will be referenced a few references later.
     fn prefetch(&self, page: u32);
 
-    /// Prefetches what the entries of this page refer to; [`prefetch`](Self::prefetch) was called for it before.
+    /// Prefetches memory that the table entries of a page refer to. [`prefetch`](Self::prefetch) was called for the
+    /// page before.
     #[inline]
     fn prefetch_next(&self, _page: u32) {}
 }
 
 /// A policy with its memory that processes a string piece by piece.
 pub trait Simulator: Send {
-    /// Processes the next references in order and returns the number of hits.
+    /// Processes the next references in order and returns how many of them were hits.
     fn feed(&mut self, references: &[u32]) -> u64;
 
-    /// Like [`feed`](Self::feed), and also counts write-backs in `ledger`.
+    /// Does the same as [`feed`](Self::feed), and also counts write-backs in `ledger`.
     #[doc(hidden)]
     fn feed_counting(&mut self, references: &[u32], ledger: &mut Ledger<'_>) -> u64;
 
@@ -138,14 +139,14 @@ impl<P: Policy> Simulator for P {
     }
 }
 
-/// [`feed`], compiled with the processor's instructions for finding and counting bits.
+/// Does the same as [`feed`], compiled with the processor's instructions for finding and counting bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 fn feed_with_bits<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
     feed(policy, references, |_, _| ())
 }
 
-/// Processes the references in order and calls `note` with each page and whether it was a hit.
+/// Processes the references in order and calls `note` with each page and true if it was a hit.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -169,7 +170,7 @@ fn feed<P: Policy>(policy: &mut P, references: &[u32], mut note: impl FnMut(u32,
     hits
 }
 
-/// A policy and values for its parameters: `s3-fifo(small=0.05)`.
+/// A policy with values for its parameters, such as `s3-fifo(small=0.05)`.
 #[derive(Debug, Clone)]
 pub struct Choice {
     about: &'static About,
@@ -177,7 +178,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Parses `name` or `name(parameter=value,…)`.
+    /// Parses `name` or `name(parameter=value,…)`. Fails for an unknown name or parameter, or an invalid value.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let text = text.trim();
         let (name, inside) = match text.split_once('(') {
@@ -203,12 +204,12 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Returns OPT, the optimal policy.
+    /// Returns the optimal policy, OPT.
     pub fn opt() -> Self {
         Self::default_of(&opt::ABOUT)
     }
 
-    /// Returns LRU.
+    /// Returns the policy LRU.
     pub fn lru() -> Self {
         Self::default_of(&lru::ABOUT)
     }
@@ -226,7 +227,7 @@ impl Choice {
         self.about
     }
 
-    /// Sets a parameter. Fails if it is unknown or out of bounds.
+    /// Sets the value of a parameter. Fails if the policy does not have the parameter or the value is out of bounds.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), ParameterError> {
         let place = self.about.parameters.iter().position(|p| p.name == name);
         let Some(place) = place else {
@@ -249,7 +250,7 @@ impl Choice {
         Ok(())
     }
 
-    /// Creates the policy with empty memory of `size` pages, at least 1, for page numbers below `pages`.
+    /// Creates the policy with empty memory of `size` pages, at least 1. All page numbers must be below `pages`.
     ///
     /// If `size` exceeds `pages`, nothing is ever evicted.
     pub fn start(&self, pages: u32, size: u32) -> Box<dyn Simulator> {
@@ -262,7 +263,7 @@ impl Choice {
 }
 
 impl std::fmt::Display for Choice {
-    /// Writes the name and the parameters that differ from their defaults.
+    /// Writes the name of the policy and the parameters that differ from their defaults.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.about.name)?;
         let mut before = "(";
@@ -280,7 +281,7 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// Returns the policy with this name, or `None`.
+/// Returns the description of the policy with this name. Fails with the nearest name if there is none.
 pub fn find(name: &str) -> Result<&'static About, ParameterError> {
     POLICIES
         .iter()

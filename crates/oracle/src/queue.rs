@@ -3,24 +3,25 @@
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Pages in order of arrival, in a ring buffer with a bit for each slot that tells whether it is in use.
+/// Pages in order of arrival, in a ring buffer with a bit for each slot, set if the slot is in use.
 ///
-/// Removing a page clears its bit and leaves a hole. Holes are closed when the ring is full, which moves each page
-/// once, at most once in twice as many appends. A doubly linked list needs four random accesses to move a page to its
-/// end; here it is one bit and one append. The caller keeps the slot of each page and is called back when a slot
-/// changes.
+/// Removing a page clears the bit of its slot and leaves a hole. Holes are closed when the ring is full. This moves
+/// each page once, and happens at most once in every N appends, where N is twice the largest number of pages. A doubly
+/// linked list needs four random accesses to move a page to its end; here it takes one bit and one append. The caller
+/// stores the slot of each page and is called back when a slot changes.
 #[derive(Debug)]
 pub(crate) struct Queue {
     pages: Vec<u32>,
     live: Vec<u64>,
-    /// First slot that may be in use; `span` slots from here on may be.
+    /// First slot that may be in use.
     low: u32,
+    /// Number of slots from `low` on, wrapping around, that may be in use.
     span: u32,
     count: u32,
 }
 
 impl Queue {
-    /// Creates an empty queue for at most `most` pages at a time.
+    /// Creates an empty queue for at most `most` pages.
     pub fn new(most: u32) -> Self {
         let capacity = (at(most) * 3).next_multiple_of(64).max(64);
         Self {
@@ -51,7 +52,7 @@ impl Queue {
         }
     }
 
-    /// Appends a page and returns its slot. Calls `moved` with the new slot of every page that had to move.
+    /// Appends a page and returns its slot. Calls `moved` with each page that had to move and its new slot.
     #[inline]
     pub fn push(&mut self, page: u32, moved: impl FnMut(u32, u32)) -> u32 {
         if self.span == self.capacity() {
@@ -78,7 +79,7 @@ impl Queue {
         self.count -= 1;
     }
 
-    /// Returns the page in a slot.
+    /// Returns the page stored in a slot.
     #[inline]
     pub fn page(&self, slot: u32) -> u32 {
         self.pages[at(slot)]
@@ -101,7 +102,7 @@ impl Queue {
         Some(slot)
     }
 
-    /// Removes and returns the oldest page.
+    /// Removes and returns the oldest page, or returns `None` if the queue is empty.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         let slot = self.oldest()?;
@@ -111,7 +112,7 @@ impl Queue {
         Some(self.page(slot))
     }
 
-    /// Returns the first slot in use from `slot` on, wrapping around; there must be one.
+    /// Returns the first slot in use at or after `slot`, wrapping around. At least one slot must be in use.
     #[inline]
     fn live_from(&self, slot: u32) -> u32 {
         let mut word = at(slot >> 6);
@@ -126,7 +127,7 @@ impl Queue {
         narrow(word * 64) + bits.trailing_zeros()
     }
 
-    /// Closes all holes; the order of pages stays.
+    /// Closes all holes without changing the order of pages. Calls `moved` with each page and its new slot.
     #[cold]
     fn close_holes(&mut self, mut moved: impl FnMut(u32, u32)) {
         let mut write = self.low;
@@ -159,22 +160,22 @@ impl Queue {
     }
 }
 
-/// Place of a page: the number of its list in the upper three bits, its slot in the lower bits; 0 if it is in no list.
+/// Place of a page: the number of its list in the upper three bits, its slot in the lower bits. 0 if it is in no list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// Number of slots that can be encoded beside a list number.
+    /// Number of slots that fit in a place, next to the list number.
     const SLOTS: u32 = 1 << 29;
 
-    /// Returns the place for a slot of a list; lists are numbered from 1.
+    /// Returns the place for a slot of list number `list`, which must be at least 1.
     #[inline]
     pub fn new(list: u32, slot: u32) -> Self {
         debug_assert!(slot < Self::SLOTS && list < 8);
         Self(list << 29 | slot)
     }
 
-    /// Returns the list number, 0 for none.
+    /// Returns the list number, or 0 if the page is in no list.
     #[inline]
     pub fn list(self) -> u32 {
         self.0 >> 29
@@ -196,7 +197,7 @@ pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Place]
     places[at(page)] = Place::new(list, slot);
 }
 
-/// Removes and returns the oldest page of a queue, and clears its place.
+/// Removes and returns the oldest page of a queue, and clears its place. Returns `None` if the queue is empty.
 #[inline]
 pub(crate) fn pop(queue: &mut Queue, places: &mut [Place]) -> Option<u32> {
     let page = queue.pop()?;

@@ -1,9 +1,10 @@
-//! The comparison of 2002 as a model: 2.4.19, which scans processes' address spaces, against rmap14a, which ages pages.
+//! A model of the comparison of 2002: Linux 2.4.19, which scans the address spaces of processes, and rmap14a, which
+//! ages pages.
 //!
-//! One process touches pages in the order of VM Regress's strings. A touch costs processor time; a page that is not in
-//! memory waits for the disk, which has a head that seeks and a platter that turns. What is written to swap, in which
-//! order, and what is read around a fault, follows from the policy. Every parameter is in [`Parameters`]; none is
-//! fitted to what the paper measured.
+//! One process touches pages in the order of VM Regress's strings. A touch costs processor time. A page that is not in
+//! memory waits for the disk, which has seek and rotation times. The policy determines which pages are written to swap
+//! in which order, and which pages are read around a fault. All parameters are in [`Parameters`]; none is fitted to the
+//! measurements of the paper.
 
 mod disk;
 mod kernel;
@@ -19,27 +20,27 @@ use pagetide_reference::Pattern;
 /// Parameters of the model.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Parameters {
-    /// Frames for the process: the paper's machine had about 100 MB, and 25,000 pages fit.
+    /// Number of page frames for the process. The paper's machine had about 100 MB, and 25,000 pages fit.
     pub frames: u32,
-    /// Processor time of a reference, which copied a whole page, in nanoseconds: 4 KiB at 400 MB/s.
+    /// Processor time of a reference, in nanoseconds. A reference copied a whole page: 4 KiB at 400 MB/s.
     pub touch: u64,
     /// Processor time of a page fault, in nanoseconds.
     pub fault: u64,
     /// Processor time of scanning a page during reclaim, in nanoseconds.
     pub scan: u64,
-    /// Pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
+    /// Number of pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
     pub batch: u32,
-    /// Slots read around a fault (1 << page_cluster, 8 above 32 MB).
+    /// Number of swap slots read at a fault (1 << page_cluster; 8 with more than 32 MB of memory).
     pub around: u32,
-    /// Seek to the next track, in nanoseconds.
+    /// Time of a seek to the next track, in nanoseconds.
     pub seek_least: u64,
-    /// Seek across a third of the disk, which manufacturers state as the average seek time, in nanoseconds.
+    /// Time of a seek across a third of the disk, which manufacturers state as the average seek time, in nanoseconds.
     pub seek_average: u64,
-    /// One turn of the platter at 7,200 a minute, in nanoseconds.
+    /// Time of one rotation at 7,200 per minute, in nanoseconds.
     pub turn: u64,
-    /// Transfer of a page at 25 MB/s, in nanoseconds.
+    /// Time to transfer a page at 25 MB/s, in nanoseconds.
     pub transfer: u64,
-    /// Pages on the whole disk (40 GB), of which swap is one contiguous part.
+    /// Number of pages on the whole disk (40 GB). Swap is one contiguous part of it.
     pub disk_pages: u32,
 }
 
@@ -64,34 +65,34 @@ impl Default for Parameters {
 /// Result of one kernel in one test.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Run {
-    /// Time of all references, in seconds.
+    /// Total time of all references, in seconds.
     pub seconds: f64,
-    /// Faults that read from swap.
+    /// Number of faults that read from swap.
     pub faults: u64,
-    /// Pages written to swap.
+    /// Number of pages written to swap.
     pub written: u64,
-    /// Pages scanned by reclaim.
+    /// Number of pages scanned by reclaim.
     pub looked: u64,
-    /// Pages in memory at the end that were used more often than the median page, as a share.
+    /// Fraction of the pages in memory at the end that were used more often than the median page.
     pub used_kept: f64,
 }
 
-/// One of the paper's tests.
+/// Result of one of the paper's tests, for both kernels.
 #[derive(Debug, Clone, Serialize)]
 pub struct Test {
-    /// Order of the references.
+    /// Name of the order of the references.
     pub order: &'static str,
-    /// Number of pages that they range over.
+    /// Number of pages that the references range over.
     pub pages: u32,
     /// Result of 2.4.19 in the model.
     pub before: Run,
     /// Result of rmap14a in the model.
     pub after: Run,
-    /// What the paper reports of rmap14a compared with 2.4.19.
+    /// The paper's result for rmap14a compared with 2.4.19, in words.
     pub paper: &'static str,
 }
 
-/// What the model includes and what it leaves out.
+/// Text that states what the model includes and what it leaves out.
 pub const ABOUT: &str = "In the model: one process; frames; zero-filled first touches that leave a page dirty, and reads from then \
     on, so that a page is written to swap once and keeps its slot; slots in the order of first eviction; reading around a fault; the \
     disk's head, platter and queue; processor time of touches, faults and scans. 2.4.19 walks the address space, takes the accessed \
@@ -107,7 +108,7 @@ pub const ABOUT: &str = "In the model: one process; frames; zero-filled first to
     page starts at age 2 and loses 1 whenever it is looked at unused. What aged pages between shortages in rmap14a, and what else the \
     machine did, is not modelled. A slower disk would scale all times, not their ratio.";
 
-/// Runs the paper's four tests; `refs` references each, 2,000,000 there.
+/// Runs the paper's four tests with `refs` references each; the paper used 2,000,000.
 pub fn tests(
     parameters: &Parameters,
     refs: u64,
@@ -182,7 +183,8 @@ mod tests {
             (linear_large.before.seconds / linear_large.after.seconds - 1.0).abs() < 0.15,
             "{linear_large:?}"
         );
-        // The sign, and fewer reads; the model's gain is a tenth of the paper's, as ABOUT says.
+        // Only the sign and the smaller number of reads are checked: the model's gain is a tenth of the paper's, as
+        // ABOUT says.
         assert!(
             random_large.after.seconds < random_large.before.seconds,
             "{random_large:?}"

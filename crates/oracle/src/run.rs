@@ -1,4 +1,4 @@
-//! Several policies at several sizes, on all cores.
+//! Simulates several policies at several sizes on all cores.
 
 use std::io;
 use std::num::NonZero;
@@ -11,10 +11,10 @@ use crate::policy::Choice;
 use crate::string::ReferenceString;
 use crate::writes::{Ledger, Writes};
 
-/// One policy at one size.
+/// A simulation to run: one policy at one size.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The policy.
+    /// Policy with its parameters.
     pub choice: Choice,
     /// Memory in pages, at least 1.
     pub size: u32,
@@ -23,27 +23,27 @@ pub struct Job {
 /// Result of one job.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// References that found their page in memory.
+    /// Number of references that found their page in memory.
     pub hits: u64,
-    /// References that did not find their page in memory.
+    /// Number of references that did not find their page in memory.
     pub faults: u64,
-    /// Faults in each window, in order.
+    /// Number of faults in each window, in order.
     pub windows: Vec<u64>,
-    /// Dirty pages evicted, including those evicted while memory was first filled; `None` if not counted.
+    /// Number of dirty pages evicted, including those evicted while memory was first filled; `None` if not counted.
     pub write_backs: Option<u64>,
-    /// Processor time of the simulation.
+    /// Processor time used by the simulation.
     pub took: Duration,
 }
 
-/// Returns the number of threads that this machine runs in parallel.
+/// Returns the number of threads that this machine can run in parallel.
 pub fn workers() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Runs every job over the whole string, `workers` jobs at a time, and returns the outcomes in the order of the jobs.
+/// Runs every job over the whole string, `workers` jobs at a time. Returns the outcomes in the order of the jobs.
 ///
-/// References that only fill memory are not counted. Faults are also counted for each of `windows` parts of the string,
-/// of nearly equal length; at least 1.
+/// References that only fill memory are not counted. The string is divided into `windows` parts of nearly equal length,
+/// at least 1, and the faults in each part are also counted.
 pub fn simulate(
     string: &ReferenceString,
     jobs: &[Job],
@@ -53,7 +53,7 @@ pub fn simulate(
     simulate_counting(string, jobs, windows, workers, None)
 }
 
-/// [`simulate`], which also counts write-backs if `writes` is given.
+/// Does the same as [`simulate`], and also counts write-backs if `writes` is given.
 pub(crate) fn simulate_counting(
     string: &ReferenceString,
     jobs: &[Job],
@@ -124,7 +124,7 @@ fn run(
     })
 }
 
-/// Returns this thread's processor time so far; wall time would include other work of the machine.
+/// Returns the processor time used by this thread so far. Wall time would include other work of the machine.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(

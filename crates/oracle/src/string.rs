@@ -1,4 +1,4 @@
-//! A string of references with dense page numbers, in memory or, if it is long, in a file of its own.
+//! A string of references with dense page numbers, in memory or, if it is long, in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
 use crate::writes::{Bits, Writes};
 
-/// References read from the temporary file at a time.
+/// Number of references read from the temporary file at a time.
 const BLOCK_REFERENCES: usize = 1 << 20;
 
-/// Where the references are stored.
+/// Storage of the references.
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u32>),
@@ -24,14 +24,14 @@ enum Place {
     Disk(File),
 }
 
-/// A string of references. Pages are numbered from 0 without gaps, or nearly so.
+/// A string of references. Pages are numbered from 0, with no gaps or few.
 #[derive(Debug)]
 pub struct ReferenceString {
     place: Place,
     references: u64,
     pages: u32,
     distinct: u32,
-    /// Number of first references that only fill memory, each to a different page.
+    /// Number of references at the beginning that only fill memory. Each is to a different page.
     lead: u32,
     /// Which references write; `None` if not known.
     writes: Option<Writes>,
@@ -55,10 +55,11 @@ impl ReferenceString {
         }
     }
 
-    /// Creates a string from a pattern over `pages` pages, preceded by one reference to each page below `lead`,
-    /// ascending.
+    /// Creates a string that begins with one reference to each page below `lead`, in ascending order, followed by the
+    /// references of a pattern over `pages` pages.
     ///
-    /// These fill memory, as scenarios do before their first reference; their faults are not counted.
+    /// The first `lead` references fill memory, as scenarios do before their first reference. Their faults are not
+    /// counted.
     pub fn after_fill(lead: u32, mut references: References<'_>, pages: u32) -> Self {
         let mut all: Vec<u32> = (0..lead).collect();
         all.resize(
@@ -72,8 +73,8 @@ impl ReferenceString {
         }
     }
 
-    /// Reads a reference file of pagetide without renumbering its pages, which must be below `pages`. For `lead` see
-    /// [`after_fill`](Self::after_fill).
+    /// Reads a reference file of pagetide without renumbering its pages. The page numbers must be below `pages`. The
+    /// string begins with `lead` references that fill memory: see [`after_fill`](Self::after_fill).
     pub fn read_pages(
         path: &Path,
         pages: u32,
@@ -107,13 +108,13 @@ impl ReferenceString {
     /// Reads a file of any known format, compressed or not. If `format` is `None`, it is detected from the contents.
     ///
     /// Pages are renumbered from 0 in order of first use. If there are more than `most` references, they are kept in a
-    /// nameless file in the folder for temporary files instead of memory.
+    /// temporary file without a name instead of in memory.
     pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, ReferenceError> {
         Self::read_telling(path, format, most, Told::Pages)
     }
 
-    /// [`read`](Self::read), which also keeps whether each reference writes, a bit each, in memory. Fails for formats
-    /// that do not contain it.
+    /// Does the same as [`read`](Self::read), and also stores which references write, with one bit each, in memory.
+    /// Fails if the format does not contain which references write.
     pub fn read_with_writes(
         path: &Path,
         format: Option<Format>,
@@ -156,13 +157,13 @@ impl ReferenceString {
         })
     }
 
-    /// Returns the same references with this information on writes.
+    /// Returns the same string, with `writes` as the record of which references write.
     #[must_use]
     pub fn with_writes(self, writes: Option<Writes>) -> Self {
         Self { writes, ..self }
     }
 
-    /// Which references write; `None` if not known.
+    /// Returns which references write; `None` if not known.
     pub fn writes(&self) -> Option<&Writes> {
         self.writes.as_ref()
     }
@@ -172,7 +173,7 @@ impl ReferenceString {
         self.references
     }
 
-    /// Returns the number of first references that only fill memory; their faults are not counted.
+    /// Returns the number of references at the beginning that only fill memory. Their faults are not counted.
     pub fn lead(&self) -> u32 {
         self.lead
     }
@@ -187,7 +188,7 @@ impl ReferenceString {
         self.distinct
     }
 
-    /// Returns the references, or `None` if they are in a temporary file.
+    /// Returns all references, or `None` if they are in a temporary file.
     pub fn in_memory(&self) -> Option<&[u32]> {
         match &self.place {
             Place::Memory(references) => Some(references),
@@ -226,7 +227,7 @@ impl ReferenceString {
     }
 }
 
-/// Collects dense references, in memory up to a limit.
+/// Collects page numbers of references, in memory up to a limit, then in a temporary file.
 struct Writer {
     memory: Vec<u32>,
     disk: Option<File>,
@@ -292,7 +293,7 @@ impl Writer {
     }
 }
 
-/// Creates a temporary file without a name, which is deleted when closed.
+/// Creates a temporary file without a name. It is deleted when it is closed.
 fn nameless_file() -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let folder = std::env::temp_dir();

@@ -1,13 +1,13 @@
-//! Trying a policy's parameters: every combination of ranges, on one string.
+//! Combines ranges of values for a policy's parameters: a sweep.
 
 use crate::error::ParameterError;
 use crate::policy::{Choice, POLICIES};
 
-/// Most combinations of values that one sweep tries.
+/// Largest number of combinations of values in one sweep.
 const MOST_CHOICES: usize = 1_000_000;
 
-/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With a sweep, the list must name one policy,
-/// and every combination of its values is returned.
+/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With `ranges`, the list must have one policy,
+/// and it is returned with every combination of the values.
 pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
     let choices: Vec<Choice> = if policies == "all" {
         POLICIES
@@ -15,7 +15,7 @@ pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, Para
             .map(|about| Choice::default_of(about))
             .collect()
     } else {
-        // Commas within parentheses belong to parameters.
+        // Commas within parentheses separate parameters, not policies.
         let mut depth = 0;
         let names = policies.split(|c| {
             depth += i32::from(c == '(') - i32::from(c == ')');
@@ -30,9 +30,10 @@ pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, Para
     }
 }
 
-/// Parses `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of these values.
+/// Parses ranges such as `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of their
+/// values.
 ///
-/// A range is FIRST:LAST:STEPS, both ends included, evenly spaced; a single value stands for itself.
+/// A range is FIRST:LAST:STEPS: evenly spaced values, including both ends. A single value is also allowed.
 pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
     let mut all = vec![base.clone()];
     for part in text.split(',') {

@@ -3,10 +3,10 @@
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Levels of the tree: enough for more points than a string can have.
+/// Number of levels of the tree: enough for the times of the longest string.
 const LEVELS: usize = 5;
 
-/// A set of points in time below 2^32. The bitmap grows only at its end.
+/// A set of points in time below 2^32, as bitmaps. They grow only when a later point is added.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     levels: [Vec<u64>; LEVELS],
@@ -36,7 +36,7 @@ impl Tokens {
         }
     }
 
-    /// Adds a point, which may be later than all others.
+    /// Adds a point in time, which may be later than all others.
     #[inline]
     pub fn insert(&mut self, time: u32) {
         if at(time >> 6) >= self.levels[0].len() {
@@ -63,7 +63,7 @@ impl Tokens {
         }
     }
 
-    /// Removes a point that is in the set.
+    /// Removes a point in time, which must be in the set.
     #[inline]
     pub fn remove(&mut self, time: u32) {
         let mut index = time;
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// Replaces the set by this bitmap, one bit for each point.
+    /// Replaces the set by a bitmap with one bit for each point in time.
     pub fn load(&mut self, points: &[u64]) {
         self.reset(points.len() * 64);
         self.levels[0].copy_from_slice(points);
@@ -90,8 +90,8 @@ impl Tokens {
         }
     }
 
-    /// Returns the latest point at or before `until`, which must exist, and removes it if `removed` is true. Written
-    /// for few branches, since most words stay non-zero.
+    /// Returns the latest point at or before `until`, which must exist, and removes it if `removed` is true. Has few
+    /// branches, because most words stay non-zero.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -116,7 +116,7 @@ impl Tokens {
         until & !63 | place
     }
 
-    /// Returns the first point at or after `time`.
+    /// Returns the first point at or after `time`, or `None` if there is none.
     pub fn first(&self, time: u32) -> Option<u32> {
         let later = self.levels[0].iter().enumerate().skip(at(time >> 6));
         let mut within = u64::MAX << (time & 63);
@@ -148,7 +148,8 @@ impl Tokens {
         self.latest_above(time >> 6)
     }
 
-    /// Returns the latest point in the words before `word`, found through the levels above.
+    /// Returns the latest point in the words before word number `index`, or `None` if there is none. Searches the
+    /// levels above.
     fn latest_above(&self, mut index: u32) -> Option<u32> {
         for level in 1..LEVELS {
             // Bits strictly before `index` within its word.

@@ -1,15 +1,15 @@
 //! A value that proves that the processor has AVX2, so that code compiled for it can be called safely.
 
-/// Whether AVX2 is used.
+/// Whether code may use AVX2, as a type.
 pub(crate) trait Registers: Copy {
     const WIDE: bool;
 }
 
-/// The processor has AVX2, and instructions that find and count bits.
+/// Proof that the processor has AVX2, and instructions that find and count bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
-/// No assumption on the processor.
+/// No assumption about the processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -22,7 +22,7 @@ impl Registers for Plain {
 }
 
 impl Wide {
-    /// Detects the processor's features.
+    /// Returns the proof if the processor has these features, otherwise `None`.
     #[inline]
     pub fn at_hand() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]

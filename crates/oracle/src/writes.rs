@@ -1,8 +1,8 @@
 //! Write-backs: which references write, and how often a policy evicts a page that was written.
 //!
-//! A page is dirty from a write until it leaves memory, and to evict a dirty page costs a write-back. A policy need not
-//! say what it evicts: a page that faults again was evicted once since its last reference, and after the last reference
-//! of all the policy is asked which of the dirty pages it still holds.
+//! A page is dirty from a write until it is evicted, and evicting a dirty page costs a write-back. A policy need not
+//! report what it evicts. A page that faults again was evicted once since its last reference. After the last reference
+//! of the string, the policy is asked which of the dirty pages are still in memory.
 
 use std::io;
 use std::str::FromStr;
@@ -12,12 +12,12 @@ use crate::number::at;
 use crate::policy::{Choice, Simulator};
 use crate::string::ReferenceString;
 
-/// What evicting a dirty page costs, in faults: a finite number from 0.
+/// Cost of evicting a dirty page, in faults: a finite number from 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WriteCost(f64);
 
 impl WriteCost {
-    /// Fails if `faults` is negative, infinite or not a number.
+    /// Creates a cost. Fails if `faults` is negative, infinite or not a number.
     pub fn new(faults: f64) -> Result<Self, WriteCostError> {
         if faults.is_finite() && faults >= 0.0 {
             // Negative zero is shown as zero.
@@ -34,7 +34,7 @@ impl WriteCost {
         self.0
     }
 
-    /// Returns the total cost of faults and write-backs, in faults.
+    /// Returns the total cost of `faults` faults and `write_backs` write-backs, in faults.
     pub fn of(self, faults: u64, write_backs: u64) -> f64 {
         faults as f64 + self.0 * write_backs as f64
     }
@@ -54,28 +54,28 @@ impl FromStr for WriteCost {
 /// Which references of a string write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
-    /// Number of first references that fill memory.
+    /// Number of references at the beginning that fill memory.
     fill: u64,
-    /// Whether these write.
+    /// True if the references that fill memory write.
     fill_is_dirty: bool,
     rest: Rest,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rest {
-    /// All of them, or none.
+    /// True if all of the other references write, false if none does.
     Alike(bool),
-    /// A bit for each.
+    /// A bit for each reference, set if it writes.
     Each(Vec<u64>),
 }
 
 impl Writes {
-    /// All references write, or none does.
+    /// Returns a value for strings in which all references write (`write` is true) or none does.
     pub fn alike(write: bool) -> Self {
         Self::after_fill(0, false, write)
     }
 
-    /// The first `fill` references write or not, and all others write or not.
+    /// Returns a value for strings whose first `fill` references write if `fill_writes`, and all others if `write`.
     pub fn after_fill(fill: u32, fill_writes: bool, write: bool) -> Self {
         Self {
             fill: u64::from(fill),
@@ -84,7 +84,7 @@ impl Writes {
         }
     }
 
-    /// Creates from one value for each reference, in order.
+    /// Creates the value from one item for each reference, in order: true if the reference writes.
     pub fn each(writes: impl IntoIterator<Item = bool>) -> Self {
         let mut bits = Bits::default();
         writes.into_iter().for_each(|write| bits.push(write));
@@ -107,7 +107,7 @@ impl Writes {
     }
 }
 
-/// Collects a bit for each reference.
+/// Collects bits: for each reference, true if it writes.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -139,7 +139,7 @@ impl Bits {
     }
 }
 
-/// Counts write-backs while a policy processes references.
+/// Counts the write-backs of a policy while it processes references.
 pub struct Ledger<'a> {
     writes: &'a Writes,
     time: u64,
@@ -158,7 +158,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records the next reference and whether its page was in memory.
+    /// Records the next reference. `hit` is true if its page was in memory.
     #[inline]
     pub fn note(&mut self, page: u32, hit: bool) {
         let dirty = &mut self.dirty[at(page)];
@@ -167,7 +167,7 @@ impl<'a> Ledger<'a> {
         self.time += 1;
     }
 
-    /// Returns the number of dirty pages evicted; call after the last reference.
+    /// Returns the number of dirty pages evicted. Must be called after the last reference.
     pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
         let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
         let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();
@@ -177,10 +177,10 @@ impl<'a> Ledger<'a> {
 
 /// Returns a lower bound of the write-backs of any policy with memory of `size` pages.
 ///
-/// Between two writes to a page, the page stays in memory or there is a write-back; likewise from its last write to the
-/// end. At each write, memory can hold `size` − 1 pages beside the one written. So the most intervals in which pages
-/// stay are the hits of OPT on the writes alone, plus the pages it can hold at the end. Reads need memory as well,
-/// which is ignored: hence a lower bound, which is not always reached.
+/// Between two writes to a page, the page stays in memory or there is a write-back. The same holds from its last write
+/// to the end. At each write, memory can hold `size` − 1 pages in addition to the written page. So the largest number
+/// of intervals in which pages stay is the number of hits of OPT on the writes alone, plus the pages that OPT can hold
+/// at the end. Reads need memory as well, but are ignored. So this is a lower bound that is not always reached.
 pub(crate) fn fewest_write_backs(
     string: &ReferenceString,
     writes: &Writes,

@@ -1,4 +1,4 @@
-//! Files of references in every format: the same string whatever holds it, and one clear sentence where it cannot be read.
+//! Files of references in every format: all give the same string, and unreadable files give one clear sentence.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 #![expect(
@@ -15,8 +15,9 @@ use pagetide_oracle::{Choice, Format, ReferenceString, ask, curve};
 use pagetide_reference::Rng;
 use tempfile::tempdir;
 
-/// Some ids, two of them beyond 2^32, and the numbers they get.
+/// Ids of references, two of them above 2^32.
 const IDS: [u64; 8] = [7, 9, 7, 1 << 40, u64::MAX, 9, 1 << 40, 3];
+/// Dense numbers expected for the ids.
 const NUMBERS: [u32; 8] = [0, 1, 0, 2, 3, 1, 2, 4];
 
 fn entries(ids: &[u64]) -> Vec<u8> {
@@ -144,7 +145,7 @@ fn a_sample_of_all_pages_is_exact_and_of_a_tenth_within_its_error() {
         assert!((all.faults(size).0 - faults).abs() < 1.0);
         let (estimate, error) = tenth.faults(size);
         assert!(error > 0.0 && error < faults * 0.2, "{error} of {faults}");
-        // Five standard errors: a test that fails by chance once in a million.
+        // Five standard errors: the test fails by chance once in a million.
         assert!(
             (estimate - faults).abs() < 5.0 * error,
             "{estimate} ± {error}, exactly {faults}"
@@ -173,12 +174,12 @@ fn a_sample_of_a_few_pages_is_refused_with_the_share_that_has_enough() {
     let curve = curve::shards_of_file(&path, None, advised).unwrap();
     let (faults, error) = curve.faults(2000);
     assert!(error < faults, "{faults} ± {error}");
-    // A sample without any page advises too.
+    // Even a sample without any page gives advice.
     let refused = curve::shards_of_file(&path, None, 1e-9).unwrap_err();
     assert!(refused.to_string().contains("--sample "), "{refused}");
-    // All of a few pages are no sample.
+    // A sample of all pages, of which there are few.
     fs::write(&path, text(1000, 5, &mut rng)).unwrap();
     let curve = curve::shards_of_file(&path, None, 1.0).unwrap();
-    // Each is missed once.
+    // With memory for all pages, each faults once.
     assert!((curve.faults(5).0 - 5.0).abs() < 1e-9);
 }

@@ -1,5 +1,5 @@
-//! Files of other tools: the format is told from the contents, the same trace is the same string in each, and what is
-//! damaged, mixed or open to two readings is refused in one sentence.
+//! Files of other tools. The format is detected from the contents, and the same trace gives the same string in each
+//! format. Damaged, mixed or ambiguous files are refused in one sentence.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
@@ -38,13 +38,13 @@ impl File {
     }
 }
 
-/// The references of a file whose format is told, or asked for.
+/// Reads the references of a file. If `format` is `None`, it is detected.
 fn references(bytes: &[u8], format: Option<&str>) -> Vec<u32> {
     let string = File::of(bytes).read(format).unwrap();
     string.in_memory().unwrap().to_vec()
 }
 
-/// Why a file is refused: one sentence that names the file.
+/// Returns the reason why a file is refused: one sentence that names the file.
 fn refusal(bytes: &[u8], format: Option<&str>) -> String {
     let refusal = File::of(bytes).read(format).unwrap_err();
     assert!(
@@ -63,7 +63,7 @@ fn writes(bytes: &[u8]) -> Vec<bool> {
         .collect()
 }
 
-/// Numbers in order of first use.
+/// Returns ids as numbers from 0 in order of first use.
 fn dense<T: std::hash::Hash + Eq + Copy>(ids: &[T]) -> Vec<u32> {
     let mut numbers = HashMap::new();
     ids.iter()
@@ -74,7 +74,7 @@ fn dense<T: std::hash::Hash + Eq + Copy>(ids: &[T]) -> Vec<u32> {
         .collect()
 }
 
-/// Ids of which some come often.
+/// Returns `count` random ids, some of which occur often.
 fn ids(count: usize) -> Vec<u64> {
     let mut rng = Rng::new(17);
     let draw = |_| {
@@ -104,7 +104,8 @@ fn accesses(count: usize) -> Vec<Access> {
     (0..count).map(draw).collect()
 }
 
-/// All pages of 4 KiB with a byte of one of these ranges, and whether it is written.
+/// Returns all pages of 4 KiB that ranges of bytes touch, and for each whether it is written. A range is address, size
+/// and true if it writes.
 fn pages(ranges: impl Iterator<Item = (u64, u64, bool)>) -> (Vec<u64>, Vec<bool>) {
     let (mut all, mut writes) = (Vec::new(), Vec::new());
     for (address, bytes, write) in ranges {
@@ -284,7 +285,7 @@ fn a_format_is_asked_for_by_a_name_and_a_column() {
     );
 }
 
-/// Records of vscsi's version 2 that are entries of oracleGeneral as well.
+/// Returns records of vscsi's version 2 that are also valid entries of oracleGeneral.
 fn two_faced() -> Vec<u8> {
     let record = |number: u32, bytes: u32, block: u64, time: u64, response: u64| {
         let mut record = vec![0x28, 0, 0, 2];
@@ -525,7 +526,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
     }
 }
 
-/// What a command prints to both of its outputs; `None` if it cannot be run or fails.
+/// Returns what a command prints to standard output and standard error; `None` if it cannot be run or fails.
 fn output(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new(words[0])
         .args(&words[1..])
@@ -595,7 +596,7 @@ fn what_perf_prints_of_page_faults_is_the_same_string_in_all_its_forms() {
         let script = perf(&["script", "-i", "perf.data", "-F", fields]).unwrap();
         assert_eq!(references(&script, Some("perf")), expected, "{fields}");
     }
-    // As the command prints it, there are addresses of instructions and no others.
+    // By default, the command prints only addresses of instructions.
     let plain = perf(&["script", "-i", "perf.data"]).unwrap();
     assert!(refusal(&plain, None).contains("-F comm,tid,time,event,addr"));
     for separator in [" ", ","] {

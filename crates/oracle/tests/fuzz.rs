@@ -1,4 +1,4 @@
-//! Readers of foreign reference files, fuzzed: one target each.
+//! Fuzz tests of the readers of foreign reference files, one for each format.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
@@ -8,7 +8,7 @@ use pagetide_oracle::{Format, ReferenceString};
 use pagetide_testing::fuzz::fuzz;
 use traces::{Access, Request};
 
-/// Gives changed files to the reader of a format, and to whichever one they are told to be of.
+/// Gives modified files to the reader of `format`, and to the reader of the format that is detected.
 fn readers(format: &str, corpus: &[Vec<u8>]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
@@ -18,7 +18,7 @@ fn readers(format: &str, corpus: &[Vec<u8>]) {
             let string = ReferenceString::read(&path, format, 1 << 16);
             string.map(drop).map_err(|why| why.to_string())
         };
-        // Both are read, whichever is refused.
+        // Both readers run, even if one refuses the file.
         let (told, asked) = (read(None), read(Some(format.parse().unwrap())));
         asked.and(told)
     });

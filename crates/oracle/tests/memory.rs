@@ -1,4 +1,4 @@
-//! How much memory the oracle takes, counted by the allocator.
+//! Tests of the oracle's memory use, measured by the allocator.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,13 +13,13 @@ use pagetide_reference::Rng;
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-/// Bytes of 24 for one reference in libCacheSim's form.
+/// Writes references in libCacheSim's format oracleGeneral, with 24 bytes each.
 fn write_entries(path: &Path, references: u32, pages: u32) {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
     let mut rng = Rng::new(8);
     for time in 0..references {
         out.write_all(&time.to_le_bytes()).unwrap();
-        // Ids that need the hash.
+        // Ids that are too large for the tree and need the hash table.
         let id = u64::from(rng.below_u32(pages)).wrapping_mul(0x1_0000_0001);
         out.write_all(&id.to_le_bytes()).unwrap();
         out.write_all(&[1, 0, 0, 0]).unwrap();
@@ -28,7 +28,7 @@ fn write_entries(path: &Path, references: u32, pages: u32) {
     out.flush().unwrap();
 }
 
-/// One test alone: what others allocate beside it would be counted too.
+/// This is one test, because allocations of tests that run at the same time would be counted too.
 #[test]
 fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
     let pages: u32 = 200_000;
@@ -49,7 +49,7 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
             let most = match about.name {
                 "lru" | "clock" | "sieve" | "fifo" => 16.0,
                 "opt" => 24.0,
-                // Four lists and their ghosts.
+                // Policies with up to four lists and their ghosts.
                 _ => 80.0,
             };
             assert!(each <= most, "{} takes {each:.1} bytes a page", about.name);
@@ -62,7 +62,7 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
     );
     assert!(peak as f64 / f64::from(pages) < 40.0);
 
-    // OPT's goes by pages too: a string four times as long takes no more.
+    // Memory of the OPT curve depends on the number of pages too: a string four times as long takes no more.
     let pages = 20_000;
     let string: Vec<u32> = (0..800_000).map(|_| rng.below_u32(pages)).collect();
     let peak = |length| counting::peak(|| curve::opt(&string[..length], pages)).0;
@@ -75,7 +75,8 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
     assert!(long as f64 <= 1.1 * short as f64, "{long} after {short}");
     assert!(long < 8_000_000, "{long} bytes");
 
-    // A file of 60 MB of which memory may hold 16 KiB of references: what is needed goes by pages, not by length.
+    // A file of 60 MB, with 4,096 references (16 KiB) allowed in memory: memory use depends on the number of pages, not
+    // on the length.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.oracleGeneral.bin");
     write_entries(&path, 2_500_000, 20_000);

@@ -1,4 +1,4 @@
-//! Every policy against its textbook form, OPT against brute force, curves against simulation at every size.
+//! Tests every policy against its textbook form, OPT against brute force, and curves against simulation at every size.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -16,7 +16,7 @@ use pagetide_oracle::{Choice, Job, POLICIES, ReferenceString, curve, simulate};
 use pagetide_reference::Rng;
 use textbook::Textbook;
 
-/// Strings that find the edges: loops, one page, all distinct, random, skewed, with scans.
+/// Returns strings that test edge cases: loops, one page, all distinct, random, skewed, with scans.
 fn strings() -> Vec<Vec<u32>> {
     let mut rng = Rng::new(7);
     let mut all = vec![
@@ -30,7 +30,7 @@ fn strings() -> Vec<Vec<u32>> {
         all.push((0..3000).map(|_| rng.below_u32(pages)).collect());
         let skewed = |rng: &mut Rng| (f64::from(pages) * rng.unit_f64().powi(3)) as u32;
         all.push((0..6000).map(|_| skewed(&mut rng)).collect());
-        // A hot core and scans through the rest.
+        // A hot core, and scans through the rest.
         all.push(
             (0..6000)
                 .map(|i| {
@@ -42,7 +42,7 @@ fn strings() -> Vec<Vec<u32>> {
                 })
                 .collect(),
         );
-        // Phases, each with pages of its own.
+        // Phases, each with its own pages.
         all.push(
             (0..4000)
                 .map(|i| (i / 500) * 7 % pages + rng.below_u32(pages) / 3)
@@ -58,7 +58,7 @@ fn pages(string: &[u32]) -> u32 {
 
 fn hits(name: &str, size: u32, string: &[u32]) -> u64 {
     let choice = Choice::parse(name).unwrap();
-    // In pieces, so that where a piece ends makes no difference.
+    // In pieces, to check that the division into pieces makes no difference.
     let mut policy = choice.start(pages(string), size);
     string.chunks(700).map(|piece| policy.feed(piece)).sum()
 }
@@ -107,7 +107,7 @@ fn lirs_as_in_libcachesim_differs_only_where_a_queued_page_outside_the_stack_is_
     assert!(agreed >= 50 && differed >= 50, "{agreed} {differed}");
 }
 
-/// The most hits that any choice of victims allows, by trying all of them.
+/// Returns the largest number of hits that any choice of victims allows, by trying all choices.
 fn best(string: &[u32], size: usize) -> u64 {
     fn go(
         at: usize,
@@ -189,7 +189,7 @@ fn both_curves_are_simulation_at_every_size() {
 #[test]
 fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
     let mut rng = Rng::new(17);
-    // So many that every table above the bits has several pieces, and times are closed up several times.
+    // Enough pages that every table above the bits has several pieces, and times are closed up several times.
     let pages = 230_000;
     let string: Vec<u32> = (0..3_000_000)
         .map(|time| match time / 250_000 % 3 {
@@ -213,11 +213,11 @@ fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
 
 #[test]
 fn a_curve_of_a_million_pages_or_of_one_distance_a_million_times_is_simulation_too() {
-    // So many pages that the uppermost table has several parts with children.
+    // Enough pages that the top table has several parts with children.
     let pages = 1_000_000;
     let mut rng = Rng::new(19);
     let many = (0..pages).chain((0..400_000).map(|_| rng.below_u32(pages)));
-    // A count of 16 bits begins again: just before, at and after its end, and several times.
+    // Counters of 16 bits overflow: just before, at and after the overflow, and several times.
     let few = [65_535, 65_536, 65_537, 200_000].map(|times| vec![0_u32; times + 1]);
     let two = (0..1_000_000).map(|time| if time < 300_000 { time % 2 } else { 0 });
     for string in few.into_iter().chain([many.collect(), two.collect()]) {
@@ -254,7 +254,7 @@ fn memory_for_all_pages_leaves_first_uses_alone_to_fault() {
         distinct.sort_unstable();
         distinct.dedup();
         let reuses = (string.len() - distinct.len()) as u64;
-        // These keep some of memory for pages of one kind, or decide at a threshold.
+        // W-TinyLFU keeps part of memory for one kind of page, so it can fault more often.
         for about in POLICIES.iter().filter(|about| about.name != "w-tinylfu") {
             assert_eq!(
                 hits(about.name, distinct.len() as u32, &string),

@@ -1,4 +1,4 @@
-//! Write-backs: counted as evictions one by one are, and never fewer than brute force finds.
+//! Tests of write-backs: the counts equal a count of single evictions, and are never below what brute force finds.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
@@ -10,7 +10,7 @@ use pagetide_oracle::{
 };
 use pagetide_reference::Rng;
 
-/// References with whether they write.
+/// References as pairs: the page, and true if the reference writes.
 type Marked = [(u32, bool)];
 
 fn string(marked: &Marked) -> ReferenceString {
@@ -32,7 +32,7 @@ fn random(rng: &mut Rng, pages: u32, length: u32, share: u32) -> Vec<(u32, bool)
         .collect()
 }
 
-/// The least cost in twentieths of a fault, over every choice of victims; a write-back costs `cost` of them.
+/// Returns the lowest cost over all choices of victims, in twentieths of a fault. A write-back costs `cost` twentieths.
 fn least(marked: &Marked, size: u32, cost: u64) -> u64 {
     fn go(
         left: &Marked,
@@ -96,12 +96,12 @@ fn no_choice_of_victims_costs_less_than_the_bound_and_no_policy_less_than_the_be
             }
         }
     }
-    // A bound of zero would hold too. This one is mostly the best itself.
+    // A bound of zero would hold too, so most bounds must be reached.
     assert!(reached * 10 >= all * 6, "{reached} of {all}");
 }
 
-/// Belady's policy by its definition: the victim is the page whose next use is farthest, a clean one of those never
-/// used again.
+/// Belady's policy by its definition: the victim is the page with the farthest next use, preferably a clean one if
+/// several are never used again. Returns the numbers of faults and write-backs.
 fn belady(marked: &Marked, size: usize) -> (u64, u64) {
     let mut held: Vec<(u32, bool)> = Vec::new();
     let (mut faults, mut write_backs) = (0, 0);
@@ -126,7 +126,8 @@ fn belady(marked: &Marked, size: usize) -> (u64, u64) {
     (faults, write_backs)
 }
 
-/// Textbook forms that keep what they hold in a list: LRU moves a page to its end, FIFO does not.
+/// Policies that keep pages in a list: LRU moves a used page to the end (`moves`), FIFO does not. Returns the numbers
+/// of faults and write-backs.
 fn listed(marked: &Marked, size: usize, moves: bool) -> (u64, u64) {
     let mut held: Vec<(u32, bool)> = Vec::new();
     let (mut faults, mut write_backs) = (0, 0);
@@ -183,14 +184,15 @@ fn every_policy_writes_back_all_it_evicts_where_all_references_write_and_nothing
         let all = answer(&all, size, 2.5);
         for line in &all.lines {
             let back = line.write_backs.unwrap();
-            // What was faulted in was evicted or is still there: at most what memory holds, of policies without batches all of it.
+            // A page that faulted in was evicted or is still in memory. So at most the pages in memory remain, and all
+            // of them for policies without batches.
             let kept = line.faults - back;
             assert!(kept <= u64::from(size.min(300)), "{} {size}", line.policy);
             if !["active-inactive", "mglru", "w-tinylfu"].contains(&line.policy.as_str()) {
                 assert_eq!(kept, u64::from(size.min(300)), "{} {size}", line.policy);
             }
         }
-        // Here the bound is OPT itself.
+        // Here the bound equals the cost of OPT.
         assert_eq!(all.lines[0].cost, Some(all.bounds[0].cost));
         for line in answer(&none, size, 2.5).lines {
             assert_eq!(line.write_backs, Some(0), "{} {size}", line.policy);
@@ -209,7 +211,7 @@ fn pages_that_filling_wrote_cost_a_write_back_though_all_references_read() {
         let string = ReferenceString::of(references.clone(), 8);
         string.with_writes(Some(Writes::after_fill(8, fill, false)))
     };
-    // LRU of 4 pages: filling evicts 0 to 3, the references 4 to 6.
+    // LRU with 4 pages: filling evicts pages 0 to 3, the references evict pages 4 to 6.
     let lru = |string: &ReferenceString| answer(string, 4, 1.0).lines[1].write_backs;
     assert_eq!(lru(&read(true)), Some(7));
     assert_eq!(lru(&read(false)), Some(0));
@@ -252,13 +254,13 @@ fn lackeys_stores_and_modifications_write_on_both_pages_that_they_touch() {
         "==1== lackey\nI  1000,4\n L 2000,4\n S 2ffe,4\n M 1000,8\n L 3000,1\n",
     )
     .unwrap();
-    // With and without room in memory for the references themselves.
+    // With and without space in memory for the references.
     for hold in [100, 1] {
         let string = ReferenceString::read_with_writes(&path, None, hold).unwrap();
         let writes = string.writes().unwrap();
         let found: Vec<bool> = (0..6).map(|time| writes.is(time)).collect();
         assert_eq!(found, [false, false, true, true, true, false]);
-        // One page of memory: 2 and 3 are written, each evicted once, and 1 after its M.
+        // One page of memory: pages 2 and 3 are written and evicted once each, and page 1 after its M.
         let answer = answer(&string, 1, 1.0);
         assert_eq!(answer.lines[1].write_backs, Some(3));
     }

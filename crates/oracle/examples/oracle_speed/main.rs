@@ -1,13 +1,18 @@
-//! How fast the oracle is and how much memory it takes, and how its hits compare with libCacheSim's where that is at hand.
+//! Measures the speed and memory use of the oracle, and compares both, and the hits, with libCacheSim if it is
+//! installed.
 //!
-//! Two strings of 20 million references: z, zipf(1.0) over 1,000,000 pages, and p, runs of 512 pages alternating with 512
-//! random ones over 200,000; at 10 % and 50 % of their distinct pages. One thread; the figures are million references a
-//! second of processor time, ingestion apart in ours and included in the peer's. `PAGETIDE_PEER` names libCacheSim's `cachesim`, built by hand from its
-//! public sources; without it, its columns are left out. Memory is what the oracle allocates beyond the string, and of the peer what is
-//! resident beyond its mapped file. `PAGETIDE_TREE` names the peer of the OPT curve: `cache_sim_sugumar_tree` of ScaleOPT's sources.
+//! There are two strings of 20 million references. String z is zipf(1.0) over 1,000,000 pages. String p alternates runs
+//! of 512 pages with 512 random pages out of 200,000. Memory is 10 % and 50 % of the distinct pages of a string. One
+//! thread is used. Speeds are in million references per second of processor time. For the oracle they exclude
+//! ingestion, for libCacheSim they include it. Memory of the oracle is what it allocates in addition to the string;
+//! memory of libCacheSim is its resident memory without the mapped file.
 //!
-//! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, file, many,
-//! or the name of a policy.
+//! `PAGETIDE_PEER` is the path of libCacheSim's `cachesim`, built by hand from its public sources. Without it, the
+//! columns of libCacheSim are left out. `PAGETIDE_TREE` is the path of the program compared for the OPT curve:
+//! `cache_sim_sugumar_tree` of ScaleOPT's sources.
+//!
+//! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings. Parts are equal, z, p, policies,
+//! curves, file, many, or the name of a policy.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -29,7 +34,8 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Policies with their names there. LIRS, 2Q and W-TinyLFU differ by definition, and random by its numbers.
+/// Our policy names with libCacheSim's names. LIRS, 2Q and W-TinyLFU are defined differently there; random draws other
+/// numbers.
 const PEERS: [(&str, &str); 11] = [
     ("lru", "lru"),
     ("fifo", "fifo"),
@@ -44,7 +50,8 @@ const PEERS: [(&str, &str); 11] = [
     ("w-tinylfu", "wtinylfu"),
 ];
 
-/// Those whose hits are to be equal, with parameters where there is a choice.
+/// Policies whose hits must equal libCacheSim's: our name, with the parameters that make it equal, and libCacheSim's
+/// name.
 const EQUAL: [(&str, &str); 8] = [
     ("lru", "lru"),
     ("fifo", "fifo"),
@@ -56,7 +63,7 @@ const EQUAL: [(&str, &str); 8] = [
     ("lirs(demote=1)", "lirs"),
 ];
 
-/// Twelve, of which the peer lacks one: it is spared that.
+/// The twelve policies of the part `many` with libCacheSim's names; empty if libCacheSim does not have the policy.
 const TWELVE: [(&str, &str); 12] = [
     ("opt", "belady"),
     ("lru", "lru"),
@@ -72,10 +79,10 @@ const TWELVE: [(&str, &str); 12] = [
     ("sieve", "sieve"),
 ];
 
-/// Share of the pages that SHARDS samples.
+/// Fraction of the pages that SHARDS samples.
 const SAMPLED: f64 = 0.01;
 
-/// What was asked for.
+/// Command line arguments.
 struct Asked {
     divisor: u32,
     parts: Vec<String>,
@@ -93,7 +100,7 @@ impl Asked {
         }
     }
 
-    /// Whether a part of `all` is wanted: where none of them is named, all are.
+    /// Returns true if `part` is to run: it was named, or no part of `all` was named.
     fn wants(&self, part: &str, all: &[&str]) -> bool {
         let any = self.parts.iter().any(|named| all.contains(&named.as_str()));
         !any || self.parts.iter().any(|named| named == part)
@@ -158,7 +165,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Processor time of this process so far, in seconds.
+/// Returns the processor time of this process so far, in seconds.
 fn now() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -168,7 +175,8 @@ fn rate(references: u32, start: f64) -> f64 {
     f64::from(references) / (now() - start) / 1e6
 }
 
-/// Policies at both sizes, on one thread; ours runs before and after the peer's, and the better counts.
+/// Prints miss ratio, speed and memory of each policy at both sizes, on one thread. The oracle runs before and after
+/// libCacheSim; the better speed counts.
 fn policies(
     chosen: &[&'static About],
     string: &ReferenceString,
@@ -221,7 +229,8 @@ fn policies(
     Ok(())
 }
 
-/// Misses of the peer and ours on twenty strings of 10,000 references, so that its four places are exact.
+/// Compares the faults with libCacheSim's on twenty strings of 10,000 references. With this length the four decimal
+/// places of its miss ratios are exact.
 fn equal(peer: &Peer, folder: &Path) -> Result<(), Failure> {
     println!("\nmisses equal the peer's, of 20 strings at 3 sizes:");
     let mut rng = Rng::new(5);
@@ -262,7 +271,8 @@ fn equal(peer: &Peer, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Exact curves; OPT's before and after the peer's tree, which reads text, and the better counts. Once where there is no tree.
+/// Prints speed and memory of the exact LRU and OPT curves. With a peer for OPT, our OPT curve runs before and after
+/// it, and the better speed counts.
 fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
     let references = string.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
@@ -309,7 +319,7 @@ fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// From the file, reading and numbering included, as the peer's figures always are.
+/// Prints the speed of runs from the file, including reading and numbering, as libCacheSim's speeds always do.
 fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
     let length = u32::try_from(string.references())?;
     let size = string.distinct() / 10;
@@ -373,7 +383,7 @@ fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Resu
     Ok(())
 }
 
-/// Twelve policies at eight sizes from the file, and settings of S3-FIFO, on all cores.
+/// Prints the time of twelve policies at eight sizes, and of many settings of S3-FIFO, from the file on all cores.
 fn many(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
     let length = string.references() as f64;
     let choices: Vec<Choice> = TWELVE
@@ -444,7 +454,8 @@ fn runs(length: u32) -> Vec<u32> {
     string
 }
 
-/// libCacheSim's form, the next access included, which its Belady needs.
+/// Writes the string in libCacheSim's format oracleGeneral, with the next access of each entry, which its Belady policy
+/// needs.
 fn write_entries(path: &Path, string: &[u32]) -> Result<(), Failure> {
     let mut next = vec![-1_i64; string.len()];
     let mut last = std::collections::HashMap::new();

@@ -1,4 +1,4 @@
-//! Peers' programs, built by hand: what they print and take.
+//! Runs other simulators, which must be built by hand, and reads the results that they print.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,41 +9,41 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
-/// Its programs.
+/// The programs of libCacheSim.
 pub struct Peer {
     cachesim: PathBuf,
 }
 
-/// One policy at one size there.
+/// Result of libCacheSim for one policy at one size.
 pub struct Theirs {
-    /// Million references a second of processor time, its reading of the file included.
+    /// Million references per second of processor time, including reading the file.
     pub rate: f64,
-    /// The miss ratio, to four places.
+    /// Miss ratio, to four decimal places.
     pub misses: f64,
-    /// Most resident memory beside its mapped file, in megabytes.
+    /// Peak resident memory without the mapped file, in megabytes.
     pub memory: f64,
 }
 
-/// What a program took.
+/// Resource usage and output of a program.
 pub struct Took {
-    /// Seconds that passed.
+    /// Wall time in seconds.
     pub wall: f64,
-    /// Seconds of processor time.
+    /// Processor time in seconds.
     pub processor: f64,
-    /// Most resident memory beside mapped files, in megabytes.
+    /// Peak resident memory without mapped files, in megabytes.
     pub memory: f64,
-    /// What it printed.
+    /// Standard output of the program.
     pub output: String,
 }
 
 impl Peer {
-    /// The programs that lie where `PAGETIDE_PEER` says.
+    /// Returns the programs at the path in `PAGETIDE_PEER`; `None` if the variable is not set.
     pub fn at_hand() -> Option<Self> {
         let cachesim = PathBuf::from(std::env::var_os("PAGETIDE_PEER")?);
         Some(Self { cachesim })
     }
 
-    /// Simulates one policy at one size.
+    /// Simulates one policy with memory of `size` pages.
     pub fn policy(&self, path: &Path, policy: &str, size: u32) -> Result<Theirs, Failure> {
         let took = self.simulate(path, policy, &size.to_string(), 1)?;
         let text = &took.output;
@@ -63,7 +63,7 @@ impl Peer {
         })
     }
 
-    /// Simulates policies at sizes, both with commas between them.
+    /// Simulates several policies at several sizes on `workers` threads. `policies` and `sizes` are lists with commas.
     pub fn simulate(
         &self,
         path: &Path,
@@ -80,7 +80,8 @@ impl Peer {
         run(command)
     }
 
-    /// Estimates the LRU curve up to `pages` pages from a sample of `rate`; nothing if that program was not built.
+    /// Estimates the LRU curve up to `pages` pages from a fraction `rate` of the pages; `None` if `mrcProfiler` was not
+    /// built.
     pub fn shards(&self, path: &Path, rate: f64, pages: u32) -> Result<Option<Took>, Failure> {
         let profiler = self.cachesim.with_file_name("mrcProfiler");
         if !profiler.exists() {
@@ -91,28 +92,29 @@ impl Peer {
             .arg(path)
             .args(["oracleGeneral", "--algo=LRU", "--profiler=SHARDS"])
             .arg(format!("--profiler-params=FIX_RATE,{rate},42"))
-            // With shares of the pages for sizes it would read the file twice.
+            // If sizes were given as fractions of the pages, the program would read the file twice.
             .arg(format!("--size=1000B,{pages}B,100"))
             .arg("--ignore-obj-size");
         run(command).map(Some)
     }
 }
 
-/// The program that finds the OPT curve by the tree of Sugumar and Abraham; nothing if it is not at hand.
+/// Returns the path in `PAGETIDE_TREE`; `None` if the variable is not set.
 ///
-/// It is `cache_sim_sugumar_tree` of ScaleOPT's sources, built by hand: `PAGETIDE_TREE` names it.
+/// It names `cache_sim_sugumar_tree` of ScaleOPT's sources, which finds the OPT curve by the tree of Sugumar and
+/// Abraham. It must be built by hand.
 pub fn tree() -> Option<OsString> {
     std::env::var_os("PAGETIDE_TREE")
 }
 
-/// Finds the OPT curve by the tree, from a file with a page a line.
+/// Finds the OPT curve with the tree program, from a text file with one page per line.
 pub fn tree_curve(program: &OsStr, path: &Path) -> Result<Took, Failure> {
     let mut command = timed(Path::new(program));
     command.arg(path).arg("1");
     run(command)
 }
 
-/// A command that tells its time last: the machine may have other work, so that processor time is asked for too.
+/// Returns a command that runs `program` and then prints the processor time used, in seconds, on standard error.
 fn timed(program: &Path) -> Command {
     let mut command = Command::new("bash");
     command
@@ -143,7 +145,7 @@ fn run(mut command: Command) -> Result<Took, Failure> {
     if !status.success() {
         return Err(format!("the peer failed ({status}): {output}{errors}").into());
     }
-    // The peer leaves a colour sequence, which ends in m, before its times.
+    // Before the times, libCacheSim prints a colour escape sequence that ends in m.
     let last = errors.lines().next_back().unwrap_or_default();
     let words = last
         .rsplit('m')
@@ -169,7 +171,7 @@ fn text_of(mut file: File) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Anonymous memory of a process's children, in megabytes; 0 where that cannot be read.
+/// Returns the anonymous memory of the children of a process, in megabytes; 0 if it cannot be read.
 fn anonymous_of_children(process: u32) -> f64 {
     let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let of = |child: &str| -> Option<f64> {

@@ -1,80 +1,84 @@
 //! The LRU curve by stack distances.
 //!
-//! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
-//! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live
-//! bits from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The gaps on the axis are
-//! closed when it is full, so that it is never longer than six times the pages (Olken's bound without a tree).
+//! A reference is a hit if memory has at least as many pages as were used since the last use of its page, that page
+//! included (Mattson et al. 1970). The last use of each page is a live bit on an axis of time. The distance is the
+//! number of live bits from that bit on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The gaps
+//! on the axis are closed when the axis is full, so that it is never longer than six times the number of pages (Olken's
+//! bound without a tree).
 //!
 //! Future times count as live from the start. They come after every last use and so do not change the number of live
-//! bits before it. A use therefore only has to clear the bit of the page's previous use. A line of the processor's
-//! cache holds the bits of 384 times and the sums before each of its words; above, groups and nodes hold the sums
-//! before each of their children. So a question reads one number a level, and a change adds to one piece of consecutive
-//! numbers a level.
+//! bits before it. A use therefore only has to clear the bit of the page's previous use. One cache line holds the bits
+//! of 384 times and, for each of its words, the number of live bits before the word. Above the lines, groups and nodes
+//! hold for each child the number of live bits before it. So a query reads one number per level, and an update changes
+//! one run of consecutive numbers per level.
 
 use super::Curve;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, narrow};
 
-/// Words of live bits in a line.
+/// Number of words of live bits in a line.
 const WORDS: usize = 6;
-/// Times in a line; they are numbered as if there were `LINE_SPAN`.
+/// Number of times in a line. Times are numbered as if a line had `LINE_SPAN` of them.
 const LINE: u32 = 64 * narrow(WORDS);
 const LINE_SPAN: u32 = 512;
-/// Lines in a group: their bits can be counted in 16.
+/// Number of lines in a group. The live bits of a group fit in 16 bits when counted.
 const GROUP: usize = 32;
-/// Children of a node.
+/// Number of children of a node.
 const FAN: usize = 32;
-/// Children of a node that are changed together.
+/// Number of children of a node that are updated together.
 const PART: usize = 8;
-/// Times on the axis for each page.
+/// Number of times on the axis for each page.
 const SLOTS_PER_PAGE: usize = 6;
 
-/// The exact curve.
+/// Returns the exact LRU curve for memory of 1 to `pages` pages.
 pub fn lru(references: &[u32], pages: u32) -> Curve {
     let mut stack = Stack::new(pages);
     stack.run(references);
     Curve::of_distances(references.len() as u64, stack.into_counts())
 }
 
-/// Live bits, and how many of them lie in the line before each word.
+/// Live bits of a run of times: the smallest unit of the axis, one cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
+    /// A bit for each time; set if the time is a page's last use or in the future.
     live: [u64; WORDS],
+    /// For each word, the number of live bits in the line before the word.
     sums: [u16; 8],
 }
 
-/// Live bits in the group before each line.
+/// For each line of a group, the number of live bits in the group before the line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Group([u16; GROUP]);
 
-/// Live bits in the node before each child.
+/// For each child of a node, the number of live bits in the node before the child.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Node([u32; FAN]);
 
-/// Nodes that have those below them as children.
+/// One level of the tree above the groups. The children of its nodes are the groups or the nodes of the level below.
 struct Level {
     nodes: Vec<Node>,
-    /// Parts of a node that have children: the uppermost may have few.
+    /// Number of parts of a node that have children. The top level has a single node, which may have few children.
     parts: usize,
 }
 
 struct Stack {
-    /// Time of each page's last use, plus 1; 0 for none.
+    /// For each page, the time of its last use plus 1; 0 if it was never used.
     times: Vec<u32>,
     lines: Vec<Line>,
     groups: Vec<Group>,
-    /// From groups upwards.
+    /// Levels of the tree above the groups, lowest first.
     levels: Vec<Level>,
-    /// The next time.
+    /// Time of the next reference.
     end: u32,
-    /// Pages used so far.
+    /// Number of distinct pages used so far.
     count: u32,
-    /// References by distance, from 1, in 16 bits: small counters, so that the caches hold more of them.
+    /// Number of references by distance, from 1, modulo 2^16. The counters are small so that more of them fit in the
+    /// caches.
     distances: Vec<u16>,
-    /// Distances whose counter overflowed, once for each overflow.
+    /// Distances whose counter overflowed, one entry for each overflow.
     overflows: Vec<u32>,
 }
 
@@ -112,7 +116,7 @@ impl Stack {
         stack
     }
 
-    /// Processes references, with the processor's widest registers if it has them.
+    /// Processes references, with the widest registers that the processor has.
     fn run(&mut self, references: &[u32]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
@@ -190,7 +194,7 @@ impl Stack {
         }
     }
 
-    /// References by distance, from 1.
+    /// Returns the number of references at each distance, from 1.
     fn into_counts(mut self) -> impl Iterator<Item = u64> {
         self.overflows.sort_unstable();
         let mut overflows = self.overflows.into_iter().peekable();
@@ -235,7 +239,7 @@ impl Stack {
         before
     }
 
-    /// Moves all last uses to the front of the axis.
+    /// Moves all last uses to the beginning of the axis.
     #[cold]
     fn close_up(&mut self) {
         let mut sum = 0;
@@ -258,7 +262,7 @@ impl Stack {
         self.end = sum / LINE * LINE_SPAN + sum % LINE;
     }
 
-    /// Makes all times live.
+    /// Marks all times as live.
     fn fill(&mut self) {
         self.lines.fill(Line {
             live: [u64::MAX; WORDS],
@@ -275,7 +279,7 @@ impl Stack {
     }
 }
 
-/// Subtracts 1 from the sums after a place.
+/// Subtracts 1 from the sums after index `place`.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -284,13 +288,13 @@ impl Stack {
 fn lessen16<const N: usize>(sums: &mut [u16; N], place: usize) {
     let place = low16(place);
     for (other, sum) in (0..).zip(sums) {
-        // The sign says which is larger. A comparison would make the compiler treat the first one, and then the rest,
-        // apart.
+        // The sign bit shows which index is larger. With a comparison the compiler would treat the first sum
+        // separately.
         *sum -= place.wrapping_sub(other) >> 15;
     }
 }
 
-/// A count of a group's bits, or a place in it.
+/// Converts a count of bits in a group, or an index in a group, to 16 bits.
 #[inline]
 fn low16(count: usize) -> u16 {
     debug_assert!(u16::try_from(count).is_ok());

@@ -1,20 +1,20 @@
 //! The OPT curve: the faults of Belady's policy at every size, with memory proportional to the number of pages.
 //!
 //! With memory of C pages a reference is a hit if the interval since its page's last use is among the most intervals
-//! that C − 1 tokens can serve (see `policy/opt.rs`). The tokens that are free with memory of one more page are those
-//! with memory of one less, and one more. So the free tokens of all sizes are one list: the time at which each size's
-//! one more became free. An interval is served by the first size whose one became free before it began. With the sizes
-//! behind that, the latest token that is early enough is used up: each keeps the earlier of its own and the one carried
-//! on to it. This is the critical stack of Bilardi, Ekanadham, Pattnaik, "Efficient stack distance computation for a
-//! class of priority replacement policies", Int. J. Parallel Programming 41, 2013; compare Sugumar and Abraham,
-//! "Efficient simulation of caches under optimal replacement", SIGMETRICS 1993.
+//! that C − 1 tokens can serve (see `policy/opt.rs`). With one more page of memory, the same tokens are free and one
+//! more. So the free tokens of all sizes are one list: for each size, the time at which its additional token became
+//! free. An interval is served by the first size whose additional token became free before the interval began. Each
+//! larger size then loses its latest token that is early enough: it keeps the earlier of its own time and the time
+//! carried to it, and the later one is carried on. This is the critical stack of Bilardi, Ekanadham, Pattnaik,
+//! "Efficient stack distance computation for a class of priority replacement policies", Int. J. Parallel Programming
+//! 41, 2013; compare Sugumar and Abraham, "Efficient simulation of caches under optimal replacement", SIGMETRICS 1993.
 //!
-//! One reference can change the times of hundreds of sizes. But of any run of sizes it takes one time, the latest that
-//! is early enough, and gives one, whatever the order of times within: an exchange (`owners.rs`). So the string is
-//! taken in pieces, and for each piece the exchanges of all sizes become those of groups of them (`group.rs`), and
-//! those of a group become those of its parts, down to bundles of sizes that fit a core's caches (`bundle.rs`). Between
-//! the pieces there is one time for each size and one for each page. Times are numbered anew for each piece and each
-//! bundle.
+//! One reference can change the times of hundreds of sizes. But from any run of consecutive sizes it removes only one
+//! time, the latest that is early enough, and adds one. This is called an exchange (`owners.rs`). The order of the
+//! times within the run does not matter. So the string is processed in pieces. For each piece, the exchanges of all
+//! sizes are turned into exchanges of groups of sizes (`group.rs`), then of the parts of a group, down to bundles of
+//! sizes that fit in a core's caches (`bundle.rs`). Between pieces only one time per size and one per page is stored.
+//! Times are renumbered for each piece and each bundle.
 
 mod bundle;
 mod group;
@@ -31,14 +31,16 @@ use crate::tokens::Tokens;
 use group::{Group, Sizes};
 use owners::Exchange;
 
-/// References in a piece for each page, but not fewer nor more than these; with more pages, as many as pages.
+/// Number of references in a piece for each page.
 ///
-/// The longer a piece, the fewer passes over all sizes, and the more memory for its exchanges.
+/// Longer pieces need fewer passes over all sizes, and more memory for their exchanges.
 const PIECE_FOR_A_PAGE: usize = 4;
+/// Smallest number of references in a piece.
 const SHORTEST_PIECE: usize = 1 << 16;
+/// Largest number of references in a piece, unless there are more pages: then a piece has one reference for each page.
 const LONGEST_PIECE: usize = 1 << 20;
 
-/// The exact curve.
+/// Returns the exact OPT curve for memory of 1 to `pages` pages.
 pub fn opt(references: &[u32], pages: u32) -> Curve {
     let piece = (at(pages) * PIECE_FOR_A_PAGE).clamp(SHORTEST_PIECE, LONGEST_PIECE);
     opt_in_pieces(references, pages, piece.max(at(pages)), Group::new())
@@ -56,12 +58,13 @@ fn opt_in_pieces(references: &[u32], pages: u32, piece: usize, group: Group) -> 
 
 /// State of all sizes between two pieces of the string.
 struct Stack {
-    /// Of each page, before which time a token has to be free to serve the interval since its last use; 0 for no use.
+    /// For each page, the time before which a token must be free to serve the interval since its last use; 0 if it was
+    /// never used.
     until: Vec<u32>,
-    /// When the tokens became free: that of memory of two pages first.
+    /// Times at which tokens became free; the first is the token of memory of two pages.
     free: Vec<u32>,
     hits: Vec<u32>,
-    /// References to the page that was just used.
+    /// Number of references to the page that was used immediately before.
     at_once: u64,
     group: Group,
 }
@@ -70,7 +73,8 @@ impl Stack {
     fn new(pages: u32, group: Group) -> Self {
         Self {
             until: flat::zeroed(at(pages)),
-            // All are free from the start. That of the smallest size is used first, as if it were the latest.
+            // All tokens are free from the start. The token of the smallest size is used first, so it has the latest
+            // time.
             free: (0..pages).rev().collect(),
             hits: flat::zeroed(at(pages)),
             at_once: 0,
@@ -78,7 +82,7 @@ impl Stack {
         }
     }
 
-    /// Takes references; their times count on from those of the free tokens.
+    /// Processes references. Their times continue after those of the free tokens.
     fn take(&mut self, references: &[u32]) {
         let end = self.free.len() + references.len();
         let exchanges = self.exchanges(references, end);
@@ -91,7 +95,7 @@ impl Stack {
         self.number_anew(end);
     }
 
-    /// What all sizes together take for each interval that ends.
+    /// Returns an exchange of all sizes together for each interval that is served by some size.
     fn exchanges(&mut self, references: &[u32], end: usize) -> Vec<Exchange> {
         let first = narrow(self.free.len());
         let mut tokens = Tokens::new();
@@ -106,11 +110,11 @@ impl Stack {
                 tokens.prefetch(self.until[at(references[place + AHEAD])]);
             }
             let now = first + narrow(place);
-            // The interval begins behind now, where a token that becomes free with the next reference can still serve
+            // The interval begins just after `now`: a token that becomes free with the next reference can still serve
             // it.
             let until = std::mem::replace(&mut self.until[at(page)], now + 2);
             if until == now + 1 {
-                // It has no time inside.
+                // The page was referenced twice in a row, so the interval is empty.
                 self.at_once += 1;
             } else if until > 0
                 && let Some(taken) = tokens.latest(until - 1)
@@ -123,7 +127,7 @@ impl Stack {
         exchanges
     }
 
-    /// Renumbers the times that are still held from 0 without gaps.
+    /// Renumbers the times that are still in use from 0 without gaps.
     fn number_anew(&mut self, end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);
@@ -135,7 +139,7 @@ impl Stack {
             *time = ranks.of(*time);
         }
         for until in self.until.iter_mut().filter(|until| **until > 0) {
-            // That of the last reference reaches beyond the end.
+            // The time of a page used by the last reference is later than the end.
             let beyond = at(*until) > end;
             *until = if beyond { count + 1 } else { ranks.of(*until) };
         }

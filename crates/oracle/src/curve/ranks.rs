@@ -6,7 +6,7 @@ use crate::number::{at, narrow};
 #[derive(Debug, Default)]
 pub(in crate::curve) struct Ranks {
     words: Vec<u64>,
-    /// Times of the set before each word.
+    /// For each word, the number of times in the set before the word.
     before: Vec<u32>,
 }
 
@@ -17,7 +17,7 @@ impl Ranks {
         self.words.resize(end / 64 + 1, 0);
     }
 
-    /// Returns the set, a bit for each time.
+    /// Returns the set as a bitmap, one bit for each time.
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -29,7 +29,7 @@ impl Ranks {
         self.words[at(time >> 6)] |= 1 << (time & 63);
     }
 
-    /// Computes the ranks and returns the number of times in the set; to be called before [`of`](Self::of).
+    /// Computes the ranks and returns the number of times in the set. Must be called before [`of`](Self::of).
     pub fn count(&mut self) -> u32 {
         self.before.clear();
         let mut sum = 0;
@@ -40,7 +40,7 @@ impl Ranks {
         sum
     }
 
-    /// Returns how many times in the set are earlier than `time`, which must be at most the end.
+    /// Returns the number of times in the set that are earlier than `time`, which must be at most the end.
     #[inline]
     pub fn of(&self, time: u32) -> u32 {
         let earlier = self.words[at(time >> 6)] & ((1 << (time & 63)) - 1);

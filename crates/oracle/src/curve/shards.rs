@@ -1,9 +1,9 @@
-//! The LRU curve from a sample of the pages: SHARDS, for strings that do not fit.
+//! Estimates the LRU curve from a sample of the pages with SHARDS, for strings that do not fit in memory.
 //!
-//! A page is sampled if its hash is small; distances within the sample are divided by the rate (Waldspurger, Park,
-//! Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate with the adjustment of the
-//! paper's section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten
-//! subsamples, drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent
+//! A page is sampled if its hash is small. Distances within the sample are divided by the sampling rate (Waldspurger,
+//! Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate, with the adjustment of
+//! section 3.3: references missing from the sample count as hits at distance 1). The error is estimated from ten
+//! subsamples, selected by other bits of the hash: the standard error of their mean, by the jackknife for independent
 //! groups.
 
 mod groups;
@@ -19,11 +19,11 @@ use groups::Groups;
 
 /// Number of subsamples from which error bars are computed.
 const GROUPS: usize = 10;
-/// Fewest sampled pages for which subsamples give an error bar.
+/// Smallest number of sampled pages for which the subsamples give an error.
 const FEWEST_PAGES: u32 = 100;
 /// Number of sampled pages that is advised if a sample was too small.
 const GOOD_PAGES: f64 = 1000.0;
-/// Ids hashed at a time.
+/// Number of ids hashed at a time.
 const LANES: usize = 16;
 
 /// A curve estimated from a sample.
@@ -33,8 +33,7 @@ pub struct SampledCurve {
     rate: f64,
     /// Distinct pages in the sample.
     pages: u32,
-    /// References of the sample by their distance within it, and those without one; for all, then for each group left
-    /// out.
+    /// Distances within the whole sample, then within the sample without each of the subsamples.
     parts: Vec<Part>,
 }
 
@@ -42,44 +41,43 @@ pub struct SampledCurve {
 struct Part {
     distances: Vec<u32>,
     references: u64,
-    /// Share of all pages that are in it.
+    /// Fraction of all pages that are in this part.
     rate: f64,
 }
 
 impl SampledCurve {
-    /// References in the string, sampled or not.
+    /// Returns the number of references in the string, sampled or not.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// Share of pages sampled.
+    /// Returns the fraction of the pages that are sampled.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// References in the sample.
+    /// Returns the number of references in the sample.
     pub fn sampled(&self) -> u64 {
         self.parts[0].references
     }
 
-    /// Distinct pages in the sample.
+    /// Returns the number of distinct pages in the sample.
     pub fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// Returns true if the sample has too few pages for an estimate with an error bar.
-    ///
-    /// It also does if an error is at least the standard deviation of a uniform guess between no faults and only
+    /// Returns true if the estimate is useless: the sample has too few pages for an error, or an error is so large that
+    /// a guess would be as good. The limit is the standard deviation of a uniform guess between no faults and only
     /// faults.
     fn says_nothing(&self) -> bool {
         let error_of_a_guess = self.references as f64 / 12_f64.sqrt();
         let guesses = |size| self.faults(size).1 >= error_of_a_guess;
-        // With all pages nothing is estimated.
+        // If all pages are sampled, nothing is estimated.
         self.rate < 1.0
             && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
 
-    /// Returns about the size from which on more memory saves no fault.
+    /// Returns the approximate size above which more memory saves no fault.
     pub fn enough(&self) -> u32 {
         let part = &self.parts[0];
         let last = part
@@ -131,13 +129,14 @@ impl Part {
             .sum();
         let missing = expected - self.references as f64;
         let faults = self.references as f64 - hits as f64;
-        // Missing references are hits; they dilute the sample, or concentrate it if there are too many.
+        // References missing from the sample count as hits, which lowers the fault rate. If the sample has too many
+        // references, the rate is raised.
         let share = faults / (self.references as f64 + missing);
         (share * references as f64).clamp(0.0, references as f64)
     }
 }
 
-/// 64 bits that depend on all bits of an id (the finaliser of SplitMix64).
+/// Returns 64 bits that depend on all bits of an id (the finaliser of SplitMix64).
 #[inline]
 fn hash(id: u64) -> u64 {
     let mut z = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -146,8 +145,9 @@ fn hash(id: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 32 bits that depend on all bits of an id, by multiplications that wide registers have: an id that is not sampled
-/// needs nothing more. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, behind both halves of the id.)
+/// Returns 32 bits that depend on all bits of an id. They decide whether the page is sampled. Only multiplications
+/// available in wide registers are used. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, applied to
+/// both halves of the id.)
 #[inline]
 fn draw(id: u64) -> u32 {
     let mut x = low32(id & u64::from(u32::MAX)) ^ low32(id >> 32).wrapping_mul(0x9e37_79b1);
@@ -156,12 +156,12 @@ fn draw(id: u64) -> u32 {
     x ^ (x >> 16)
 }
 
-/// Returns the highest hash with which a page is sampled.
+/// Returns the largest value of [`draw`] for which a page is sampled.
 fn threshold(rate: f64) -> u32 {
     whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX))
 }
 
-/// Returns the curve estimated from a share `rate` of all pages, for references in memory.
+/// Returns the curve estimated from a fraction `rate` of all pages, for references in memory.
 pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     let mut sample = Sample::new(rate);
     let mut ids = Vec::new();
@@ -173,8 +173,8 @@ pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     sample.finish()
 }
 
-/// Returns the curve estimated from a share `rate` of the pages of a file, which is read once. Memory use is that of
-/// the sample. Fails if the sample has too few pages.
+/// Returns the curve estimated from a fraction `rate` of the pages of a file, which is read once. Only the sample is
+/// kept in memory. Fails if the sample has too few pages.
 pub fn shards_of_file(
     path: &Path,
     format: Option<Format>,
@@ -206,9 +206,9 @@ pub fn shards_of_file(
     Ok(curve)
 }
 
-/// References of sampled pages.
+/// Collects the references of sampled pages.
 struct Sample {
-    /// The highest draw of a sampled page.
+    /// Largest value of [`draw`] of a sampled page.
     most: u32,
     rate: f64,
     ids: Vec<u64>,
@@ -225,7 +225,7 @@ impl Sample {
         }
     }
 
-    /// Adds ids, with the processor's widest registers if it has them.
+    /// Adds ids, with the widest registers that the processor has.
     fn take(&mut self, ids: &[u64]) {
         self.references += ids.len() as u64;
         #[cfg(target_arch = "x86_64")]
@@ -256,7 +256,7 @@ impl Sample {
         self.pick(ids);
     }
 
-    /// Keeps the ids that are in the sample. Most vectors hold none, which one test finds.
+    /// Keeps the ids of sampled pages. Most vectors hold none, which one test finds.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -300,13 +300,13 @@ impl Sample {
     }
 }
 
-/// Returns the subsample that a page belongs to.
+/// Returns the number of the subsample that a page belongs to.
 fn group(id: u64) -> u8 {
     let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
     group.to_le_bytes()[0]
 }
 
-/// Distances within the sample, and within what is left of it without each subsample.
+/// Counts distances within the whole sample, then within the sample without each of the subsamples.
 fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
     let mut references = [0_u64; GROUPS];
     for page in numbers {
@@ -318,7 +318,7 @@ fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
         let distance: u32 = each.iter().sum();
         all[at(distance) - 1] += 1;
         for (group, (since, distances)) in each.iter().zip(&mut without).enumerate() {
-            // Its own references are left out with a group.
+            // Without its own subsample, this reference does not exist.
             let distance = distance - if group == own { 0 } else { *since };
             distances[at(distance) - 1] += u32::from(group != own);
         }

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
-/// Bytes read at a time: they stay in a core's own cache until they are used.
+/// Number of bytes read at a time: few enough to stay in a core's private cache until used.
 const BUFFER_BYTES: usize = 3 << 15;
 
-/// Opens a file for reading its contents, decompressed if needed.
+/// Opens a file for reading, decompressing it if needed.
 pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {
     let mut head = [0; 6];
     let mut length = 0;

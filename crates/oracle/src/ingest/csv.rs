@@ -1,8 +1,9 @@
-//! Tables of columns, of which one holds ids: CSV, and tables with semicolons, tabs or spaces between their columns.
+//! Tables with ids in one column: CSV, and tables with semicolons, tabs or spaces between columns.
 //!
-//! Fields may be in double quotes (RFC 4180), lines may not end within them. The first line is a header if none of its
-//! fields is a number. A column is named by the header or counted from 1. If its first value is a number, all have to
-//! be; otherwise values are words, and two equal words are one page. A range of bytes is not split into pages.
+//! Fields may be in double quotes (RFC 4180), but a field may not contain a line end. The first line is a header if
+//! none of its fields is a number. A column is given by its name in the header or its number from 1. If its first value
+//! is a number, all must be numbers. Otherwise values are words, and equal words are the same page. A range of bytes is
+//! not split into pages.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufRead;
@@ -13,27 +14,27 @@ use super::tell::Head;
 use crate::Column;
 use crate::error::Trouble;
 
-/// Separators in the order in which a first line is searched for them.
+/// Possible separators, in the order in which they are searched for in the first line.
 const SEPARATORS: [u8; 4] = *b",;\t ";
-/// Names of columns that hold ids; one of them need not be asked for.
+/// Column names that are taken to hold ids if no column is given.
 const IDS: [&str; 6] = ["id", "page", "key", "obj_id", "object_id", "object"];
-/// Column names shown in a message.
+/// Largest number of column names shown in a message.
 const MOST_SHOWN: usize = 12;
 
-/// A hash of 64 bits for a word: SipHash with a key of zeros.
+/// Returns a 64-bit hash of a word: SipHash with a key of zeros.
 pub(super) fn id_of_word(word: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(word);
     hasher.finish()
 }
 
-/// The separator of a table that begins with this line.
+/// Returns the separator of a table with this first line.
 fn separator(line: &[u8]) -> u8 {
     let found = SEPARATORS.iter().find(|byte| line.contains(byte));
     found.copied().unwrap_or(b',')
 }
 
-/// The fields of a line, without white space and quotes around them.
+/// Iterates over the fields of a line, without surrounding white space and quotes.
 struct Fields<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
@@ -74,7 +75,7 @@ fn fields(line: &[u8], separator: u8) -> Fields<'_> {
     }
 }
 
-/// The header without the `#` that some tools put before it.
+/// Returns the line without the `#` that some tools write before a header.
 fn header(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start()
 }
@@ -83,15 +84,15 @@ fn is_header(line: &[u8], separator: u8) -> bool {
     fields(line, separator).all(|field| id(field).is_none() && !is_measure(field))
 }
 
-/// True for numbers that are no ids: negative ones and those with a point.
+/// Returns true if the field is any number, also a negative number or a fraction, which cannot be an id.
 fn is_measure(field: &[u8]) -> bool {
     std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 
-/// True if the first two lines have the same number of columns, two or more, and not only words.
+/// Returns true if the file can be a table: the first line has at least two columns, the second line has as many, and
+/// the second line (the first if it is the only one) has an id.
 ///
-/// A line of two words and a line of a word and a number pass too: whatever has a more particular format is to be told
-/// first.
+/// Files of many other text formats pass too, so other matching formats are preferred.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if !head.is_text {
         return false;
@@ -104,18 +105,18 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     columns > 1 && head.second.map_or_else(|| has_number(first), same)
 }
 
-/// What is known of a table once its first line was read.
+/// Properties of a table that follow from its first line, and the type of its ids.
 struct Table {
     separator: u8,
-    /// The column with the ids, from 0.
+    /// Index of the column with the ids, from 0.
     column: usize,
     columns: usize,
-    /// Whether ids are words; `None` until there was one.
+    /// True if ids are words; `None` before the first id was read.
     words: Option<bool>,
 }
 
 impl Table {
-    /// Finds the column in the first line, and says whether that line is a header.
+    /// Finds the column with the ids from the first line. Also returns true if that line is a header.
     fn begin(line: &[u8], column: Option<&Column>) -> Result<(Self, bool), Trouble> {
         let separator = separator(header(line));
         let is_header = is_header(header(line), separator);
@@ -178,7 +179,8 @@ impl Table {
     }
 }
 
-/// Reads the ids of a column; without one, of the only column or of the one that the header names as that of ids.
+/// Reads the ids of `column`. If it is `None`, the ids are in the only column, or in the column with a header name for
+/// ids.
 pub(super) fn read(
     input: impl BufRead,
     column: Option<&Column>,

@@ -1,10 +1,10 @@
-//! What `damo report access --raw_form` prints: snapshots of DAMON's regions, each with the accesses that were sampled.
+//! Output of `damo report access --raw_form`: snapshots of DAMON's regions with the number of sampled accesses.
 //!
-//! A region is `START-END (SIZE) ACCESSES AGE`, older `START-END(SIZE): ACCESSES`, with hexadecimal addresses.
-//! `nr_regions:` before them says how many follow, `target_id:` whose addresses they are. DAMON looks at one page of a
-//! region and takes the others to be like it. So a region with accesses is a reference to each of its pages, once a
-//! snapshot, and a region without is none: the order within a snapshot, and how often a page was used in it, is not
-//! known.
+//! A region is `START-END (SIZE) ACCESSES AGE`, in older versions `START-END(SIZE): ACCESSES`, with hexadecimal
+//! addresses. A line `nr_regions:` before the regions has their number, and `target_id:` the process that the addresses
+//! belong to. DAMON checks one page of a region and assumes that the others behave in the same way. So a region with
+//! accesses counts as one reference to each of its pages per snapshot, and a region without accesses as none. The order
+//! of references within a snapshot, and the number of uses of a page in it, are not known.
 //!
 //! Source: `pr_records_raw_form` in `src/damo_report_access.py` and USAGE.md of <https://github.com/damonitor/damo>,
 //! and the kernel's `Documentation/mm/damon/design.rst`.
@@ -17,9 +17,9 @@ use super::spaces::Spaces;
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// What the first line of a report begins with.
+/// Beginning of the first line of a report.
 const FIRST: &[u8] = b"base_time_absolute:";
-/// What other lines without a region begin with.
+/// Beginnings of other lines that do not describe a region.
 const OTHERS: [&[u8]; 6] = [
     FIRST,
     b"data source:",
@@ -34,7 +34,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && head.first.starts_with(FIRST)
 }
 
-/// Reads the pages of regions with accesses.
+/// Reads the pages of all regions with accesses.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut report = Report::default();
     lines(input, take, |line, sink| report.line(line, sink))?;
@@ -44,10 +44,11 @@ pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
 #[derive(Default)]
 struct Report {
     targets: Spaces,
-    /// Number of the target whose regions follow.
+    /// Number of the target that the following regions belong to.
     target: u64,
-    /// Regions that the last `nr_regions:` promised, and those that came.
+    /// Number of regions stated by the last `nr_regions:` line.
     promised: u64,
+    /// Number of regions found after the last `nr_regions:` line.
     found: u64,
 }
 
@@ -86,7 +87,7 @@ impl Report {
     }
 }
 
-/// Start, end and accesses of a region.
+/// Parses a region and returns its start, end and number of accesses; `None` if the line is not a region.
 fn region(line: &[u8]) -> Option<(u64, u64, u64)> {
     let open = line.iter().position(|byte| *byte == b'(')?;
     let close = line.iter().position(|byte| *byte == b')')?;

@@ -8,19 +8,19 @@ use crate::error::Trouble;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, low32, narrow};
 
-/// Low bits of an id, which choose the entry of a leaf.
+/// Number of lower bits of an id. They select the entry in a leaf.
 const LEAF: u32 = 12;
-/// Leaves that ids below 2^32 can have.
+/// Number of leaves for all ids below 2^32.
 const LEAVES: usize = 1 << (32 - LEAF);
-/// Number of leaves that is always allowed, however empty they are.
+/// Number of leaves that is always allowed, even if they are nearly empty.
 const FREE_LEAVES: usize = 1 << 10;
 
 /// Maps ids to dense numbers.
 pub(crate) struct Dense {
     table: Table,
-    /// Ids by number, needed to build the hash table if the tree is given up.
+    /// Ids indexed by number. The hash table is built from them if the tree is given up.
     ids: Vec<u64>,
-    /// Most bytes that the tables may use.
+    /// Largest number of bytes that the tables may use.
     memory: u64,
 }
 
@@ -30,18 +30,19 @@ enum Table {
 }
 
 struct Radix {
-    /// Index of each leaf in `leaves`, 0 for none.
+    /// For each value of an id's upper bits, the index of its leaf in `leaves`; 0 if there is none.
     tops: Vec<u32>,
-    /// Numbers plus 1, one leaf after the other; the first leaf is empty.
+    /// Numbers plus 1, or 0 for none, one leaf after the other. The first leaf stays empty.
     leaves: Vec<u32>,
 }
 
 struct Hash {
-    /// Numbers plus 1; a power of two of them, at most half in use.
+    /// Slots with an id and its number plus 1. Their count is a power of two, and at most half are in use.
     slots: Vec<(u64, u32)>,
 }
 
-/// Fibonacci hashing (Knuth, volume 3, 6.4): the upper bits of a product with 2^64 / φ.
+/// Returns the preferred slot of an id by Fibonacci hashing (Knuth, volume 3, 6.4): the upper `bits` bits of the
+/// product with 2^64 / φ.
 #[inline]
 fn spread(id: u64, bits: u32) -> usize {
     at(low32(
@@ -50,7 +51,7 @@ fn spread(id: u64, bits: u32) -> usize {
 }
 
 impl Dense {
-    /// Creates a map for few ids: a hash table, since a tree would touch more memory.
+    /// Creates a map for a small number of ids. It uses a hash table, because a tree would touch more memory.
     pub fn of_few() -> Self {
         Self {
             table: Table::Hash(Hash::of(&[])),
@@ -89,7 +90,8 @@ impl Dense {
         (table + self.ids.capacity() * 8) as u64
     }
 
-    /// Appends the numbers of `ids` to `out`.
+    /// Appends the number of each id in `ids` to `out`. Fails if there are too many pages or the tables would be too
+    /// large.
     pub fn number(&mut self, ids: &[u64], out: &mut Vec<u32>) -> Result<(), Trouble> {
         let mut done = 0;
         if let Table::Radix(radix) = &mut self.table {
@@ -116,7 +118,7 @@ impl Dense {
 }
 
 impl Radix {
-    /// Appends the numbers of the first ids that fit the tree, and returns how many did.
+    /// Appends the numbers of the first ids of `ids` that fit in the tree, and returns how many did.
     fn number(&mut self, ids: &[u64], known: &mut Vec<u64>, out: &mut Vec<u32>) -> usize {
         for (place, &id) in ids.iter().enumerate() {
             let Some(top) = usize::try_from(id >> LEAF).ok().filter(|top| *top < LEAVES) else {
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn ids_of_any_size_and_density_get_numbers_in_order_of_first_use() {
         let mut rng = pagetide_reference::Rng::new(3);
-        // Compact, sparse below 2^32, beyond it, and a change between them.
+        // Ids that are compact, sparse below 2^32, above 2^32, and that change from one to another.
         for spans in [
             [3000, 3000],
             [1 << 31, 1 << 31],

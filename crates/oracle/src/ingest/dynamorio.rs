@@ -1,8 +1,10 @@
-//! Traces that DynamoRIO prints: the view of drmemtrace, and the texts of its samples memtrace_simple and memtrace_x86.
+//! Memory traces printed by DynamoRIO: by the view tool of drmemtrace, and by the samples memtrace_simple and
+//! memtrace_x86.
 //!
-//! A record of the view is `RECORD INSTRUCTION: W0.T1 KIND SIZE byte(s) @ 0xADDRESS …`, where W is the workload, whose
-//! addresses are its own. Fetched instructions, reads and writes are references; prefetches, flushes and markers are
-//! passed over. The samples print `ADDRESS: SIZE, r`, `w` or an instruction's name, and `INSTRUCTION,r,SIZE,ADDRESS`.
+//! A record of the view tool is `RECORD INSTRUCTION: W0.T1 KIND SIZE byte(s) @ 0xADDRESS …`. The number after W is the
+//! workload, and each workload has its own address space. Fetched instructions, reads and writes are references;
+//! prefetches, flushes and markers are ignored. The samples print `ADDRESS: SIZE, r` (or `w`, or an instruction's
+//! name), and `INSTRUCTION,r,SIZE,ADDRESS`.
 //!
 //! Source: `clients/drcachesim/tools/view.cpp`, the section "Human-Readable View" of
 //! `clients/drcachesim/docs/drcachesim.dox.in`, `api/samples/memtrace_simple.c` and `api/samples/memtrace_x86.c` of
@@ -18,7 +20,7 @@ use crate::error::Trouble;
 const SIMPLE: &[u8] = b"Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>";
 const X86: &[u8] = b"Format: <instr address>,<(r)ead/(w)rite>,<data size>,<data address>";
 const VIEW: &[u8] = b"Output format:";
-/// What lines of the view without a record begin with.
+/// Beginnings of lines of the view tool that are not records.
 const AROUND: [&[u8]; 4] = [VIEW, b"<--record#->", b"------", b"View tool results:"];
 const EXPECTED: &str = "record as DynamoRIO prints it";
 
@@ -30,14 +32,14 @@ struct Access {
     write: bool,
 }
 
-/// What a line holds.
+/// Content of a line.
 enum Line {
     Access(Access),
-    /// Nothing that is a reference.
+    /// The line has no reference.
     Other,
 }
 
-/// Parses a line; `None` if it is of another form.
+/// Parses a line; `None` if the line has another format.
 type Parse = fn(&[u8]) -> Option<Line>;
 
 pub(super) fn begins(head: &Head<'_>) -> bool {
@@ -70,7 +72,7 @@ fn view(line: &[u8]) -> Option<Line> {
     decimal(words.next()?)?;
     let instruction = words.next()?;
     if instruction == b":" {
-        // The last line: the number of instructions.
+        // The last line states the number of instructions.
         return words
             .eq([&b"total"[..], b"instructions"])
             .then_some(Line::Other);
@@ -87,7 +89,7 @@ fn view(line: &[u8]) -> Option<Line> {
         return None;
     }
     let address = hex(words.next()?)?;
-    // By which instruction, or what it is: without it the address may be cut.
+    // The instruction, or its kind, must follow: otherwise the line may have been cut within the address.
     words.next()?;
     let write = match kind {
         b"ifetch" | b"read" => false,
@@ -102,7 +104,8 @@ fn view(line: &[u8]) -> Option<Line> {
     }))
 }
 
-/// The workload of `W0.T1`; threads without one, as older versions print them, belong to workload 0.
+/// Returns the workload number in `W0.T1`; `None` if the text has another form. Threads without a workload, as older
+/// versions print them, belong to workload 0.
 fn workload(thread: &[u8]) -> Option<u64> {
     let Some(rest) = thread.strip_prefix(b"W") else {
         decimal(thread.strip_prefix(b"T").unwrap_or(thread))?;

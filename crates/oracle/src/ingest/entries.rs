@@ -1,22 +1,22 @@
-//! Binary files of entries of one size, without gaps.
+//! Reads binary files that consist of entries of equal size without gaps.
 
 use std::io::{BufRead, ErrorKind};
 
 use crate::error::Trouble;
 
-/// Entries that are handed on at a time: their bytes and ids stay in a core's own cache.
+/// Number of entries passed on at a time: few enough for their bytes and ids to stay in a core's private cache.
 pub(super) const ENTRIES: usize = 1 << 10;
 
-/// Hands on the entries of a file in order, and returns their number.
+/// Passes on the entries of a file in order, and returns their number. Fails if the file ends within an entry.
 ///
-/// Entries are taken where they lie in the input's own buffer: to copy them first would take longer than to use them.
+/// Entries are used directly in the input's buffer, because copying them would take longer than using them.
 pub(super) fn entries<const BYTES: usize>(
     mut input: impl BufRead,
     form: &'static str,
     mut take: impl FnMut(&[[u8; BYTES]]) -> Result<(), Trouble>,
 ) -> Result<u64, Trouble> {
     let mut entries = 0;
-    // The beginning of an entry that goes on in the next buffer.
+    // The first part of an entry that continues in the next buffer.
     let mut begun: Vec<u8> = Vec::with_capacity(BYTES);
     loop {
         let mut bytes = match input.fill_buf() {
@@ -55,7 +55,7 @@ pub(super) fn entries<const BYTES: usize>(
     }
 }
 
-/// The 16 bits at this place of an entry, little-endian.
+/// Returns the 16-bit number at byte `place` of an entry, little-endian.
 #[inline]
 pub(super) fn u16_at(entry: &[u8], place: usize) -> u16 {
     entry[place..]
@@ -63,7 +63,7 @@ pub(super) fn u16_at(entry: &[u8], place: usize) -> u16 {
         .map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
 
-/// The 32 bits at this place of an entry, little-endian.
+/// Returns the 32-bit number at byte `place` of an entry, little-endian.
 #[inline]
 pub(super) fn u32_at(entry: &[u8], place: usize) -> u32 {
     entry[place..]
@@ -71,7 +71,7 @@ pub(super) fn u32_at(entry: &[u8], place: usize) -> u32 {
         .map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The 64 bits at this place of an entry, little-endian.
+/// Returns the 64-bit number at byte `place` of an entry, little-endian.
 #[inline]
 pub(super) fn u64_at(entry: &[u8], place: usize) -> u64 {
     entry[place..]
@@ -83,7 +83,8 @@ pub(super) fn u64_at(entry: &[u8], place: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Ids of `bytes` as they come from a buffer of `capacity` bytes, and what ended the reading.
+    /// Reads entries from `bytes` through a buffer of `capacity` bytes. Returns their ids, and the number of entries or
+    /// the error.
     fn ids(bytes: &[u8], capacity: usize) -> (Vec<u64>, Result<u64, Trouble>) {
         let mut all = Vec::new();
         let input = std::io::BufReader::with_capacity(capacity, bytes);

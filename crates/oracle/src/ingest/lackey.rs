@@ -1,5 +1,4 @@
-//! What `valgrind --tool=lackey --trace-mem=yes` prints: `I  addr,size`, ` L addr,size`, ` S addr,size`, ` M
-//! addr,size`.
+//! Output of `valgrind --tool=lackey --trace-mem=yes`: `I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`.
 //!
 //! Addresses are hexadecimal, sizes decimal. S is a store and M a load and a store; both write. Lines of valgrind
 //! itself begin with `==`.
@@ -13,7 +12,7 @@ use super::sink::{Refusal, Sink, Take};
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// True if the first line is one of lackey or of valgrind.
+/// Returns true if the first line was printed by lackey or by valgrind itself.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     let rest = head.first.strip_prefix(b"==").unwrap_or_default();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -36,7 +35,7 @@ fn add(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Refusal> {
     sink.range(0, address, size, write)
 }
 
-/// Address, size and whether it writes.
+/// Parses an access: address, size in bytes, and true if it writes. `None` if the line is not an access.
 fn access(line: &[u8]) -> Option<(u64, u64, bool)> {
     let [kind @ (b'I' | b'L' | b'S' | b'M'), rest @ ..] = line else {
         return None;

@@ -1,11 +1,11 @@
-//! libCacheSim's lcs: a header of 8 KiB, then requests of one of eight versions.
+//! libCacheSim's format lcs: a header of 8 KiB, then requests. There are eight versions of requests.
 //!
-//! The header is u64 magic, u64 version, the trace's statistics (of which the second of 8 bytes is the number of
-//! requests), and u64 magic at its end. A request begins with u32 time and u64 object in every version; the rest
-//! differs.
+//! The header is: u64 magic, u64 version, statistics of the trace, and u64 magic in its last bytes. The number of
+//! requests is the second u64 of the statistics. In every version, a request begins with u32 time and u64 object; the
+//! rest differs.
 //!
-//! Source: `libCacheSim/traceReader/customizedReader/lcs.h` of <https://github.com/1a1a11a/libCacheSim>. Until 2024 a
-//! file had another header of 1 KiB with the same magic, which is refused.
+//! Source: `libCacheSim/traceReader/customizedReader/lcs.h` of <https://github.com/1a1a11a/libCacheSim>. Files written
+//! before 2024 have a different header of 1 KiB with the same magic; they are refused.
 
 use std::io::{BufRead, ErrorKind};
 
@@ -15,20 +15,22 @@ use super::tell::Head;
 use crate::error::Trouble;
 
 const HEADER_BYTES: usize = 8192;
-/// First and last 8 bytes of the header.
+/// Magic number in the first and in the last 8 bytes of the header.
 const MAGIC: u64 = 0x1234_5678_9abc_def0;
-/// Where the header has the version, the number of requests and the second magic.
+/// Byte offset of the version in the header.
 const VERSION: usize = 8;
+/// Byte offset of the number of requests in the header.
 const REQUESTS: usize = 24;
+/// Byte offset of the second magic number in the header.
 const END: usize = HEADER_BYTES - 8;
-/// Where a request has its object.
+/// Byte offset of the object's id in a request.
 const OBJECT: usize = 4;
 
 pub(super) fn begins(head: &Head<'_>) -> bool {
     head.bytes.starts_with(&MAGIC.to_le_bytes())
 }
 
-/// Reads the objects' ids; there have to be as many as the header says.
+/// Reads the ids of all objects. Fails if their number differs from the one in the header.
 pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut header = [0; HEADER_BYTES];
     match input.read_exact(&mut header) {

@@ -1,16 +1,16 @@
-//! Text, line by line.
+//! Reads text files line by line, and parses the numbers in them.
 
 use std::io::{BufRead, Read};
 
 use super::sink::{Refusal, Sink, Take};
 use crate::error::Trouble;
 
-/// Longest line that is read; a file without line ends is not read whole.
+/// Longest line in bytes. The limit keeps a file without line ends from being read as a whole.
 const LONGEST_LINE_BYTES: u64 = 1 << 16;
-/// Bytes of a refused line that are shown.
+/// Number of bytes of a refused line that are shown.
 const SHOWN_BYTES: usize = 40;
 
-/// Reads a file line by line, without the white space around lines; empty lines are passed over.
+/// Reads a file line by line, without surrounding white space. Empty lines are skipped.
 pub(super) fn lines(
     mut input: impl BufRead,
     take: Take<'_>,
@@ -59,7 +59,7 @@ fn refused(refusal: Refusal, line: u64, text: &[u8]) -> Trouble {
     }
 }
 
-/// The beginning of a line, printable.
+/// Returns the beginning of a line as printable text.
 pub(super) fn shown(text: &[u8]) -> String {
     text.iter()
         .take(SHOWN_BYTES)
@@ -67,7 +67,7 @@ pub(super) fn shown(text: &[u8]) -> String {
         .collect()
 }
 
-/// A number in this base; `None` if there is anything around it or it does not fit 64 bits.
+/// Parses a number in the given base; `None` if there are other characters or it does not fit in 64 bits.
 pub(super) fn number(digits: &[u8], base: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -80,17 +80,17 @@ pub(super) fn number(digits: &[u8], base: u32) -> Option<u64> {
     })
 }
 
-/// A decimal number.
+/// Parses a decimal number; `None` if the text is anything else.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     number(digits, 10)
 }
 
-/// A hexadecimal number, with 0x or without.
+/// Parses a hexadecimal number, with or without 0x; `None` if the text is anything else.
 pub(super) fn hex(digits: &[u8]) -> Option<u64> {
     number(after_0x(digits).unwrap_or(digits), 16)
 }
 
-/// A hexadecimal number with 0x, or a decimal one.
+/// Parses a hexadecimal number with 0x, or a decimal number; `None` if the text is anything else.
 pub(super) fn id(field: &[u8]) -> Option<u64> {
     match after_0x(field) {
         Some(digits) => number(digits, 16),
@@ -104,7 +104,7 @@ fn after_0x(digits: &[u8]) -> Option<&[u8]> {
         .or_else(|| digits.strip_prefix(b"0X"))
 }
 
-/// The words of a line, which white space separates.
+/// Returns the words of a line, separated by white space.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())

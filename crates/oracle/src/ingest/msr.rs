@@ -1,7 +1,7 @@
-//! Block traces of MSR Cambridge: CSV of time, host, disk, `Read` or `Write`, offset, size and response time.
+//! Block traces from MSR Cambridge: CSV of time, host, disk, `Read` or `Write`, offset, size and response time.
 //!
-//! Offset and size are bytes. Each host's disk is a volume of its own. A request is references to all its pages of 4
-//! KiB.
+//! Offset and size are in bytes. Each disk of each host is a separate volume. A request is a reference to each of its
+//! pages of 4 KiB.
 //!
 //! Source: the README of the traces at SNIA's IOTTA repository (trace set 388), and D. Narayanan, A. Donnelly and
 //! A. Rowstron, "Write Off-Loading", FAST 2008.
@@ -14,13 +14,13 @@ use super::spaces::Spaces;
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// The header that some copies have.
+/// The header line, which only some copies of the traces have.
 const HEADER: &[u8] = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 const EXPECTED: &str =
     "request of MSR Cambridge (time, host, disk, Read or Write, offset, size, response time)";
 
 struct Request<'a> {
-    /// Host and disk, with the comma between them.
+    /// Host and disk, including the comma between them.
     volume: &'a [u8],
     offset: u64,
     bytes: u64,
@@ -55,7 +55,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && (head.first == HEADER || request(head.first).is_some())
 }
 
-/// Reads the pages of all requests; a request of no bytes has none.
+/// Reads the pages of all requests. A request of zero bytes has no pages.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut volumes = Spaces::default();
     let mut first = true;

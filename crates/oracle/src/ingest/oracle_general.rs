@@ -1,4 +1,4 @@
-//! libCacheSim's oracleGeneral: u32 time, u64 object, u32 size, i64 next access, little-endian, without gaps.
+//! libCacheSim's format oracleGeneral: u32 time, u64 object, u32 size, i64 next access, little-endian, without gaps.
 //!
 //! Source: `libCacheSim/traceReader/customizedReader/oracle/oracleGeneralBin.h` of
 //! <https://github.com/1a1a11a/libCacheSim>.
@@ -11,12 +11,13 @@ use super::tell::Head;
 use crate::error::Trouble;
 
 const ENTRY_BYTES: usize = 24;
-/// Entries that are looked at to tell the format.
+/// Number of entries examined to detect the format.
 const TOLD_BY: usize = 64;
-/// No trace has a next access at this number or beyond, but for the two that say there is none.
+/// Numbers of next accesses are below this limit. The two values that mean "no next access" are above it.
 const NEXT_END: u64 = 1 << 48;
 
-/// True if times never decrease, no size is zero and each next access is a number of a request or none.
+/// Returns true if times never decrease, no size is zero, and each next access is the number of a request or means
+/// none.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if head.is_text {
         return false;
@@ -33,7 +34,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     in_order && plausible && (!entries.is_empty() || head.bytes.first() == Some(&0))
 }
 
-/// Reads the objects' ids.
+/// Reads the ids of all objects.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut ids = Vec::with_capacity(ENTRIES);
     entries::<ENTRY_BYTES>(input, "oracleGeneral", |some| {

@@ -1,4 +1,4 @@
-//! Our own reference files, in the forms that the crate `reference` knows.
+//! Reference files of pagetide itself, in the forms that the crate `reference` can read.
 
 use std::io::BufRead;
 
@@ -9,7 +9,7 @@ use super::sink::Take;
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// True for our binary form, and for two decimal numbers a line, which are a page and a count.
+/// Returns true for pagetide's binary form, and for lines of two decimal numbers: a page and a count.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if head.is_text {
         return words(head.first).count() == 2
@@ -18,7 +18,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     Reader::new(head.bytes, MAX_PAGES).is_ok_and(|reader| reader.form() == Form::Binary)
 }
 
-/// Reads page numbers.
+/// Reads the page number of each reference.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut reader = Reader::new(input, MAX_PAGES)?;
     let mut pages = [0; 1024];

@@ -1,14 +1,14 @@
 //! Samples with addresses, as `perf script` and `perf mem report --dump-raw-samples` print them.
 //!
-//! A line of `perf script` is command, thread, CPU, time, period, event and `:`, then the fields that were asked for
-//! with `-F`: the address comes first, then the data source, then the instruction's address, each hexadecimal. An
-//! instruction's address alone looks like an address alone, unless its symbol is printed too. So a line is taken only
-//! if its address is followed by nothing or by another address. Of the tracepoints `exceptions:page_fault_user` and
-//! `page_fault_kernel` the field `address=` is taken. A dump of `perf mem` begins with `# PID, TID, IP, ADDR`; the
-//! second number with 0x is the address. With space between the fields, perf writes 016 before the first address, which
-//! is taken off.
+//! A line of `perf script` has command, thread, CPU, time, period, event and `:`, then the fields selected with `-F`:
+//! first the address, then the data source, then the instruction's address, each hexadecimal. A line with only an
+//! instruction's address looks like a line with only an address, unless the symbol is printed too. So a line is used
+//! only if its address is followed by nothing or by another address. For the tracepoints `exceptions:page_fault_user`
+//! and `page_fault_kernel`, the field `address=` is used. A dump of `perf mem` begins with `# PID, TID, IP, ADDR`, and
+//! the second number with 0x is the address. If fields are separated by spaces, perf writes 016 before the first
+//! address, which is removed.
 //!
-//! Addresses of several processes are not told apart.
+//! Addresses of different processes are not distinguished.
 //!
 //! Source: `process_event` in `tools/perf/builtin-script.c`, `dump_raw_samples` in `tools/perf/builtin-mem.c` of Linux
 //! 6.1, and `perf-script(1)`.
@@ -20,14 +20,14 @@ use super::sink::Take;
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// What a dump of `perf mem` begins with.
+/// Beginning of a dump of `perf mem`.
 const DUMP: &[u8] = b"# PID, TID, IP, ADDR, ";
 const EXPECTED: &str =
     "sample with an address, as perf script -F comm,tid,time,event,addr prints it";
-/// Fewest digits of a hexadecimal number that is surely an address and no word or weight.
+/// Smallest number of digits of a hexadecimal number that is certainly an address, and not a word or a weight.
 const FEWEST_DIGITS: usize = 6;
 
-/// True if the first line that is no comment has a time and an event, or if it is a dump of `perf mem`.
+/// Returns true for a dump of `perf mem`, or if the first line that is not a comment has a time and an event.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && (head.first.starts_with(DUMP) || head.content.is_some_and(is_sample))
 }
@@ -49,7 +49,8 @@ fn is_sample(line: &[u8]) -> bool {
     words(line).any(is_time) && fields(line).is_some()
 }
 
-/// The second number with 0x, of a line that begins with a process.
+/// Returns the address in a line of a `perf mem` dump: the second number with 0x. `None` if the line does not begin
+/// with a process ID.
 fn dumped(line: &[u8]) -> Option<u64> {
     let mut places = (0..line.len()).filter(|place| line[*place..].starts_with(b"0x"));
     let (_instruction, place) = (places.next()?, places.next()?);
@@ -62,7 +63,8 @@ fn dumped(line: &[u8]) -> Option<u64> {
         .then(|| hex(spoiled.unwrap_or(digits)))?
 }
 
-/// The address among the fields after the event, or among all where no event is printed.
+/// Returns the address in a line of `perf script`: among the fields after the event, or among all fields if no event is
+/// printed. `None` if there is none.
 fn scripted(line: &[u8]) -> Option<u64> {
     let event = fields(line);
     let mut words = words(event.unwrap_or(line));
@@ -77,7 +79,7 @@ fn scripted(line: &[u8]) -> Option<u64> {
     if event.is_none() {
         return (is_address(second) && words.next().is_none()).then_some(address);
     }
-    // What is followed by its meaning in words is a data source.
+    // If it is followed by a description in words, the first number is a data source.
     if second.starts_with(b"|") {
         return None;
     }
@@ -85,7 +87,8 @@ fn scripted(line: &[u8]) -> Option<u64> {
     followed.then_some(address)
 }
 
-/// What comes after the event: the first word with a colon at its end that is no time, after the time if there is one.
+/// Returns the text after the event of a line, or `None` if there is no event. The event is the first word that ends
+/// with a colon and is not the time; it comes after the time if there is one.
 fn fields(line: &[u8]) -> Option<&[u8]> {
     let mut found = None;
     let mut timed = false;
@@ -105,7 +108,7 @@ fn fields(line: &[u8]) -> Option<&[u8]> {
     found
 }
 
-/// True for seconds with a fraction and a colon.
+/// Returns true for a time in a sample: seconds with a fraction, followed by a colon.
 fn is_time(word: &[u8]) -> bool {
     let Some(number) = word.strip_suffix(b":") else {
         return false;
@@ -117,7 +120,7 @@ fn is_time(word: &[u8]) -> bool {
     digits(parts.next()) && digits(parts.next()) && parts.next().is_none()
 }
 
-/// A number as perf prints addresses: hexadecimal, without 0x.
+/// Parses an address as perf prints it: hexadecimal, without 0x.
 fn bare(word: &[u8]) -> Option<u64> {
     super::lines::number(word, 16)
 }

@@ -1,31 +1,32 @@
-//! The way of ids from a reader to the one who asked for them, and the pages that a range of bytes covers.
+//! Passes ids from the reader of a format to its caller, and splits ranges of bytes into pages.
 
 use crate::error::Trouble;
 
-/// Ids that are handed on at a time.
+/// Number of ids passed on at a time.
 pub(super) const PIECE: usize = 1 << 14;
-/// Bits of an address within a page of 4 KiB.
+/// Number of address bits within a page of 4 KiB.
 const PAGE_BITS: u32 = 12;
-/// Bits of a page number: an address of 64 bits without its bits within a page.
+/// Number of bits of a page number: a 64-bit address without the bits within a page.
 const NUMBER_BITS: u32 = 64 - PAGE_BITS;
-/// Most spaces of addresses in a file: their numbers fill the bits above a page number.
+/// Largest number of address spaces in a file. Their numbers are stored in the bits above a page number.
 pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
-/// Most pages that one entry of a file may cover: 4 GiB.
+/// Largest number of pages that one entry of a file may cover: 4 GiB.
 pub(crate) const MOST_PAGES_AT_ONCE: u64 = 1 << 20;
 
-/// Receives ids in pieces, and for each whether it writes; the second slice is empty if the format does not tell.
+/// Receives ids in pieces. The second slice tells for each id whether the reference writes; it is empty if the format
+/// does not contain this.
 pub(super) type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), Trouble>;
 
-/// Why a line or an entry is refused; its reader adds the place.
+/// Why a line or an entry is refused. The caller adds its position.
 pub(super) enum Refusal {
-    /// It is not what was expected.
+    /// It does not match the format, which has this instead.
     Not(&'static str),
-    /// It covers more pages than one entry may.
+    /// It covers more pages than a single entry may.
     Long {
-        /// The number of pages.
+        /// Number of pages that it covers.
         pages: u64,
     },
-    /// The reason needs no place.
+    /// A reason for which the position does not matter.
     Whole(Trouble),
 }
 
@@ -35,7 +36,7 @@ impl From<&'static str> for Refusal {
     }
 }
 
-/// Collects ids and hands them on in pieces.
+/// Collects ids and passes them on in pieces.
 pub(super) struct Sink<'a> {
     ids: Vec<u64>,
     writes: Vec<bool>,
@@ -51,20 +52,21 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a reference of which it is not known whether it writes.
+    /// Adds a reference to `id`, for formats that do not contain whether a reference writes.
     #[inline]
     pub fn id(&mut self, id: u64) {
         self.ids.push(id);
     }
 
-    /// Adds a reference to an object that is no range of addresses.
+    /// Adds a reference to an object that is not a range of addresses.
     #[inline]
     pub fn object(&mut self, id: u64, write: bool) {
         self.ids.push(id);
         self.writes.push(write);
     }
 
-    /// Adds a reference to each page of 4 KiB that `bytes` bytes from `address` of this space touch, in order.
+    /// Adds a reference to each page of 4 KiB in the `bytes` bytes from `address` of an address space, in ascending
+    /// order. Fails if there are too many pages.
     #[inline]
     pub fn range(
         &mut self,
@@ -85,7 +87,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Hands on what was collected if it is enough for a piece.
+    /// Passes on the collected ids if there are enough for a piece.
     #[inline]
     pub fn hand_on(&mut self) -> Result<(), Trouble> {
         if self.ids.len() >= PIECE {
@@ -94,7 +96,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Hands on what was collected.
+    /// Passes on all collected ids.
     pub fn finish(&mut self) -> Result<(), Trouble> {
         (self.take)(&self.ids, &self.writes)?;
         self.ids.clear();

@@ -1,22 +1,23 @@
-//! Spaces of addresses: the same address in two of them is two pages.
+//! Address spaces: the same address in two address spaces is two different pages.
 
 use std::collections::HashMap;
 
 use super::sink::{MOST_SPACES, Refusal};
 
-/// Longest name of a space.
+/// Largest length of an address space's name, in bytes.
 const LONGEST_NAME_BYTES: usize = 256;
 
-/// Numbers of spaces by their names: volumes of a block trace, address spaces of a memory trace.
+/// Assigns numbers to address spaces by name: volumes of a block trace, or processes of a memory trace.
 #[derive(Default)]
 pub(super) struct Spaces {
     numbers: HashMap<Vec<u8>, u64>,
-    /// The name asked for last, which is most often the next one too.
+    /// Name and number of the most recent request. The next request is most often for the same name.
     last: (Vec<u8>, u64),
 }
 
 impl Spaces {
-    /// The number of this space, from 0 in order of first use.
+    /// Returns the number of the address space with this name. Numbers start at 0 in order of first use. Fails if there
+    /// are too many address spaces or the name is too long.
     pub fn number(&mut self, name: &[u8]) -> Result<u64, Refusal> {
         if name == self.last.0 && !self.numbers.is_empty() {
             return Ok(self.last.1);

@@ -1,22 +1,22 @@
-//! Tells a file's format from its beginning.
+//! Detects the format of a file from its beginning.
 
 use super::{FORMS, Form, Format};
 use crate::error::Trouble;
 
-/// Bytes that are looked at to tell text from binary data.
+/// Number of bytes examined to distinguish text from binary data.
 const LOOKED_AT: usize = 4096;
 
-/// The beginning of a file.
+/// The beginning of a file, prepared for detecting the format.
 pub(super) struct Head<'a> {
-    /// The bytes, which may be all of the file.
+    /// The bytes; in a short file, all of its bytes.
     pub bytes: &'a [u8],
-    /// Whether they are text: UTF-8 without control characters.
+    /// True if the bytes are text: UTF-8 without control characters.
     pub is_text: bool,
-    /// The first line that is not empty, without white space around it; nothing if the bytes are no text.
+    /// The first line that is not empty, without surrounding white space; empty if the file is not text.
     pub first: &'a [u8],
-    /// The next line that is not empty.
+    /// The second line that is not empty; `None` if there is none or the file is not text.
     pub second: Option<&'a [u8]>,
-    /// The first line that is neither empty nor begins with `#`.
+    /// The first line that is neither empty nor begins with `#`; `None` if there is none or the file is not text.
     pub content: Option<&'a [u8]>,
 }
 
@@ -44,19 +44,19 @@ impl<'a> Head<'a> {
 fn is_text(bytes: &[u8]) -> bool {
     let utf8 = match std::str::from_utf8(bytes) {
         Ok(_) => true,
-        // The last character may go on after these bytes.
+        // The last character may continue after these bytes.
         Err(error) => error.error_len().is_none(),
     };
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     utf8 && !bytes.iter().any(is_control)
 }
 
-/// The one format that a file beginning with these bytes fits.
+/// Returns the only format that fits a file with this beginning. Fails if no format fits, or several do.
 pub(super) fn tell(bytes: &[u8]) -> Result<Format, Trouble> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
     if fits.len() > 1 {
-        // Most text formats are tables too.
+        // Most text formats also look like tables.
         fits.retain(|form| form.format != Format::Csv(None));
     }
     match fits[..] {

@@ -1,4 +1,4 @@
-//! One id a line, decimal or with 0x.
+//! Text with one id per line, decimal or with 0x.
 
 use std::io::BufRead;
 
@@ -7,12 +7,12 @@ use super::sink::Take;
 use super::tell::Head;
 use crate::error::Trouble;
 
-/// True if the first line is one number and nothing else.
+/// Returns true if the first line is a single number.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && id(head.first).is_some()
 }
 
-/// Reads the first field of each line as an id; what comes after a space or comma is passed over.
+/// Reads the first field of each line as an id. Anything after a space or comma is ignored.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     lines(input, take, |line, sink| {
         let field = line

@@ -1,6 +1,7 @@
-//! Twitter's traces of caches: CSV of time, key, key's size, value's size, client, operation and time to live.
+//! Twitter's cache traces: CSV of time, key, key size, value size, client, operation and time to live.
 //!
-//! A key is an object whatever its size; get and gets read, all other operations write. Keys may contain commas.
+//! Each key is one object, whatever its size. The operations get and gets read, all others write. Keys may contain
+//! commas.
 //!
 //! Source: the README of <https://github.com/twitter/cache-trace>, and J. Yang, Y. Yue and R. Vinayak, "A large scale
 //! analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020.
@@ -20,7 +21,7 @@ const OPERATIONS: [&[u8]; 11] = [
 const EXPECTED: &str =
     "request of Twitter's traces (time, key, two sizes, client, operation, time to live)";
 
-/// The key, and whether the request writes.
+/// Parses a request: its key, and true if it writes. `None` if the line has another format.
 fn request(line: &[u8]) -> Option<(&[u8], bool)> {
     let mut from_the_end = line.rsplitn(6, |byte| *byte == b',');
     let _time_to_live = decimal(from_the_end.next()?)?;
@@ -40,7 +41,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && request(head.first).is_some()
 }
 
-/// Reads a hash of each key.
+/// Reads all requests. The id of an object is a hash of its key.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     lines(input, take, |line, sink| {
         let (key, write) = request(line).ok_or(EXPECTED)?;

@@ -1,11 +1,12 @@
-//! VMware's vscsiStats traces of block requests, in both versions of their binary records.
+//! Traces of block requests by VMware's vscsiStats, in both versions of the binary records.
 //!
-//! Version 1 is u32 number, u32 bytes, u32 segments, u16 command, u16 version, u64 block, u64 time; version 2 is u16
-//! command, u16 version, u32 number, u32 bytes, u32 segments, u64 block, u64 time, u64 response time; little-endian.
-//! The version is the upper byte of its field. Commands are those of SCSI (SBC-3, table 13), blocks are of 512 bytes.
+//! A record of version 1 is: u32 number, u32 bytes, u32 segments, u16 command, u16 version, u64 block, u64 time. A
+//! record of version 2 is: u16 command, u16 version, u32 number, u32 bytes, u32 segments, u64 block, u64 time, u64
+//! response time. All are little-endian. The version is the upper byte of its field. Commands are those of SCSI (SBC-3,
+//! table 13). Blocks have 512 bytes.
 //!
 //! Source: `libCacheSim/traceReader/customizedReader/vscsi.h` of <https://github.com/1a1a11a/libCacheSim>. libCacheSim
-//! takes a request's first block as its object; here a request is references to all its pages of 4 KiB.
+//! uses the first block of a request as its object. Here a request is a reference to each of its pages of 4 KiB.
 
 use std::io::BufRead;
 
@@ -15,11 +16,12 @@ use super::tell::Head;
 use crate::error::Trouble;
 
 const BLOCK_BYTES: u64 = 512;
-/// Entries that tell the format, and those that tell the version once the format is known.
+/// Number of entries that must fit for the format to be detected.
 const TELL_FORMAT: usize = 64;
+/// Number of entries that must fit to determine the version of a file known to have this format.
 const TELL_VERSION: usize = 2;
 
-/// Where a version has its fields.
+/// Byte offsets of the fields in a record of one version.
 #[derive(Clone, Copy)]
 struct Layout {
     version: u16,
@@ -40,13 +42,13 @@ const TWO: Layout = Layout {
     version_at: 2,
     bytes_at: 8,
 };
-/// Where both versions have the first block.
+/// Byte offset of the first block, the same in both versions.
 const BLOCK_AT: usize = 16;
 const ONE_BYTES: usize = 32;
 const TWO_BYTES: usize = 40;
 
 impl Layout {
-    /// True if an entry can be one of this version: whole blocks and a command of one byte.
+    /// Returns true if an entry can be a record of this version: a whole number of blocks and a command of one byte.
     fn fits(&self, entry: &[u8]) -> bool {
         u16_at(entry, self.version_at) >> 8 == self.version
             && u16_at(entry, self.command_at) <= 0xff
@@ -73,7 +75,7 @@ impl Layout {
     }
 }
 
-/// The version that all of the first `entries` entries fit.
+/// Returns the version that fits the first `entries` entries; `None` if neither version fits.
 fn layout(head: &[u8], entries: usize) -> Option<Layout> {
     let fit = |layout: &Layout, bytes: usize| {
         let mut some = head.chunks_exact(bytes).take(entries).peekable();
@@ -92,7 +94,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     !head.is_text && layout(head.bytes, TELL_FORMAT).is_some()
 }
 
-/// Reads the pages of reads and writes; other commands are passed over.
+/// Reads the pages of all reads and writes. Other commands are ignored.
 pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     match layout(input.fill_buf()?, TELL_VERSION) {
         Some(layout) if layout.version == ONE.version => requests::<ONE_BYTES>(input, layout, take),

@@ -1,4 +1,4 @@
-//! Linux' two lists: second chance with an active and an inactive list, and refault distances.
+//! Linux' active and inactive list, with second chances and refault distances.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -24,19 +24,19 @@ const ACTIVE: u32 = 2;
 
 struct TwoLists {
     places: Vec<Place>,
-    /// The accessed bit of the page table entry.
+    /// For each page, the accessed bit of its page table entry.
     accessed: Vec<bool>,
-    /// PG_referenced.
+    /// For each page, PG_referenced.
     referenced: Vec<bool>,
-    /// Age when the page was evicted, 1 more than that; 0 if it never was.
+    /// For each page, the age at its last eviction plus 1; 0 if it was never evicted.
     shadow: Vec<u32>,
     inactive: Queue,
     active: Queue,
     /// nonresident_age of the lruvec.
     age: u32,
-    /// Refaults that were activated since active pages were last scanned.
+    /// True if a refaulted page was activated since active pages were last scanned.
     activated: bool,
-    /// Fraction of a page still to be deactivated.
+    /// Fraction of a page still to be deactivated, carried over from earlier scans.
     owed: f64,
     size: u32,
     batch: u32,
@@ -60,7 +60,7 @@ impl TwoLists {
         }
     }
 
-    /// inactive_is_low(): the ratio is 1 below a gigabyte, √(10 × gigabytes) above.
+    /// inactive_is_low(): the ratio of active to inactive pages is 1 below a gigabyte, √(10 × gigabytes) above.
     fn inactive_is_low(&self) -> bool {
         let gigabytes = (self.inactive.len() + self.active.len()) >> 18;
         let ratio = if gigabytes == 0 {
@@ -71,7 +71,7 @@ impl TwoLists {
         u64::from(self.inactive.len()) * u64::from(ratio) < u64::from(self.active.len())
     }
 
-    /// shrink_active_list(): every page is deactivated; its accessed bit is cleared on the way.
+    /// shrink_active_list() for `count` pages: each is deactivated, and its accessed bit is cleared.
     fn deactivate(&mut self, count: u32) {
         for _ in 0..count {
             let Some(page) = self.active.pop() else {
@@ -82,7 +82,7 @@ impl TwoLists {
         }
     }
 
-    /// shrink_inactive_list() on one page. Returns true if it was evicted.
+    /// shrink_inactive_list() for one page. Returns true if the page was evicted.
     fn scan_one(&mut self) -> bool {
         let Some(page) = self.inactive.pop() else {
             return false;
@@ -99,7 +99,7 @@ impl TwoLists {
             return false;
         }
         self.places[at(page)] = Place::default();
-        // workingset_eviction() ages first and packs the age afterwards.
+        // workingset_eviction() first increments the age, then stores it.
         self.shadow[at(page)] = self.age.wrapping_add(1).max(1);
         self.age = self.age.wrapping_add(1);
         true
@@ -114,7 +114,7 @@ impl TwoLists {
         self.deactivate(whole);
     }
 
-    /// shrink_lruvec()
+    /// shrink_lruvec(): evicts pages if memory is full.
     fn reclaim(&mut self) {
         let mut freed = 0;
         while freed < self.batch && self.inactive.len() + self.active.len() > 0 {
@@ -130,7 +130,7 @@ impl TwoLists {
                     break;
                 }
             }
-            // The lists are rebalanced, whether or not pages were freed.
+            // The lists are rebalanced, even if no pages were freed.
             if self.inactive_is_low() {
                 self.deactivate(self.batch);
             }

@@ -1,9 +1,10 @@
-//! ARC: recency and frequency in a balance that adapts.
+//! ARC: recency and frequency, with a balance that adapts.
 //!
-//! Pages leave T1 for B1, and T2 for B2, in the order in which they came. So T1 and B1 are one window over time: the
-//! pages that were remembered are those from its start on, and those in memory from a later time on. Likewise T2 and
-//! B2. To evict or to forget moves such a time on behind the next page of its window, and nothing says which page it
-//! was. Both windows share one axis of time, with a bit in each for the times that are still some page's own.
+//! Pages leave T1 for B1, and T2 for B2, in the order in which they arrived. So T1 and B1 together are one window over
+//! time. Pages that arrived at or after a certain time are in memory (T1). Pages that arrived earlier, back to the
+//! start of the window, are only remembered (B1). T2 and B2 are another such window. Evicting or forgetting a page
+//! moves one of these times past the next page of its window. Nothing needs to be stored for the page itself. Both
+//! windows share one axis of time. Each has a bit for each time, set if a page still has this time.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -17,33 +18,36 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Arc::new(setup)),
 };
 
-/// Pages used once lately, T1 and B1, and those used more often, T2 and B2.
+/// Number of the window of pages used once lately: T1 and B1.
 const ONCE: u32 = 0;
+/// Number of the window of pages used more often: T2 and B2.
 const OFTEN: u32 = 1;
 
-/// Times for each page.
+/// Number of times on the axis for each page.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Arc {
-    /// Twice the time, from 1, at which each page was appended to its window, plus the window; 0 for never.
+    /// For each page, twice the time of its last append (from 1) plus the number of its window; 0 if it was never used.
     last: Vec<u32>,
-    /// For each window, a bit for each time that belongs to a page.
+    /// For each word of time and each window, a bit for each time that belongs to a page.
     live: Vec<[u64; 2]>,
-    /// First times in memory, and first times remembered, of either window.
+    /// For each window, the first time of a page in memory.
     held: [u32; 2],
+    /// For each window, the first time of a remembered page.
     known: [u32; 2],
-    /// Pages in memory (T1, T2), and remembered only (B1, B2).
+    /// For each window, the number of pages in memory (T1, T2).
     inside: [u32; 2],
+    /// For each window, the number of pages that are only remembered (B1, B2).
     ghosts: [u32; 2],
     now: u32,
     size: u32,
-    /// The paper's p: how large T1 should be.
+    /// The paper's p: the target size of T1 in pages.
     target: f64,
 }
 
 impl Arc {
     fn new(setup: Setup<'_>) -> Self {
-        // A time has 31 bits.
+        // A time is stored in 31 bits.
         let capacity = low32((u64::from(setup.pages) * SLOTS_PER_PAGE).clamp(256, 1 << 31));
         Self {
             last: flat::zeroed(at(setup.pages)),
@@ -68,7 +72,7 @@ impl Arc {
         self.live[at(self.now >> 6)][at(window)] |= 1 << (self.now & 63);
     }
 
-    /// Returns the time after the first one from `time` on that belongs to a page.
+    /// Finds the first page of a window at or after `time`, and returns the time after this page.
     #[inline]
     fn behind(&self, window: u32, time: u32) -> u32 {
         let mut word = at(time >> 6);
@@ -80,20 +84,20 @@ impl Arc {
         narrow(word * 64) + bits.trailing_zeros() + 1
     }
 
-    /// Evicts the oldest page of a window; it is remembered.
+    /// Evicts the oldest page of a window. The page stays remembered.
     fn evict(&mut self, window: u32) {
         self.held[at(window)] = self.behind(window, self.held[at(window)]);
         self.inside[at(window)] -= 1;
         self.ghosts[at(window)] += 1;
     }
 
-    /// Forgets the oldest page of a window that is remembered only.
+    /// Forgets the oldest page of a window that is only remembered.
     fn forget(&mut self, window: u32) {
         self.known[at(window)] = self.behind(window, self.known[at(window)]);
         self.ghosts[at(window)] -= 1;
     }
 
-    /// Adapts p after a hit in a ghost list: the list that the page was evicted from should have been larger.
+    /// Adapts p after a hit in a ghost list: the page's former list should have been larger.
     fn learn(&mut self, window: u32) {
         let [b1, b2] = self.ghosts.map(f64::from);
         self.target = if window == ONCE {
@@ -103,7 +107,7 @@ impl Arc {
         };
     }
 
-    /// The paper's REPLACE.
+    /// The paper's REPLACE: evicts the oldest page of T1 or T2, depending on p.
     fn replace(&mut self, in_b2: bool) {
         let t1 = f64::from(self.inside[0]);
         #[expect(clippy::float_cmp, reason = "the paper compares them as they are")]
@@ -115,7 +119,7 @@ impl Arc {
         }
     }
 
-    /// Case IV: makes space for a page that is in no list.
+    /// The paper's case IV: makes space for a page that is in no list.
     fn evict_or_forget(&mut self) {
         let ([t1, t2], [b1, b2]) = (self.inside, self.ghosts);
         if t1 + t2 < self.size {
@@ -136,7 +140,7 @@ impl Arc {
         self.replace(false);
     }
 
-    /// Processes a page that is not in memory, given the window and the time of its last append.
+    /// Processes a reference to a page that is not in memory. `window` and `time` are those of its last append.
     #[inline(never)]
     fn miss(&mut self, page: u32, window: u32, time: u32) {
         if time >= self.known[at(window)] {
@@ -155,7 +159,7 @@ impl Arc {
         self.now += 1;
     }
 
-    /// Renumbers the times in the windows from 1 without gaps, which frees times behind them.
+    /// Renumbers the times of the pages in the windows from 1 without gaps, so that later times are free again.
     #[cold]
     fn close_up(&mut self) {
         for (window, &known) in self.known.iter().enumerate() {

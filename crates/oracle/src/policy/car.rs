@@ -1,4 +1,4 @@
-//! CAR: ARC with clocks for lists.
+//! CAR: a variant of ARC that uses clocks as lists.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -13,22 +13,25 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Car::new(setup)),
 };
 
-/// Pages in memory that were used once lately, and more often; pages that were evicted from these.
+/// List of pages in memory that were used once lately.
 const T1: u32 = 1;
+/// List of pages in memory that were used more often.
 const T2: u32 = 2;
+/// List of pages evicted from T1.
 const B1: u32 = 3;
+/// List of pages evicted from T2.
 const B2: u32 = 4;
 
 struct FourLists {
     lists: Lists<4>,
     size: u32,
-    /// The paper's p: how large T1 should be.
+    /// The paper's p: the target size of T1 in pages.
     target: f64,
 }
 
 impl FourLists {
     fn new(setup: Setup<'_>) -> Self {
-        // Together they briefly hold one page more than twice the size of memory.
+        // All lists together briefly hold one page more than twice the size of memory.
         let most = setup.size.saturating_mul(2).saturating_add(1);
         Self {
             lists: Lists::new(setup.pages, most),
@@ -43,7 +46,7 @@ impl FourLists {
         self.lists.len(list)
     }
 
-    /// Adapts p after a hit in a ghost list: the list that the page was evicted from should have been larger.
+    /// Adapts p after a hit in a ghost list: the page's former list should have been larger.
     fn learn(&mut self, ghost: u32) {
         let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
         self.target = if ghost == B1 {
@@ -58,7 +61,7 @@ impl FourLists {
         self.len(T1) + self.len(T2)
     }
 
-    /// Returns true if all lists together hold twice as many pages as memory.
+    /// Returns true if all lists together hold at least twice as many pages as memory.
     fn is_full(&self) -> bool {
         let all = u64::from(self.held()) + u64::from(self.len(B1)) + u64::from(self.len(B2));
         all >= 2 * u64::from(self.size)
@@ -78,7 +81,7 @@ impl Car {
         }
     }
 
-    /// The paper's replace().
+    /// The paper's replace(): evicts a page of T1 or T2.
     fn replace(&mut self) {
         loop {
             let from_t1 = f64::from(self.held.len(T1)) >= self.held.target.max(1.0);
@@ -117,7 +120,7 @@ impl Car {
             held.lists.append(T1, page);
         } else {
             held.learn(list);
-            // Its slot may have changed meanwhile.
+            // The slot of the page may have changed meanwhile.
             held.lists.renew(T2, page, held.lists.place(page));
         }
     }

@@ -1,4 +1,4 @@
-//! CLOCK-Pro: LIRS by clock hands.
+//! CLOCK-Pro: an approximation of LIRS with clock hands.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -18,7 +18,7 @@ enum Kind {
     Absent,
     Hot,
     Cold,
-    /// Evicted, and remembered.
+    /// Evicted, but still remembered in the ring.
     Test,
 }
 
@@ -61,7 +61,7 @@ impl ClockPro {
         self.entries[at(page)].next
     }
 
-    /// Inserts a page just behind the hot hand.
+    /// Inserts a page into the ring directly before the page at the hot hand.
     fn insert(&mut self, page: u32, kind: Kind) {
         let empty = self.hot + self.cold + self.test == 0;
         let entry = Entry {
@@ -90,7 +90,7 @@ impl ClockPro {
         }
     }
 
-    /// Removes a remembered page from the ring; hands that point to it move back by one.
+    /// Removes a remembered page from the ring. Hands that point to the page move back by one.
     fn forget(&mut self, page: u32) {
         let Entry { next, previous, .. } = self.entries[at(page)];
         for hand in [&mut self.hand_hot, &mut self.hand_cold, &mut self.hand_test] {
@@ -133,7 +133,7 @@ impl ClockPro {
         let entry = &mut self.entries[at(self.hand_hot)];
         if entry.kind == Kind::Hot {
             if std::mem::take(&mut entry.used) {
-                // Another round.
+                // The hand continues around the ring.
             } else {
                 entry.kind = Kind::Cold;
                 self.hot -= 1;

@@ -1,4 +1,4 @@
-//! First in, first out.
+//! FIFO: evicts the page that has been in memory longest.
 
 use super::{About, Policy, Setup};
 use crate::flat;

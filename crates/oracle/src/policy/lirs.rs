@@ -1,10 +1,11 @@
 //! LIRS: pages are ranked by the distance between their last two uses.
 //!
-//! The paper and libCacheSim differ when a page is used that is in the queue and no longer in the stack. The paper puts
-//! it on the stack and changes no page's kind. libCacheSim also moves the lowest LIR page of the stack to the end of
-//! the queue, which evicts the oldest queued page. That may be the page in use, which then counts as in memory, since
-//! it is in the stack, although it uses none. There is one LIR page too few until another page becomes LIR, so the next
-//! new page does at once. `demote=1` repeats all this, and hits are equal to libCacheSim's.
+//! The paper and libCacheSim differ if a page is used that is in the queue and no longer in the stack. The paper puts
+//! this page on the stack and changes no page's kind. libCacheSim also moves the lowest LIR page of the stack to the
+//! end of the queue, which evicts the oldest page of the queue. If this is the page in use, it then counts as in
+//! memory, because it is in the stack, although it uses no memory. There is one LIR page too few until another page
+//! becomes LIR, so the next new page becomes LIR at once. `demote=1` does the same as libCacheSim, and gives equal
+//! hits.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -41,19 +42,23 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lirs::new(setup)),
 };
 
-/// Kinds of pages in the stack.
+/// Kind of a page in the stack: in memory and ranked high.
 const LIR: u32 = 1;
+/// Kind of a page in the stack: in memory and in the queue.
 const HIR: u32 = 2;
+/// Kind of a page in the stack: not in memory, only remembered.
 const GHOST: u32 = 3;
-/// Lists beside the stack.
+/// Number of the queue of HIR pages in memory.
 const QUEUED: u32 = 1;
+/// Number of the list of ghosts; its oldest page is forgotten next.
 const FORGOTTEN_NEXT: u32 = 2;
 
-/// LIR pages are in memory, HIR pages are in memory and in the queue, ghosts are non-resident HIR pages.
+/// LIRS. LIR pages are in memory. HIR pages are in memory and in the queue. Ghosts are HIR pages that are not in
+/// memory.
 struct Lirs {
-    /// Kind and slot in the stack.
+    /// For each page, its kind and its slot in the stack.
     stacked: Vec<Place>,
-    /// Slot in the queue, or among the ghosts.
+    /// For each page, its slot in the queue or in the list of ghosts.
     listed: Vec<Place>,
     stack: Queue,
     queue: Queue,
@@ -85,7 +90,7 @@ impl Lirs {
         }
     }
 
-    /// Appends to the stack keep the kinds of the pages they move.
+    /// Appends a page to the stack. Pages that move to another slot keep their kinds.
     fn push_stack(&mut self, page: u32, kind: u32) {
         let place = self.stacked[at(page)];
         if place.list() != 0 {
@@ -103,7 +108,7 @@ impl Lirs {
         self.stacked[at(page)] = Place::new(kind, self.stacked[at(page)].slot());
     }
 
-    /// Removes the pages below the lowest LIR page from the stack.
+    /// Removes all pages below the lowest LIR page from the stack.
     fn prune(&mut self) {
         while let Some(slot) = self.stack.oldest() {
             let page = self.stack.page(slot);
@@ -119,7 +124,7 @@ impl Lirs {
         }
     }
 
-    /// Moves the lowest LIR page to the end of the queue, as a HIR page.
+    /// Turns the lowest LIR page of the stack into a HIR page at the end of the queue.
     fn demote(&mut self) {
         if let Some(page) = pop(&mut self.stack, &mut self.stacked) {
             self.lir -= 1;
@@ -173,7 +178,7 @@ impl Lirs {
         self.limit_stack();
     }
 
-    /// Processes a hit on a queued page that is not in the stack.
+    /// Processes a hit on a page that is in the queue and not in the stack.
     fn hit_queued(&mut self, page: u32) {
         self.queue.remove(self.listed[at(page)].slot());
         push(&mut self.queue, QUEUED, page, &mut self.listed);
@@ -208,7 +213,7 @@ impl Policy for Lirs {
                 true
             }
             HIR => {
-                // Where hits demote, it may have left the queue alone.
+                // With `demote`, a page can be HIR without being in the queue.
                 let place = std::mem::take(&mut self.listed[at(page)]);
                 if place.list() == QUEUED {
                     self.queue.remove(place.slot());

@@ -1,8 +1,8 @@
 //! Least recently used.
 //!
-//! Memory is a window over time: it holds the pages whose last use is not before its start. A bit for each time in the
-//! window tells whether it is still some page's last use, and eviction moves the start behind the first such bit.
-//! Nothing is unlinked or marked absent: a reference updates its page's last use and changes two bits.
+//! Memory is a window over time: it holds the pages whose last use is in the window. A bit for each time in the window
+//! is set if it is still the last use of a page. Eviction moves the start of the window past the first such bit.
+//! Nothing is unlinked or marked as absent: a reference updates the time of its page's last use and changes two bits.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -16,18 +16,19 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lru::new(setup)),
 };
 
-/// Times in the window for each page; with the time of its last use a page needs about 6 bytes.
+/// Number of times in the window for each page. Including the time of its last use, a page needs about 6 bytes.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Lru {
-    /// Time of each page's last use, from 1; 0 for none.
+    /// For each page, the time of its last use, from 1; 0 if it was never used.
     last: Vec<u32>,
-    /// Times that are some page's last use.
+    /// A bit for each time, set if it is a page's last use.
     live: Vec<u64>,
-    /// First time in the window, and the next time.
+    /// First time in the window.
     start: u32,
+    /// Time of the next reference.
     now: u32,
-    /// Free pages of memory.
+    /// Number of free pages of memory.
     free: u32,
 }
 
@@ -44,7 +45,7 @@ impl Lru {
     }
 }
 
-/// Returns the first last use in a word after this one.
+/// Returns the first time in the words after `word` that is a page's last use.
 #[cold]
 fn first_beyond(live: &[u64], word: usize) -> u32 {
     let mut word = word + 1;
@@ -54,7 +55,8 @@ fn first_beyond(live: &[u64], word: usize) -> u32 {
     narrow(word * 64) + live[word].trailing_zeros()
 }
 
-/// Renumbers the last uses from `start` on from 1 without gaps, which frees times behind them. Returns the next time.
+/// Renumbers the last uses from `start` on from 1 without gaps, so that later times are free again. Returns the next
+/// time.
 #[cold]
 fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
     let first = at(start >> 6);
@@ -75,7 +77,7 @@ fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
             0
         };
     }
-    // Times from 1 to before the sum.
+    // Set the bits of the times from 1 to `sum` − 1.
     let words = at(sum >> 6);
     live[..words].fill(u64::MAX);
     live[words..].fill(0);
@@ -99,13 +101,13 @@ impl Policy for Lru {
         self.live[at(now >> 6)] |= 1 << (now & 63);
         self.now += 1;
         let hit = last >= self.start;
-        // The bit of an evicted page is before the window, where no bit is read.
+        // The bit of an evicted page is before the window, where bits are never read.
         self.live[at(last >> 6)] &= !(1 << (last & 63));
         if self.free > 0 {
             self.free -= u32::from(!hit);
             return hit;
         }
-        // Hits are hard to predict, so that the window's start is moved without a branch.
+        // Hits are hard to predict, so the start of the window is moved without a branch.
         let word = self.start & !63;
         let bits = self.live[at(word >> 6)] & (u64::MAX << (self.start & 63));
         let next = if bits == 0 && !hit {

@@ -28,13 +28,14 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Mglru::new(setup)),
 };
 
-/// MIN_NR_GENS and MAX_NR_GENS.
+/// MIN_NR_GENS: smallest number of generations.
 const FEWEST: u32 = 2;
+/// MAX_NR_GENS: largest number of generations.
 const MOST: u32 = 4;
-/// MAX_NR_TIERS.
+/// MAX_NR_TIERS: number of tiers.
 const TIERS: usize = 4;
 
-/// Refaults and evictions of a tier: in this generation, and their moving average (lru_gen_folio).
+/// Counts of a tier in the current generation, and moving averages over generations (lru_gen_folio).
 #[derive(Clone, Copy, Default)]
 struct Tier {
     evicted: u32,
@@ -45,12 +46,13 @@ struct Tier {
 }
 
 struct Mglru {
-    /// Generation's number modulo 4, plus 1, and slot.
+    /// For each page, its generation number modulo 4 plus 1, and its slot; 0 if it is not in memory.
     places: Vec<Place>,
     accessed: Vec<bool>,
-    /// Whether the page came back soon after its eviction (PG_workingset and all use bits set).
+    /// For each page, true if it refaulted soon after its eviction (PG_workingset and all use bits set).
     workingset: Vec<bool>,
-    /// Oldest generation's number at eviction, shifted by 3, with the tier and 1 below; 0 if never evicted.
+    /// For each page, the number of the oldest generation at its eviction, shifted left by 3, plus twice the tier, plus
+    /// 1; 0 if it was never evicted.
     shadow: Vec<u32>,
     generations: [Queue; MOST as usize],
     tiers: [Tier; TIERS],
@@ -101,7 +103,8 @@ impl Mglru {
         self.generations[at(place.list() - 1)].remove(place.slot());
     }
 
-    /// Clears a page's accessed bit and moves the page to the youngest generation if it was set.
+    /// If the accessed bit of a page in memory is set, clears the bit and moves the page to the youngest generation.
+    /// Returns true if the bit was set.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Place::default()
             && std::mem::take(&mut self.accessed[at(page)]);
@@ -112,7 +115,7 @@ impl Mglru {
         young
     }
 
-    /// lru_gen_look_around(): the neighbours in the page table.
+    /// lru_gen_look_around(): also checks the accessed bits of the neighbours in the page table.
     fn look_around(&mut self, page: u32) {
         let first = page - page.min(self.around / 2);
         let last = (first + self.around).min(narrow(self.places.len()));
@@ -121,7 +124,7 @@ impl Mglru {
         }
     }
 
-    /// should_run_aging()
+    /// should_run_aging(): returns true if a new generation is needed.
     fn needs_aging(&self) -> bool {
         let generations = self.youngest - self.oldest + 1;
         if generations <= FEWEST {
@@ -135,7 +138,7 @@ impl Mglru {
         young * FEWEST > self.resident || old * (FEWEST + 2) < self.resident
     }
 
-    /// try_to_inc_max_seq(): walks page tables, then opens a generation.
+    /// try_to_inc_max_seq(): checks the accessed bits of all pages, then opens a generation.
     fn age(&mut self) {
         for page in 0..narrow(self.accessed.len()) {
             if self.accessed[at(page)] {
@@ -148,7 +151,7 @@ impl Mglru {
         self.youngest += 1;
     }
 
-    /// inc_min_seq(): the pages left in the oldest generation move to the end of the next.
+    /// inc_min_seq(): moves the pages left in the oldest generation to the end of the next generation.
     fn fold_oldest(&mut self) {
         while let Some(page) = self.generations[at(self.oldest % MOST)].pop() {
             self.put(page, self.oldest + 1);
@@ -156,7 +159,7 @@ impl Mglru {
         self.next_oldest();
     }
 
-    /// reset_ctrl_pos(): the moving averages, once a generation.
+    /// reset_ctrl_pos(): updates the moving averages, once per generation.
     fn next_oldest(&mut self) {
         self.oldest += 1;
         for tier in &mut self.tiers {
@@ -166,7 +169,8 @@ impl Mglru {
         }
     }
 
-    /// get_tier_idx(): the highest tier that refaults no more than the lowest, whose gain is halved.
+    /// get_tier_idx(): returns the highest tier that may be evicted. It and all tiers below it refault at most twice as
+    /// often, per eviction, as the lowest tier.
     fn evictable_tier(&self) -> usize {
         let position = |tier: usize, gain: u64| {
             let tier = &self.tiers[tier];

@@ -1,9 +1,10 @@
-//! OPT, the best that any policy can do with demand paging.
+//! OPT, the policy with the fewest faults possible with demand paging.
 //!
-//! Keeping a page from one use to the next is an interval, and memory of C pages is C − 1 tokens beside the page in
-//! use. The maximum of hits is the maximum of intervals that the tokens can serve. Serving them in order of their ends,
-//! each with the token that became free last before its start, is optimal, and hits the same references as evicting the
-//! page whose next use is farthest. It needs no future references, so that a string can be streamed.
+//! Keeping a page from one use to the next is an interval. Memory of C pages is C − 1 tokens, plus the page in use. The
+//! largest number of hits is the largest number of intervals that the tokens can serve. It is optimal to serve
+//! intervals in order of their ends, each with the token that became free last before the interval began. This gives
+//! hits on the same references as evicting the page with the farthest next use. It needs no future references, so a
+//! string can be streamed.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -19,11 +20,11 @@ pub(super) static ABOUT: About = About {
 };
 
 struct Opt {
-    /// Time of the last reference, from 1; 0 for none.
+    /// For each page, the time of its last reference, from 1; 0 if it was never used.
     last: Vec<u32>,
-    /// When tokens became free.
+    /// Times at which used tokens became free.
     tokens: Tokens,
-    /// Tokens that were never used.
+    /// Number of tokens that were never used.
     unused: u32,
     now: u32,
 }
@@ -47,7 +48,7 @@ impl Policy for Opt {
         if last == 0 {
             return false;
         }
-        // The page has to be held from just after its last reference; if this is now, it needs no token.
+        // The page must be held from just after its last reference. If that is now, it needs no token.
         let start = last + 1;
         if start == self.now {
             return true;
@@ -63,7 +64,7 @@ impl Policy for Opt {
         true
     }
 
-    /// Returns true if the page can be kept to the end, which is an interval that ends after all others.
+    /// Returns true if the page can be kept until the end. Keeping it is an interval that ends after all others.
     fn held(&mut self, page: u32) -> bool {
         let start = self.last[at(page)] + 1;
         if start == 1 || start == self.now + 1 {

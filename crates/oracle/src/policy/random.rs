@@ -1,4 +1,4 @@
-//! Random replacement.
+//! Random: evicts a page chosen at random.
 
 use pagetide_reference::Rng;
 

@@ -1,10 +1,10 @@
 //! S3-FIFO: a small queue that filters, a main queue with second chances, and a ghost queue.
 //!
-//! Pages enter the ghost queue in the order in which they entered the small queue, less those that go on to the main
-//! queue. So both are one axis of arrivals: the ghosts from a first arrival on, then the small queue. Going from one to
-//! the other moves nothing, and a page that is forgotten needs no change: it arrived before the first ghost. A bit for
-//! each arrival tells which have left for the main queue. Arrivals to come count as present, so that to arrive changes
-//! none.
+//! Pages enter the ghost queue in the order in which they entered the small queue, except those that move on to the
+//! main queue. So both queues share one numbering of arrivals: first the ghosts, then the pages of the small queue.
+//! Going from the small queue to the ghosts moves nothing. A forgotten page needs no change, because it arrived before
+//! the first ghost. A bit for each arrival is cleared when the page leaves for the main queue. Future arrivals count as
+//! present, so an arrival changes no bit.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -44,21 +44,24 @@ const SMALL: u8 = 1 << 6;
 const MAIN: u8 = 2 << 6;
 const GHOST: u8 = 3 << 6;
 const USES: u8 = 63;
-/// Uses beyond this make no difference.
+/// Largest number of uses counted for a page.
 const MOST_USES: u8 = 3;
-/// Arrival numbers for each page.
+/// Number of arrival numbers for each page.
 const SLOTS_PER_PAGE: u64 = 4;
 
 struct S3Fifo {
-    /// Queue in the upper two bits, uses in the others. A page that was forgotten still counts as a ghost here.
+    /// For each page, its queue in the upper two bits and its uses in the lower bits. A forgotten page still counts as
+    /// a ghost here.
     state: Vec<u8>,
-    /// When each page arrived last, if it is in the small queue or a ghost.
+    /// For each page in the small queue or the ghost queue, the number of its last arrival.
     arrivals: Vec<u32>,
-    /// The arrivals that have not left for the main queue.
+    /// A bit for each arrival number, cleared if the page left for the main queue.
     present: Vec<u64>,
-    /// The first arrival that is a ghost, the first in the small queue, and the next to come.
+    /// Arrival number of the first ghost.
     first_ghost: u32,
+    /// Arrival number of the first page in the small queue.
     first_small: u32,
+    /// Number of the next arrival.
     next: u32,
     ghosts: u32,
     most_ghosts: u32,
@@ -164,7 +167,7 @@ impl S3Fifo {
         }
     }
 
-    /// Renumbers the arrivals in use from 0 without gaps, which frees numbers behind them.
+    /// Renumbers the arrivals in use from 0 without gaps, so that later numbers are free again.
     #[cold]
     fn close_up(&mut self) {
         let first = self.first_ghost;
@@ -212,7 +215,7 @@ impl Policy for S3Fifo {
             self.leave(arrival);
             self.ghosts -= 1;
         }
-        // The page is in no queue while another is evicted for it.
+        // The page is in no queue while another page is evicted for it.
         self.state[at(page)] = 0;
         while self.small.len + self.main.len >= self.size {
             self.evict();

@@ -1,4 +1,4 @@
-//! SIEVE: a clock whose survivors stay where they are.
+//! SIEVE: a clock in which surviving pages keep their positions.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -13,16 +13,17 @@ pub(super) static ABOUT: About = About {
 };
 
 struct Sieve {
-    /// 0 for absent, 1 for present, 2 for used.
+    /// For each page: 0 if it is not in memory, 1 if it is, 2 if it was used since it arrived or the hand passed it.
     state: Vec<u8>,
-    /// Pages in order of arrival: survivors that the hand has passed, a gap, then pages that it has not reached yet.
+    /// Pages in order of arrival: survivors that the hand has passed, a gap, then pages that the hand has not reached.
     pages: Vec<u32>,
-    /// End of the survivors before the hand.
+    /// Number of pages that the hand has passed.
     passed: usize,
-    /// Index of the next page to examine; the end if there is none.
+    /// Index of the next page to examine; equal to `end` if there is none.
     hand: usize,
+    /// Index after the last page.
     end: usize,
-    /// Free pages of memory.
+    /// Number of free pages of memory.
     free: u32,
 }
 
@@ -40,7 +41,7 @@ impl Sieve {
         }
     }
 
-    /// Advances the hand until it has evicted a page. Survivors are moved to those passed before.
+    /// Advances the hand until it has evicted a page. Survivors are moved to the end of the passed pages.
     #[inline]
     fn evict(&mut self) {
         loop {
@@ -53,7 +54,7 @@ impl Sieve {
             self.passed += usize::from(!is_evicted);
             self.hand += 1;
             if self.hand == self.end {
-                // The hand restarts at the oldest page, without a gap.
+                // The hand restarts at the oldest page, and there is no gap.
                 (self.hand, self.end, self.passed) = (0, self.passed, 0);
             }
             if is_evicted {
@@ -81,7 +82,7 @@ impl Policy for Sieve {
             self.evict();
         }
         if self.end + flat::AHEAD > self.pages.len() {
-            // Pages that the hand has not reached are moved behind the survivors.
+            // Pages that the hand has not reached are moved up to the survivors.
             self.pages.copy_within(self.hand..self.end, self.passed);
             self.end -= self.hand - self.passed;
             self.hand = self.passed;

@@ -72,8 +72,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Moves the window's oldest page to the main part if it was used more often than the main part's victim; else
-    /// evicts it.
+    /// Moves the window's oldest page to the main part if it was used more often than the victim of the main part.
+    /// Otherwise evicts it.
     fn leave_window(&mut self) {
         let lists = &mut self.lists;
         let Some(page) = lists.oldest(WINDOW) else {
@@ -95,8 +95,8 @@ impl WTinyLfu {
         lists.renew(PROBATION, page, lists.place(page));
     }
 
-    /// Moves a used page from probation to the protected segment, and that segment's oldest page back if it is too
-    /// long.
+    /// Moves a used page from probation to the protected segment. If that segment is then too long, its oldest page
+    /// moves back to probation.
     fn protect(&mut self, page: u32, place: Place) {
         let lists = &mut self.lists;
         lists.renew(PROTECTED, page, place);

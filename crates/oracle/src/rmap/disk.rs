@@ -1,11 +1,11 @@
-//! A disk of 2002: a head that seeks, a platter that turns, one request at a time.
+//! Model of a disk of 2002: seek time, rotation, and one request at a time.
 
 use super::Parameters;
 
-/// Swap on a disk; time is in nanoseconds from the start.
+/// The swap area on a disk. Times are in nanoseconds from the start.
 pub(super) struct Disk {
     parameters: Parameters,
-    /// Slot after the last one that was transferred.
+    /// The slot after the last transferred slot.
     head: u32,
     free_at: u64,
     slots: u32,
@@ -21,12 +21,12 @@ impl Disk {
         }
     }
 
-    /// Transfers `count` slots from `first` on, once the disk is free. Returns the time at which the transfer is
+    /// Transfers `count` slots from `first` on, as soon as the disk is free. Returns the time at which the transfer is
     /// complete.
     ///
-    /// A transfer that follows the last one directly needs neither seek nor turn. Otherwise the seek grows with the
-    /// square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3),
-    /// 1994), and the platter turns half round on average.
+    /// A transfer that continues the previous one needs neither seek nor rotation. Otherwise the seek time grows with
+    /// the square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer
+    /// 27(3), 1994), and the disk rotates by half a turn on average.
     pub fn transfer(&mut self, now: u64, first: u32, count: u32) -> u64 {
         let p = &self.parameters;
         let start = now.max(self.free_at);

@@ -1,10 +1,10 @@
-//! What both kernels share: frames, swap slots, faults and reading around them.
+//! The part of the model that both kernels share: page frames, swap slots, faults and reading around them.
 
 use super::Parameters;
 use super::disk::Disk;
 use crate::number::at;
 
-/// A page without a slot in swap.
+/// Slot number of a page that has no slot in swap.
 const NO_SLOT: u32 = u32::MAX;
 
 /// State of a page.
@@ -14,23 +14,24 @@ pub(super) enum State {
     New,
     /// In memory and mapped.
     Mapped,
-    /// In memory, not mapped: read around a fault, or being evicted.
+    /// In memory but not mapped: it was read around a fault, or is being evicted.
     Cached,
     /// In swap only.
     Swapped,
 }
 
-/// How a kernel chooses victims.
+/// Policy of a kernel for choosing pages to evict.
 pub(super) trait Reclaim {
-    /// A page came into memory; `mapped` tells whether it was asked for or read around another.
+    /// Called when a page came into memory. `mapped` is true if the page itself was referenced, false if it was read
+    /// around another page.
     fn arrived(&mut self, page: u32, mapped: bool);
 
-    /// A page that was in memory unmapped is mapped again.
+    /// Called when a page in memory that was not mapped is mapped again.
     fn mapped_again(&mut self, page: u32);
 
     /// Chooses about `batch` pages to evict and appends them to `victims`. Returns how many pages were scanned.
     ///
-    /// `accessed` holds the accessed bit of every page, which scanning clears.
+    /// `accessed` has the accessed bit of every page. Scanning clears it.
     fn scan(
         &mut self,
         batch: u32,
@@ -45,16 +46,16 @@ pub(super) struct Memory {
     disk: Disk,
     state: Vec<State>,
     accessed: Vec<bool>,
-    /// Slot in swap; it is kept as long as the page does not change.
+    /// For each page, its slot in swap. The slot is kept until the page is written to.
     slot: Vec<u32>,
-    /// Pages by slot.
+    /// The page in each slot of swap.
     slots: Vec<u32>,
     free: u32,
     victims: Vec<u32>,
     pub now: u64,
     pub faults: u64,
     pub written: u64,
-    /// Pages scanned by reclaim.
+    /// Number of pages scanned by reclaim so far.
     pub looked: u64,
 }
 
@@ -76,7 +77,7 @@ impl Memory {
         }
     }
 
-    /// Processes one reference.
+    /// Processes one reference to a page.
     pub fn touch(&mut self, page: u32, policy: &mut impl Reclaim) {
         self.now += self.parameters.touch;
         match self.state[at(page)] {
@@ -100,7 +101,7 @@ impl Memory {
         self.accessed[at(page)] = true;
     }
 
-    /// Reads a page and those in the aligned slots around it.
+    /// Reads a page from swap, together with the other pages in the aligned group of slots around it.
     fn read(&mut self, page: u32, policy: &mut impl Reclaim) {
         let first = self.slot[at(page)] / self.parameters.around * self.parameters.around;
         let last = (first + self.parameters.around).min(crate::number::narrow(self.slots.len()));
@@ -119,7 +120,7 @@ impl Memory {
         }
     }
 
-    /// Allocates a frame; reclaims some if none is free.
+    /// Allocates a page frame. If none is free, reclaims pages first.
     fn take_frame(&mut self, policy: &mut impl Reclaim) {
         while self.free == 0 {
             self.victims.clear();
@@ -136,7 +137,8 @@ impl Memory {
         self.free -= 1;
     }
 
-    /// Writes the victims without a copy in swap, in the order in which they were chosen, and frees all victims.
+    /// Writes the victims that have no copy in swap, in the order in which they were chosen, then frees the frames of
+    /// all victims.
     fn evict(&mut self) {
         let first = crate::number::narrow(self.slots.len());
         for place in 0..self.victims.len() {
@@ -152,12 +154,12 @@ impl Memory {
         }
         let count = crate::number::narrow(self.slots.len()) - first;
         if count > 0 {
-            // Frames are reused when their pages are on the disk.
+            // Frames can be reused only when their pages have been written to the disk.
             self.now = self.disk.transfer(self.now, first, count);
         }
     }
 
-    /// Returns the share of the pages in memory that are used more often than the median page.
+    /// Returns the fraction of the pages in memory that are used more often than the median page.
     pub fn often_used(&self, counts: &[u32]) -> f64 {
         let mut sorted = counts.to_vec();
         sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! rmap14a: every page has an age, found through its reverse mapping.
+//! The policy of rmap14a: every page has an age, and reverse mappings find its page table entries.
 //!
 //! Source: Rik van Riel's patch to 2.4.19, mm/vmscan.c: age_page_up(), age_page_down(), refill_inactive_zone(),
 //! page_launder_zone().
@@ -8,19 +8,22 @@ use std::collections::VecDeque;
 use super::kernel::{Reclaim, State};
 use crate::number::at;
 
-/// PAGE_AGE_START, PAGE_AGE_ADV, PAGE_AGE_DECL, PAGE_AGE_MAX.
+/// PAGE_AGE_START: age of a new page.
 const START: u8 = 2;
+/// PAGE_AGE_ADV: increase of the age of a page that was used.
 const UP: u8 = 3;
+/// PAGE_AGE_DECL: decrease of the age of a page that was not used.
 const DOWN: u8 = 1;
+/// PAGE_AGE_MAX: largest age.
 const MOST: u8 = 64;
 
 pub(super) struct Rmap {
     age: Vec<u8>,
-    /// Active pages in scan order.
+    /// Active pages in the order in which they are scanned.
     active: VecDeque<u32>,
-    /// Pages whose age reached 0; those used again before eviction become active again.
+    /// Pages whose age reached 0. A page that is used again before its eviction becomes active.
     inactive: VecDeque<u32>,
-    /// Which list a page is on: 0 none, 1 active, 2 inactive.
+    /// For each page, the number of its list: 0 none, 1 active, 2 inactive.
     list: Vec<u8>,
 }
 
@@ -67,7 +70,7 @@ impl Reclaim for Rmap {
         let batch = batch as usize;
         let mut looked = 0;
         while victims.len() < batch {
-            // refill_inactive_zone(): what is used gets older ages, what is not gets younger ones.
+            // refill_inactive_zone(): the age of used pages grows, the age of the other pages shrinks.
             while self.inactive.len() < batch {
                 let Some(page) = self.active.pop_front() else {
                     break;

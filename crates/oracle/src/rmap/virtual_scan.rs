@@ -1,4 +1,4 @@
-//! 2.4.19: swap_out() walks the address space; an active and an inactive list stand beside it.
+//! The policy of Linux 2.4.19: swap_out() walks the address space, and there are an active and an inactive list.
 //!
 //! Source: Linux 2.4.19, mm/vmscan.c: try_to_swap_out(), swap_out_mm(), shrink_cache(), refill_inactive().
 
@@ -10,14 +10,15 @@ use crate::number::at;
 pub(super) struct VirtualScan {
     /// Position of the walk over the address space (mm->swap_address).
     address: u32,
-    /// PG_referenced and PG_active.
+    /// For each page, PG_referenced.
     referenced: Vec<bool>,
+    /// For each page, PG_active.
     active: Vec<bool>,
-    /// Active pages in order; those that are not active any more are passed over.
+    /// Active pages in order. Entries of pages that are no longer active are skipped.
     active_list: VecDeque<u32>,
     active_count: u32,
     resident: u32,
-    /// Pages read around faults and not used yet; evicted first.
+    /// Pages that were read around faults and not used yet. They are evicted first.
     unasked: VecDeque<u32>,
 }
 
@@ -34,7 +35,7 @@ impl VirtualScan {
         }
     }
 
-    /// mark_page_accessed(): the second time makes a page active.
+    /// mark_page_accessed(): the second call makes a page active.
     fn mark(&mut self, page: u32) {
         if self.active[at(page)] {
             self.referenced[at(page)] = true;
@@ -47,7 +48,8 @@ impl VirtualScan {
         }
     }
 
-    /// refill_inactive(): active pages that were not marked since the last scan become inactive.
+    /// refill_inactive(): scans up to `count` active pages and makes those inactive that were not marked since the last
+    /// scan. Returns how many pages were scanned.
     fn refill(&mut self, count: u64) -> u64 {
         let mut looked = 0;
         for _ in 0..count {

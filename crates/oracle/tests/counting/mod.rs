@@ -1,9 +1,9 @@
-//! An allocator that counts: what a test or a bench says of memory comes from real allocations.
+//! An allocator that counts bytes, so that tests and benchmarks can check real memory use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts bytes in use and their peak.
+/// Allocator that counts the bytes in use and their peak.
 pub struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -18,7 +18,7 @@ fn sub(bytes: usize) {
     NOW.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches nothing of it.
+// SAFETY: every call is passed to the system's allocator unchanged, and counting does not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -28,27 +28,27 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         sub(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be there while it copies.
+        // The old and the new block may both exist while the contents are copied.
         add(size);
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
         let moved = unsafe { System.realloc(place, layout, size) };
         sub(layout.size());
         moved
     }
 }
 
-/// The most bytes in use while `work` ran, beyond those before.
+/// Runs `work`. Returns the largest number of bytes in use meanwhile, minus those in use before, and the result.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

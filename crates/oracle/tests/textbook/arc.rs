@@ -1,4 +1,4 @@
-//! ARC and CAR, which keep the same lists of what was evicted on plain lists.
+//! ARC and CAR on plain lists. Both use the same lists of evicted pages.
 
 use std::collections::VecDeque;
 

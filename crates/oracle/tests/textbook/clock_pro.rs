@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Textbook;
 
-/// The ring as a list of pages; hands are places in it.
+/// CLOCK-Pro with the ring as a list of pages. Hands are indices in this list.
 pub struct ClockPro {
     size: usize,
     cold_target: usize,
@@ -41,7 +41,7 @@ impl ClockPro {
         let together = self.cold == self.hot;
         let place = self.hot;
         self.ring.insert(place, page);
-        // Hands at or behind the new page's place keep the page they stood on.
+        // Hands at or after the position of the new page stay on the same page.
         self.hot += 1;
         if self.test >= place {
             self.test += 1;

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use super::{Textbook, take};
 
-/// S from bottom to top; a page is LIR if it is in `lir`, resident HIR if it is in `q`.
+/// LIRS with the stack S from bottom to top. A page is LIR if it is in `lir`, and resident HIR if it is in `q`.
 pub struct Lirs {
     c: usize,
     lhirs: usize,
     s: VecDeque<u32>,
     q: VecDeque<u32>,
     lir: Vec<u32>,
-    /// Non-resident pages in the order they were evicted.
+    /// Non-resident pages in the order in which they were evicted.
     gone: VecDeque<u32>,
-    /// Hits on queued pages that had left the stack: where libCacheSim does otherwise.
+    /// Number of hits on queued pages that had left the stack. libCacheSim handles these differently.
     pub queued_hits: u64,
 }
 

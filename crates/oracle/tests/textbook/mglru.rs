@@ -1,4 +1,4 @@
-//! Linux' MGLRU on plain lists: generations by number, each page's state in a map.
+//! Linux' MGLRU on plain lists: generations by number, and the state of each page in a map.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -15,14 +15,14 @@ struct Tier {
 
 pub struct Mglru {
     size: usize,
-    /// Pages by generation; oldest in front.
+    /// Pages of each generation, the oldest in front.
     generations: BTreeMap<u64, VecDeque<u32>>,
     /// Generation of each page in memory.
     home: HashMap<u32, u64>,
     accessed: BTreeSet<u32>,
-    /// Pages that came back soon after their eviction.
+    /// Pages that refaulted soon after their eviction.
     workingset: BTreeSet<u32>,
-    /// Oldest generation and tier at eviction.
+    /// For each evicted page, the oldest generation and the page's tier at the eviction.
     shadows: HashMap<u32, (u64, usize)>,
     tiers: [Tier; 4],
     oldest: u64,
@@ -60,7 +60,7 @@ impl Mglru {
             .push_back(page);
     }
 
-    /// A page that was used goes to the youngest generation.
+    /// If a page was used, clears its accessed bit and moves the page to the youngest generation.
     fn look(&mut self, page: u32) {
         if !self.accessed.contains(&page) {
             return;
@@ -103,7 +103,8 @@ impl Mglru {
                 && (self.len(self.youngest) * 2 > resident || self.len(self.oldest) * 4 < resident))
     }
 
-    /// The highest tier that refaults no more than the lowest, with half of its gain.
+    /// Returns the highest tier that may be evicted. It and all tiers below it refault at most twice as often, per
+    /// eviction, as the lowest tier.
     fn evictable_tier(&self) -> usize {
         let refaulted = |tier: &Tier| tier.average_refaulted + tier.refaulted;
         let total = |tier: &Tier| tier.average_evicted + tier.evicted + tier.protected;
@@ -133,7 +134,7 @@ impl Mglru {
                 let Some(page) = oldest.pop_front() else {
                     break;
                 };
-                // It has no generation until it is put into one, and is looked at by none meanwhile.
+                // The page has no generation until it is put into one, so nothing examines it meanwhile.
                 self.home.remove(&page);
                 let tier = if self.workingset.contains(&page) {
                     3

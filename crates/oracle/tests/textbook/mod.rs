@@ -1,4 +1,4 @@
-//! Policies as their papers tell them, on plain lists that are searched from end to end: slow, and easy to check.
+//! Policies as described in their papers, on plain lists that are searched from end to end: slow, and easy to check.
 
 mod arc;
 mod clock_pro;
@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 
 use pagetide_reference::Rng;
 
-/// A policy that says of each reference whether it was a hit.
+/// A policy that reports for each reference whether it was a hit.
 pub trait Textbook {
-    /// Takes a reference.
+    /// Processes a reference and returns true if it was a hit.
     fn touch(&mut self, page: u32) -> bool;
 }
 
-/// Takes a page out of a list, if it is there.
+/// Removes a page from a list. Returns true if it was in the list.
 fn take(list: &mut VecDeque<u32>, page: u32) -> bool {
     match list.iter().position(|&other| other == page) {
         Some(place) => {
@@ -30,7 +30,7 @@ fn take(list: &mut VecDeque<u32>, page: u32) -> bool {
     }
 }
 
-/// The textbook form of a policy; `None` for one that has its own test.
+/// Returns the textbook form of a policy; `None` if the policy has a separate test.
 pub fn of(name: &str, size: usize) -> Option<Box<dyn Textbook>> {
     Some(match name {
         "fifo" => Box::new(Fifo(size, VecDeque::new())),
@@ -70,7 +70,7 @@ impl Textbook for Fifo {
     }
 }
 
-/// Its frames, and the numbers that choose one.
+/// Random replacement: size of memory, the page in each frame, and the generator that chooses a frame.
 struct Random(usize, Vec<u32>, Rng);
 
 impl Textbook for Random {
@@ -101,7 +101,7 @@ impl Textbook for Lru {
     }
 }
 
-/// As FIFO with second chance, which is the same.
+/// The clock, as FIFO with second chance, which has the same hits. A page is (number, used).
 struct Clock(usize, VecDeque<(u32, bool)>);
 
 impl Textbook for Clock {
@@ -121,7 +121,7 @@ impl Textbook for Clock {
     }
 }
 
-/// Entries from new to old, as the paper draws them; the hand is a page.
+/// SIEVE: size, (page, used) from new to old as in the paper, and the page at the hand.
 struct Sieve(usize, Vec<(u32, bool)>, Option<u32>);
 
 impl Textbook for Sieve {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::Textbook;
 
-/// Linux' two lists; a page is (number, accessed, referenced).
+/// Linux' active and inactive list. A page is (number, accessed, referenced).
 pub struct TwoLists {
     size: usize,
     inactive: VecDeque<(u32, bool, bool)>,

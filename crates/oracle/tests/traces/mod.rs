@@ -1,17 +1,18 @@
-//! Writers of traces in the formats of other tools, made after the descriptions that the readers cite.
+//! Writes traces in the formats of other tools, following the descriptions that the readers cite.
 
 use std::fmt::Write;
 
-/// First and last 8 bytes of an lcs header.
+/// Magic number in the first and in the last 8 bytes of an lcs header.
 pub const LCS_MAGIC: u64 = 0x1234_5678_9abc_def0;
-/// What the samples of DynamoRIO print first.
+/// First line that the sample memtrace_simple of DynamoRIO prints.
 pub const SIMPLE: &str = "Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>\n";
+/// First line that the sample memtrace_x86 of DynamoRIO prints.
 pub const X86: &str = "Format: <instr address>,<(r)ead/(w)rite>,<data size>,<data address>\n";
 
-/// A request to a volume.
+/// A request to a block device.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// First block of 512 bytes.
+    /// Number of the first block, in blocks of 512 bytes.
     pub block: u64,
     pub bytes: u32,
     pub write: bool,
@@ -33,7 +34,7 @@ pub fn text(ids: &[u64]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The columns of libCacheSim's sample `cloudPhysicsIO.csv`, with a header or without.
+/// Returns a table with the columns of libCacheSim's sample `cloudPhysicsIO.csv`, with or without a header.
 pub fn csv(ids: &[u64], header: bool) -> Vec<u8> {
     let mut text = String::from(if header {
         "version,time,op,size,lbn\n"
@@ -61,7 +62,7 @@ pub fn lcs_header(version: u64, requests: u64) -> Vec<u8> {
     let mut header = vec![0; 8192];
     header[..8].copy_from_slice(&LCS_MAGIC.to_le_bytes());
     header[8..16].copy_from_slice(&version.to_le_bytes());
-    // The statistics: their own version, then the number of requests.
+    // The statistics of the trace: their version, then the number of requests.
     header[16] = 1;
     header[24..32].copy_from_slice(&requests.to_le_bytes());
     header[8184..].copy_from_slice(&LCS_MAGIC.to_le_bytes());
@@ -152,8 +153,8 @@ pub fn lackey(accesses: &[Access]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What DynamoRIO's tool view prints, with markers, a prefetch and the bytes of a long instruction between the
-/// accesses.
+/// Returns the output of DynamoRIO's view tool for these accesses. Between them are markers, a prefetch and the bytes
+/// of a long instruction.
 pub fn view(accesses: &[Access]) -> Vec<u8> {
     let mut text = String::from(
         "Output format:\n<--record#-> <--instr#->: <Wrkld.Tid> <record details>\n\
@@ -193,7 +194,7 @@ pub fn memtrace(accesses: &[Access], x86: bool) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What `perf script -F comm,tid,time,event,addr` prints.
+/// Returns the output of `perf script -F comm,tid,time,event,addr` for these accesses.
 pub fn perf(accesses: &[Access]) -> Vec<u8> {
     let mut text =
         String::from("# ========\n# captured on    : Sat Nov 28 02:42:33 2026\n# ========\n#\n");

@@ -1,6 +1,6 @@
-//! Bundles: as many sizes as fit in a core's own caches.
+//! A bundle: as many sizes as fit in a core's private caches.
 //!
-//! Times are renumbered to fit in 15 bits. `Owners` tells which leaf holds which time, and exchanges go through the
+//! Times are renumbered to fit in 15 bits. `Owners` finds the leaf that holds a time, and exchanges go through the
 //! leaves one by one. If exchanges involve so many leaves that halving is less work, the bundle is halved
 //! (`halving.rs`).
 
@@ -15,41 +15,41 @@ use crate::curve::ranks::Ranks;
 use crate::number::{at, low15};
 use crate::wide::{Plain, Registers, Wide};
 
-/// Most sizes of a bundle.
+/// Largest number of sizes in a bundle.
 pub(super) const SIZES: usize = 1 << 13;
-/// Most exchanges through leaves at a time: each may add a time, and times are numbered from 1.
+/// Largest number of exchanges that go through leaves at a time. Each may add a time, and times are numbered from 1.
 const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
-/// Most exchanges for which a bundle is halved at a time.
+/// Largest number of exchanges that are solved by halving at a time.
 const HALVED: usize = 1 << 18;
-/// How many more times a bundle that was halved is halved without trying leaves first.
+/// Number of further runs in which a halved bundle is halved again without trying leaves first.
 const APART: u8 = 15;
 
-/// How many leaves may be visited before the bundle is halved instead.
+/// Number of leaves that may be visited before the bundle is halved instead: `first` + `each` × intervals served.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Fixed number.
+    /// Number of visits that are always allowed.
     pub first: usize,
-    /// Number added for each interval served.
+    /// Number of additional visits for each interval served.
     pub each: usize,
 }
 
 impl Patience {
-    /// Halving takes about as long for each interval as visiting 10 leaves.
+    /// Default: for each interval, halving takes about as long as visiting 10 leaves.
     pub const USUAL: Self = Self {
         first: 1 << 12,
         each: 10,
     };
 }
 
-/// Performs exchanges among the sizes of bundles; its tables are reused from bundle to bundle.
+/// Performs exchanges among the sizes of bundles. Its tables are reused for all bundles.
 pub(super) struct Bundle {
     patience: Patience,
-    /// For each bundle, by its first size: how many more times it is halved without trying leaves first.
+    /// By the first size of a bundle: number of further runs in which it is halved without trying leaves first.
     apart: BTreeMap<usize, u8>,
     ranks: Ranks,
     owners: Owners,
     leaves: Vec<Leaf>,
-    /// Times by their new numbers.
+    /// Original times, indexed by their new numbers.
     times: Vec<u32>,
     layout: Layout,
     halving: Halving,
@@ -69,7 +69,7 @@ impl Bundle {
         }
     }
 
-    /// Performs exchanges in order; all times are below `end`.
+    /// Performs exchanges in order. All times must be below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let rest = self.apart.get(&sizes.first).copied().unwrap_or(0);
         let mut left = exchanges;
@@ -93,7 +93,7 @@ impl Bundle {
         }
     }
 
-    /// Numbers the times that the sizes hold or get.
+    /// Renumbers the times that the sizes hold or get.
     fn number(&mut self, sizes: &Sizes<'_>, exchanges: &[Exchange], end: usize) {
         self.ranks.reset(end);
         for &time in sizes.free.iter() {

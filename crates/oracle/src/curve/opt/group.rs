@@ -1,4 +1,4 @@
-//! Groups of sizes: an exchange of a group becomes exchanges of its parts.
+//! A group of sizes: an exchange of the group is turned into exchanges of its parts.
 
 use super::bundle::{self, Bundle, Patience};
 use super::owners::{self, Exchange, Owners};
@@ -7,23 +7,26 @@ use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Most exchanges at a time of a small group within a group.
+/// Largest number of exchanges that a small group within a group performs at a time.
 const EXCHANGES: usize = 1 << 20;
 
-/// Consecutive sizes. For each: when the one token that it has more than the size before became free, and how many
-/// intervals it is the first to serve.
+/// A run of consecutive sizes of memory.
 pub(super) struct Sizes<'a> {
     /// Number of sizes smaller than these.
     pub first: usize,
+    /// For each size, the time at which its additional token became free: the one that the next smaller size does not
+    /// have.
     pub free: &'a mut [u32],
+    /// For each size, the number of intervals that no smaller size can serve.
     pub hits: &'a mut [u32],
 }
 
 /// Performs exchanges among any number of sizes.
 pub(super) struct Group {
     bundle: Bundle,
-    /// Most sizes of a bundle, and most parts of a group.
+    /// Largest number of sizes in a bundle.
     most: usize,
+    /// Largest number of parts in a group.
     parts: usize,
 }
 
@@ -41,7 +44,7 @@ impl Group {
         }
     }
 
-    /// Performs exchanges in order; all times are below `end`.
+    /// Performs exchanges in order. All times must be below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let count = sizes.free.len();
         if count <= self.most {
@@ -69,7 +72,7 @@ impl Group {
         }
     }
 
-    /// [`solve`](Self::solve) after renumbering the times without gaps.
+    /// Does the same as [`solve`](Self::solve) after renumbering the times without gaps.
     fn solve_anew(&mut self, sizes: &mut Sizes<'_>, exchanges: &mut [Exchange], end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);
@@ -95,7 +98,7 @@ impl Group {
     }
 }
 
-/// The exchanges of each part, which has `width` sizes.
+/// Returns the exchanges of each part of a group. A part has `width` sizes.
 fn divide(free: &[u32], width: usize, exchanges: &[Exchange], end: usize) -> Vec<Vec<Exchange>> {
     let mut owners = Owners::default();
     owners.reset(end);

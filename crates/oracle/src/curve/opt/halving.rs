@@ -1,23 +1,25 @@
 //! Finds the distances of all intervals of a bundle by halving its range of sizes recursively.
 //!
-//! The events of a bundle are ordered along the times that it ever holds. A bundle gets a time as the end of an
-//! interval that one of its sizes serves, or from a smaller size, or holds it at the start. It gives a time up as the
-//! beginning of an interval that it serves, or to a larger size, or holds it at the end. A time that comes from a
-//! smaller size and goes to a larger one is one more token in between: the slack. Times held at the end count as
-//! beginnings of intervals that end after all others, in this order: each is served by the size that holds it.
+//! The events of a bundle are ordered along the times that it ever holds. A bundle gets a time in one of three ways: as
+//! the end of an interval that one of its sizes serves, from a smaller size, or by holding it at the start. It gives a
+//! time up in one of three ways: as the beginning of an interval that it serves, to a larger size, or by holding it at
+//! the end. A time that comes from a smaller size and goes to a larger one is one more token in between. The number of
+//! such tokens is called the slack. Times held at the end count as beginnings of intervals that end after all others,
+//! in order of time. Each of these intervals is served by the size that holds the time.
 //!
-//! So only distances have to be found. Which intervals does the middle size serve? They need at most that much, and the
-//! others more. The halves are solved separately: the lower without those others, the upper with the slack that the
-//! lower leaves. Both keep only the points where one of their own intervals begins or ends, with the least slack in
-//! between. Intervals are served in order of their ends, each by the token that became free last before its beginning;
-//! where slack goes, the latest tokens do. This stays optimal with tokens that vary over time, and serves the same
-//! intervals as all sizes together would.
+//! So only the distances have to be found. First, the intervals that the middle size can serve are found. Their
+//! distance is at most the middle size; the distance of all other intervals is larger. The two halves are then solved
+//! separately. The lower half has only the served intervals. The upper half has the other intervals, and the slack that
+//! the lower half leaves. Each half keeps only the points where one of its own intervals begins or ends, with the
+//! smallest slack in between. Intervals are served in order of their ends, each by the token that became free last
+//! before the interval began. If the slack falls, the latest tokens are given up. This stays optimal if the number of
+//! tokens varies over time, and it serves the same intervals as solving all sizes together.
 //!
-//! An interval needs one token. So slack matters only as far as it grows by one where an interval begins and falls by
-//! one where an interval ends: what exceeds that is cut, and changes nothing. Then each event brings a token or none,
-//! which is a bit. All bits are there from the start, since an interval only asks for tokens from before its beginning.
-//! What ends takes the latest one up to its beginning and is served by the lower half; where there is none, it takes
-//! the latest one up to now, and is left to the upper half.
+//! An interval needs one token. So the slack matters only if it grows by at most one where an interval begins and falls
+//! by at most one where an interval ends. More than that is cut off without changing the result. Then each event brings
+//! one token or none, which is one bit. All bits can be set from the start, because an interval only asks for tokens
+//! from before its beginning. At its end, an interval takes the latest token up to its beginning and is served by the
+//! lower half. If there is none, it takes the latest token up to now and is left to the upper half.
 
 use super::group::Sizes;
 use super::leaf::{self, Leaf};
@@ -25,14 +27,15 @@ use crate::number::{at, low15, narrow};
 use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Code of a time held at the start, plus the size that holds it. Codes below it are ends of intervals: the index of
-/// the event at which the interval begins.
+/// Code of a time held at the start: this number plus the size that holds the time. Smaller codes are ends of
+/// intervals: the index of the event at which the interval begins.
 pub(super) const FIRST: u32 = 1 << 30;
-/// Code of a time held at the end, plus that time. Events with codes below it free a token, the others need one.
+/// Code of a time held at the end: this number plus the time. Events with smaller codes free a token, the others need
+/// one.
 pub(super) const LAST: u32 = 1 << 31;
-/// Code of the beginning of an interval.
+/// Code of an event that begins an interval.
 pub(super) const BEGIN: u32 = u32::MAX;
-/// Events for each word of a bitmap.
+/// Number of events in a word of a bitmap.
 const WORD: usize = 64;
 
 /// A decoded event.
@@ -60,17 +63,18 @@ pub(super) struct Part {
     low: u32,
     high: u32,
     events: Vec<u32>,
-    /// Tokens left by smaller sizes, as many as can be used: before the first event, and after each.
+    /// Number of tokens left by smaller sizes, at most as many as can be used: before the first event, and after each
+    /// event.
     ///
-    /// An event that begins an interval needs at most one more token, one that ends an interval frees at most one. So
-    /// the slack grows by at most one where a token is needed, falls by at most one where one is freed, and else stays.
+    /// An event that begins an interval needs at most one more token, and one that ends an interval frees at most one.
+    /// So the slack grows by at most one at a beginning, falls by at most one at an end, and otherwise stays the same.
     slack: Vec<u32>,
     /// A bit for each event: set if it frees a token.
     frees: Vec<u64>,
     /// A bit for each event: set if a token becomes available with it, because the slack grows or because the event
     /// frees a token and the slack does not fall. An event that is not served gives up the latest of these tokens.
     gains: Vec<u64>,
-    /// A bit for each event: set if it is a time held at the end.
+    /// A bit for each event: set if the event is a time held at the end.
     lasts: Vec<u64>,
 }
 
@@ -78,9 +82,9 @@ pub(super) struct Part {
 pub(super) struct Half {
     events: Vec<u32>,
     slack: Vec<u32>,
-    /// Events so far; the table has space for one more.
+    /// Number of events so far. The table has space for one more.
     pub length: usize,
-    /// Smallest slack since the newest event, at most what can be used.
+    /// Smallest slack since the newest event, limited to what can be used.
     least: u32,
 }
 
@@ -94,7 +98,7 @@ impl Half {
         }
     }
 
-    /// Appends an event if `really`; otherwise the next event overwrites it. This avoids a branch.
+    /// Appends an event if `really`. Otherwise writes it where the next event will overwrite it, which avoids a branch.
     #[inline]
     pub fn take(&mut self, code: u32, really: bool) {
         self.events[self.length] = code;
@@ -142,13 +146,13 @@ impl Half {
 }
 
 impl Part {
-    /// Returns the events in order, each with the slack after it.
+    /// Returns the events in order: index, code, and the slack after the event.
     fn happenings(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
         let slack = self.slack[1..].iter().copied();
         self.events.iter().copied().zip(slack).enumerate()
     }
 
-    /// Splits the events into those that were served and those that were not.
+    /// Splits the events into the lower half, which has the served events, and the upper half.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -157,11 +161,11 @@ impl Part {
     fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
         let mut lower = Half::new(count);
         let mut upper = Half::new(self.events.len() - count);
-        // Unused tokens of the lower half itself.
+        // Number of unused tokens of the lower half.
         let mut idle = 0_u32;
         for (event, &slack) in self.slack[1..].iter().enumerate() {
             let (code, is_lower) = (self.events[event], served[event]);
-            // A passed event holds its place in its half.
+            // An event that was already moved stores its index in its half.
             self.events[event] = narrow(if is_lower { lower.length } else { upper.length });
             let is_end = code < FIRST;
             let begun = self.events[if is_end { at(code) } else { event }];
@@ -179,7 +183,7 @@ impl Part {
         )
     }
 
-    /// Solves a part of one size, which serves all its intervals.
+    /// Solves a part of a single size, which serves all intervals of the part.
     fn find_one(&self, sizes: &mut Sizes<'_>) {
         let low = at(self.low);
         for &code in &self.events {
@@ -205,9 +209,9 @@ impl Part {
     fn find_all<R: Registers>(&self, sizes: &mut Sizes<'_>, registers: R) {
         let low = at(self.low);
         let mut leaf = Leaf::EMPTY;
-        // The latest time at which a token of the leaf became free, or later.
+        // An upper bound of the latest time at which a token of the leaf became free.
         let mut newest = 0;
-        // When each token of the slack came; the last one is given up first.
+        // The time at which each token of the slack came. The last one is given up first.
         let mut below = Vec::new();
         for (event, (code, slack)) in self.happenings() {
             let now = low15(event + 1);
@@ -244,7 +248,7 @@ impl Part {
     }
 }
 
-/// Solver of parts; its tables are reused from part to part.
+/// Solves parts by halving. Its tables are reused for all parts.
 #[derive(Default)]
 pub(super) struct Halving {
     tokens: Tokens,
@@ -306,7 +310,7 @@ impl Halving {
         let events = part.events.len();
         let mut count = 0;
         served.clear();
-        // One entry more than events, as a target for writes that avoid a branch.
+        // One entry more than there are events: a target for writes that avoid a branch.
         served.resize(events + 1, false);
         // All tokens are set from the start: later ones are never found, since searches end at `until`.
         tokens.load(&part.gains);
@@ -337,7 +341,7 @@ impl Halving {
     }
 }
 
-/// Removes the latest token at or before `until` if `really`, and updates `earliest`.
+/// Removes the latest token at or before `until` from the set if `really`, and updates `earliest`.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"

@@ -1,29 +1,33 @@
-//! Orders the events of a bundle along time: the part that is then halved.
+//! Puts the events of a bundle in order of time, for halving.
 
 use super::halving::{BEGIN, FIRST, Half, LAST, Part};
 use super::owners::Exchange;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
-/// Bitmaps over times that tell how a bundle gets and gives up each time.
+/// The ways in which a bundle gets and gives up each time, as bitmaps over times.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Times that come from smaller sizes, and times that go to larger sizes.
+    /// Times that come from smaller sizes.
     came: Vec<u64>,
+    /// Times that go to larger sizes.
     went: Vec<u64>,
-    /// Times held at the start, and which size holds each, in order of time.
+    /// Times held at the start.
     held: Ranks,
+    /// The size that holds each time of `held`, in order of time.
     holders: Vec<u32>,
-    /// Times at which intervals end, and when each of these began, in order of the ends.
+    /// Times at which intervals end.
     ended: Vec<u64>,
+    /// The time at which each interval of `ended` began, in order of the ends.
     begins: Vec<u32>,
-    /// Times at which intervals begin, and the indices of these events.
+    /// Times at which intervals begin.
     begun: Ranks,
+    /// The index of the event for each time of `begun`, in order of time.
     places: Vec<u32>,
 }
 
 impl Layout {
-    /// Returns the events of sizes that hold the times `free` at the start; all times are below `end`.
+    /// Returns the events of a bundle whose sizes hold the times `free` at the start. All times must be below `end`.
     pub fn part(&mut self, free: &[u32], exchanges: &[Exchange], end: usize) -> Part {
         let words = end / 64 + 1;
         for bits in [&mut self.came, &mut self.went, &mut self.ended] {

@@ -1,18 +1,20 @@
 //! A leaf: 64 sizes, through which a time is passed in one step with wide registers.
 //!
-//! Each size in turn keeps the earlier of its own time and the time carried to it, if its own is early enough. So the
-//! time carried on is the latest of those before, which a prefix maximum computes for all sizes in a few steps.
+//! If its own time is early enough, each size keeps the earlier of its own time and the time carried to it, and the
+//! later one is carried on. So the time carried to a size is the latest early-enough time of the sizes before it. A
+//! prefix maximum computes it for all sizes in a few steps.
 
 use crate::wide::Registers;
 
-/// Sizes of a leaf.
+/// Number of sizes in a leaf.
 pub(super) const SIZES: usize = 64;
-/// No token: later than any time that is searched for.
+/// Value for no token. It is later than any time that is searched for.
 pub(super) const NONE: i16 = i16::MAX;
-/// Sizes in one register.
+/// Number of sizes in one register.
 const LANES: usize = 16;
 
-/// For each size, when the one token that it has more than the size before became free; times count from 1.
+/// For each size, the time at which its additional token became free: the one that the next smaller size does not have.
+/// Times count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(32))]
 pub(super) struct Leaf(pub [i16; SIZES]);
@@ -20,8 +22,8 @@ pub(super) struct Leaf(pub [i16; SIZES]);
 impl Leaf {
     pub const EMPTY: Self = Self([NONE; SIZES]);
 
-    /// Replaces the latest token at or before `until` by `given`, or by none if that is 0. Returns the first size that
-    /// changed.
+    /// Replaces the latest token at or before `until` by `given`, if `given` is earlier. A `given` of 0 stands for no
+    /// token. Returns the first size that changed, or `None` if none did.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -44,7 +46,8 @@ impl Leaf {
         first
     }
 
-    /// Serves an interval from `until` to `now` with the first size that can, and returns that size.
+    /// Serves an interval that begins at `until` and ends at `now` with the first size that can. Returns this size, or
+    /// `None` if no size can.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -76,7 +79,8 @@ impl Leaf {
             // SAFETY: these are the bytes of a register, and a leaf begins at a multiple of them.
             let times = unsafe { _mm256_load_si256(place) };
             let early = _mm256_andnot_si256(_mm256_cmpgt_epi16(times, until), times);
-            // The latest up to each, in both halves apart; then the upper half learns of the lower.
+            // The maximum up to each size, first within each half of the register, then with the lower half carried to
+            // the upper.
             let mut most = _mm256_max_epi16(early, _mm256_slli_si256::<2>(early));
             most = _mm256_max_epi16(most, _mm256_slli_si256::<4>(most));
             most = _mm256_max_epi16(most, _mm256_slli_si256::<8>(most));
@@ -85,13 +89,13 @@ impl Leaf {
             let lower = _mm256_permute2x128_si256::<0x08>(most, most);
             let before = _mm256_max_epi16(_mm256_alignr_epi8::<14>(most, lower), carried);
             let used = _mm256_cmpgt_epi16(early, before);
-            // SAFETY: as above.
+            // SAFETY: these are the bytes of a register, and a leaf begins at a multiple of the size of a register.
             unsafe { _mm256_store_si256(place, _mm256_blendv_epi8(times, before, used)) };
             *changed = _mm256_movemask_epi8(used).cast_unsigned();
             let ends = _mm256_shuffle_epi8(most, last_of_half);
             carried = _mm256_max_epi16(carried, _mm256_permute2x128_si256::<0x11>(ends, ends));
         }
-        // Two bits for each size.
+        // The mask has two bits for each size.
         let place = changed.iter().position(|bits| *bits != 0)?;
         Some(place * LANES + changed[place].trailing_zeros() as usize / 2)
     }

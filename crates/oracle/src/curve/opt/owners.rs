@@ -1,4 +1,4 @@
-//! Which part of a group of sizes holds each time, and the exchanges by which times pass from part to part.
+//! Finds the part of a group of sizes that holds each time, and the exchanges by which times move from part to part.
 
 use crate::flat;
 use crate::number::{at, narrow};
@@ -6,17 +6,17 @@ use crate::wide::Registers;
 
 /// Owner of a time that no part holds.
 const NOBODY: u8 = u8::MAX;
-/// Most parts of a group.
+/// Largest number of parts in a group.
 pub(super) const PARTS: usize = NOBODY as usize;
-/// Entries in a line, which is one of the processor's cache.
+/// Number of entries in a line: one cache line of the processor.
 const LINE: usize = 64;
-/// Levels that times below 2^32 can need.
+/// Number of levels needed for times below 2^32.
 const LEVELS: usize = 6;
 
-/// An exchange: some sizes give up the time `taken` and get the time `given`.
+/// An exchange: a run of sizes gives up the time `taken` and gets the time `given`.
 ///
-/// If `given` is later, it is the current time: an interval is served that no smaller size could serve. Otherwise it is
-/// the time that smaller sizes gave up.
+/// If `given` is later than `taken`, it is the current time, and the run serves an interval that no smaller size could
+/// serve. Otherwise `given` is the time that smaller sizes gave up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange {
     pub given: u32,
@@ -30,7 +30,7 @@ struct Line([u8; LINE]);
 impl Line {
     const EMPTY: Self = Self([NOBODY; LINE]);
 
-    /// Returns a bit for each entry that is less than `most`, which must not be 0.
+    /// Returns a bit for each entry, set if the entry is less than `most`, which must not be 0.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -59,7 +59,7 @@ impl Line {
         self.0.iter().rev().fold(0, bit)
     }
 
-    /// Returns the least entry other than the one at `place`.
+    /// Returns the smallest entry of the line without the entry at index `place`.
     #[inline(always)]
     fn least_but(&self, place: usize) -> u8 {
         const OUT: [u8; 2 * LINE - 1] = {
@@ -73,18 +73,19 @@ impl Line {
     }
 }
 
-/// The part that holds each time, and minima: an entry of each level is the least of a line of the level below.
+/// The part that holds each time, and minima for searching: each entry of a level is the smallest entry of a line of
+/// the level below.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     levels: [Vec<Line>; LEVELS],
-    /// Levels in use.
+    /// Number of levels in use.
     used: usize,
-    /// Times that move to a later part in the current exchange, with that part.
+    /// Times that move to a later part in the current exchange, each with the number of that part.
     passed: Vec<(u32, u8)>,
 }
 
 impl Owners {
-    /// Allocates entries for `times` times, which no part holds yet.
+    /// Allocates entries for `times` times, none of which a part holds yet.
     pub fn reset(&mut self, times: usize) {
         let mut lines = times.div_ceil(LINE).max(1);
         self.used = 0;
@@ -99,13 +100,13 @@ impl Owners {
         }
     }
 
-    /// Sets which part holds a time before the first exchange.
+    /// Sets the part that holds a time. Must be called before the first exchange.
     #[inline]
     pub fn put(&mut self, time: u32, part: u8) {
         self.levels[0][at(time) / LINE].0[at(time) % LINE] = part;
     }
 
-    /// Computes the minima from the entries.
+    /// Computes the minima from the entries set by [`put`](Self::put).
     pub fn complete(&mut self) {
         for upper in 1..self.used {
             let (below, above) = self.levels.split_at_mut(upper);
@@ -122,10 +123,11 @@ impl Owners {
         flat::prefetch(&self.levels[0], time / narrow(LINE));
     }
 
-    /// Performs an exchange and calls back with the exchange of each part, the last part first.
+    /// Performs an exchange and calls back with the resulting exchange of each part, from the last part to the first.
     ///
-    /// Each part in turn gives up its latest time at or before `taken`, if that is later than what the parts before
-    /// gave up. Backwards in time, these are the times whose part comes before the parts of all later times.
+    /// Each part in turn gives up its latest time at or before `taken`, if this time is later than the one given up by
+    /// the parts before. Going backwards in time, these are the times whose part is smaller than the parts of all later
+    /// times.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -193,7 +195,7 @@ impl Owners {
         None
     }
 
-    /// Records that a time moves to this part from a later one, or from none.
+    /// Records that a time moves to `part` from a later part or from none.
     #[inline]
     fn lower(&mut self, time: u32, part: u8) {
         let mut place = at(time);
@@ -207,7 +209,7 @@ impl Owners {
         }
     }
 
-    /// Records that a time moves from a part to a later one, or to none.
+    /// Records that a time moves from its part to a later part or to none.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -222,7 +224,7 @@ impl Owners {
             let own = place % LINE;
             place /= LINE;
             let old = line.0[own];
-            // If the line has another entry as low, its minimum stays.
+            // If the line has another entry that is as small, its minimum stays the same.
             if upper == self.used || above[0][place / LINE].0[place % LINE] < old {
                 line.0[own] = new;
                 return;
@@ -242,7 +244,7 @@ mod tests {
     use super::*;
     use crate::wide::{Plain, Wide};
 
-    /// The times that each part holds, as a plain list.
+    /// Performs an exchange on plain lists of the times that each part holds. Returns the exchange of each part.
     fn slow(parts: &mut [Vec<u32>], exchange: Exchange) -> Vec<(usize, u32, u32)> {
         let Exchange { mut given, taken } = exchange;
         let mut told = Vec::new();

@@ -1,46 +1,47 @@
-//! Distances within a sample, and within it without each of its groups, all in one pass.
+//! Counts distances within a sample, and within the sample without each of its groups, all in one pass.
 //!
-//! Without a group a distance is less by that group's pages that were used since. So the last uses of each group are
-//! bits of its own on one axis of time, and a question counts them for every group: ten passes would ask ten times. The
-//! axis is closed up when it is full (see `lru.rs`).
+//! Without a group, a distance is smaller by the number of that group's pages used in between. So all groups share one
+//! axis of time, and each group has its own bit for each time. One query counts the last uses of every group, where ten
+//! passes would need ten queries. The axis is closed up when it is full (see `lru.rs`).
 
 use super::GROUPS;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
-/// Children of a node.
+/// Number of children of a node.
 const FAN: usize = 32;
-/// Times on the axis for each page.
+/// Number of times on the axis for each page.
 const SLOTS_PER_PAGE: usize = 4;
-/// Times in a word.
+/// Number of times in a word.
 const WORD: usize = 64;
 
 /// A number for each group.
 pub(super) type Each = [u32; GROUPS];
 
-/// For each group, its last uses in the node before each child. Children that time has not reached yet have no number.
+/// For each group and each child of the node, the number of the group's last uses in the node before the child.
+/// Children later than the current time have no number yet.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Node([[u32; FAN]; GROUPS]);
 
-/// The last use of each page.
+/// Last uses of the pages of all groups on one axis of time.
 pub(super) struct Groups {
-    /// Time of each page's last use, plus 1; 0 for none.
+    /// For each page, the time of its last use plus 1; 0 if it was never used.
     times: Vec<u32>,
-    /// The group of each page.
+    /// The group number of each page.
     members: Vec<u8>,
-    /// A bit for each last use, of each group apart.
+    /// For each word of time and each group, a bit for each time that is the last use of a page of the group.
     live: Vec<[u64; GROUPS]>,
-    /// Levels of sums, from words upwards.
+    /// Levels of sums, lowest first; the children of the lowest nodes are words.
     levels: Vec<Vec<Node>>,
-    /// Pages used so far.
+    /// Number of distinct pages of each group used so far.
     count: Each,
-    /// The next time.
+    /// Time of the next reference.
     end: usize,
 }
 
 impl Groups {
-    /// Creates the table for pages of these groups, whose numbers must be below [`GROUPS`].
+    /// Creates the table. `groups` is the group of each page and must be below [`GROUPS`].
     pub fn new(groups: Vec<u8>) -> Self {
         let words = (groups.len() * SLOTS_PER_PAGE).div_ceil(WORD).max(2);
         let mut levels = Vec::new();
@@ -59,8 +60,8 @@ impl Groups {
         }
     }
 
-    /// Calls `take` for each reference whose page was used before, with the number of pages of each group used since,
-    /// itself included, and the page's own group.
+    /// Calls `take` for each reference to a page that was used before. Arguments: for each group, the number of pages
+    /// used since, the page itself included; then the group of the page.
     pub fn run(&mut self, references: &[u32], take: impl FnMut(Each, usize)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
@@ -105,7 +106,7 @@ impl Groups {
         }
     }
 
-    /// Returns the number of each group's last uses from a time on.
+    /// Returns for each group the number of last uses at or after `time`.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -128,7 +129,7 @@ impl Groups {
         since
     }
 
-    /// Clears the last use of a page of this group.
+    /// Clears the last use at `time` of a page of `group`.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -146,7 +147,7 @@ impl Groups {
         }
     }
 
-    /// Called when time reaches a new word: computes the sums before it.
+    /// Computes the sums before a word of time. Must be called when time reaches the word.
     fn enter(&mut self, word: usize) {
         let mut before = self.count;
         for (number, level) in self.levels.iter_mut().enumerate().rev() {
@@ -163,7 +164,7 @@ impl Groups {
         }
     }
 
-    /// Moves all last uses to the front of the axis.
+    /// Moves all last uses to the beginning of the axis.
     #[cold]
     fn close_up(&mut self) {
         let mut ranks = Ranks::default();
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn pages_since_the_last_use_are_those_of_a_plain_list() {
         let mut rng = Rng::new(6);
-        // One page, few pages, and more than two levels can hold.
+        // One page, few pages, and more pages than two levels can hold.
         for (pages, length) in [(1, 2000), (7, 3000), (300, 6000), (20_000, 90_000)] {
             let groups: Vec<u8> = (0..pages)
                 .map(|page: u32| u8::try_from(at(page * 7 % 31) % GROUPS).unwrap())
@@ -212,7 +213,7 @@ mod tests {
                 .collect();
             let mut found = Vec::new();
             let mut stack = Groups::new(groups.clone());
-            // In pieces, as nothing says that there is one call.
+            // The string is passed in pieces, because `run` may be called more than once.
             for some in string.chunks(777) {
                 stack.run(some, |each, group| found.push((each, group)));
             }
@@ -223,7 +224,7 @@ mod tests {
                 if since == 0 {
                     continue;
                 }
-                // Of many pages only some are counted.
+                // If there are many pages, only some references are checked.
                 if time % 97 == 0 || pages < 1000 {
                     let mut each = [0; GROUPS];
                     for (&time, &group) in last.iter().zip(&groups) {
