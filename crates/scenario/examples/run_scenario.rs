@@ -1,7 +1,7 @@
 //! Runs one scenario as a plain process and prints its outcome as JSON, for tests and for a quick look.
 //!
 //! `run_scenario NAME [--as-written] [--seed N] [--memory SIZE] [--swap SIZE] [--region FILE] [--work-dir DIR]
-//! [key=value]…`. It has a single thread, as scenarios require. A region file is not deleted.
+//! [key=value]…`. The process has a single thread, as scenarios require. A region file is not deleted.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ use pagetide_record::wire::Region;
 use pagetide_record::{MemorySpec, Subject};
 use pagetide_scenario::{Clock, Context, NoPhaseWatch, Place, needs, resolve, run};
 
-/// Size of the output region; sparse until written.
+/// Size of the output region in bytes. A file is sparse until written.
 const REGION: u64 = 32 << 20;
 
 fn main() -> std::process::ExitCode {
@@ -82,7 +82,7 @@ fn go() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Maps the region: a file, or memory of this process.
+/// Maps the output region from a file, or from anonymous memory if `path` is `None`.
 fn map(path: Option<PathBuf>) -> Result<Region<'static>, Box<dyn Error>> {
     let size = usize::try_from(REGION)?;
     let (flags, file) = match path {

@@ -1,8 +1,8 @@
-//! Measures the overhead of the timed touch loop, without the clock and the access themselves, in one process.
+//! Measures the overhead of the timed touch loop in one process, without the clock reads and the accesses themselves.
 //!
-//! Prints counter ticks per access: for one clock read, one untimed access, and one access in the timed loop with
-//! histogram and log. Then the ratio of the last to the sum of the others, which must not exceed 1.3. The workload is
-//! in memory and accessed in random order.
+//! Prints counter ticks per access for one clock read, one untimed access, and one access in the timed loop with
+//! histogram and log. Then prints the ratio of the time in the loop to the sum of the other two, which must not exceed
+//! 1.3. The workload is in memory and accessed in random order.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ const ACCESSES: usize = 1 << 16;
 const ROUNDS: usize = 300;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Counter ticks; the assertion is about their ratio.
+    // The values are counter ticks; only their ratio is checked.
     let clock = Clock::RawTsc;
     let workload = map(PAGES * PAGE)?;
     let output = map(ACCESSES * 16 + (1 << 20))?;
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         access.push(each(clock, || {
             for _ in 0..ACCESSES / BATCH {
                 for page in &batch {
-                    // The same word that `Offset::Spread` selects.
+                    // Selects the same word as `Offset::Spread`.
                     let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & 0xfc0;
                     let at = *page as usize * PAGE + offset as usize;
                     #[expect(clippy::cast_ptr_alignment, reason = "offsets are multiples of 64")]
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
         }));
-        // SAFETY: the recorder of the round before is gone, and its frame with it.
+        // SAFETY: the recorder of the previous round was dropped, and its frame with it.
         unsafe { region.format() };
         let mut recorder = Recorder::new()?;
         recorder.log_to(&region, "access-log", ACCESSES as u64);
@@ -78,14 +78,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ticks per access.
+/// Runs `work` and returns its duration in ticks per access.
 fn each(clock: Clock, work: impl FnOnce()) -> f64 {
     let start = clock.now();
     work();
     clock.now().since(start).0 as f64 / ACCESSES as f64
 }
 
-/// The fastest round, which was disturbed least by other load.
+/// Returns the smallest value: the round that was least disturbed by other load.
 fn fastest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

@@ -1,4 +1,4 @@
-//! Ways to request contiguous memory from the kernel from user space, one block at a time.
+//! Ways in which a user-space program can request contiguous memory from the kernel, one block at a time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,8 +17,8 @@ use crate::params::choice;
 choice! {
     /// How a block is requested.
     pub(crate) enum Way {
-        /// A transparent huge page by the first touch of an aligned block with MADV_HUGEPAGE; below 2 MiB a multi-size
-        /// one.
+        /// A transparent huge page: the first touch of an aligned block with MADV_HUGEPAGE. Blocks below 2 MiB need
+        /// multi-size huge pages.
         Thp = "thp",
         /// 512 filled base pages, collapsed by MADV_COLLAPSE.
         Collapse = "collapse",
@@ -31,18 +31,18 @@ choice! {
 
 /// `MADV_COLLAPSE` of Linux 6.1 (include/uapi/asm-generic/mman-common.h).
 const MADV_COLLAPSE: libc::c_int = 25;
-/// Size of the pool of 2 MiB pages.
+/// File with the number of pages in the pool of 2 MiB pages.
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 /// Folder of the settings of transparent huge pages.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Value from Linux include/uapi/linux/if_packet.h.
+/// `PACKET_RX_RING` of Linux (include/uapi/linux/if_packet.h).
 const PACKET_RX_RING: libc::c_int = 5;
 
-/// Keeps a block allocated until dropped.
+/// A block that stays allocated until this value is dropped.
 pub(crate) enum BlockHold {
     /// Locked memory, unmapped on drop.
     Memory(Mapping),
-    /// A socket with its ring.
+    /// A packet socket with its ring.
     Socket(#[expect(dead_code, reason = "held, not looked at")] OwnedFd),
     /// A page of the hugetlb pool, returned on drop.
     PoolPage,
@@ -66,17 +66,17 @@ impl Drop for BlockHold {
     }
 }
 
-/// Result of one attempt.
+/// Result of one attempt to allocate a block.
 pub(crate) struct Attempt {
-    /// When it began.
+    /// Time at which the attempt began.
     pub begin: Nanos,
-    /// Duration.
+    /// Duration of the attempt.
     pub latency: Nanos,
-    /// The block; `None` if the attempt failed.
+    /// The allocated block; `None` if the attempt failed.
     pub held: Option<BlockHold>,
 }
 
-/// Requests blocks of one size in one way.
+/// Requests blocks of one size in one way, and measures each attempt.
 pub(crate) struct Asker<'a> {
     pub way: Way,
     pub block: Bytes,
@@ -85,10 +85,11 @@ pub(crate) struct Asker<'a> {
     pub page_map: PageMap,
 }
 
-/// Settings that allow transparent huge pages of this size for memory with MADV_HUGEPAGE.
+/// Returns the settings that allow transparent huge pages of this size in memory with MADV_HUGEPAGE.
 ///
-/// Linux `hugepage_init`: below 512 MiB of memory all defaults, including compaction at a fault, are never, regardless
-/// of the kernel configuration. Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off by default.
+/// Without them the defaults may forbid such pages. Linux `hugepage_init`: with less than 512 MiB of memory, all
+/// defaults are never, including compaction at a fault, regardless of the kernel configuration.
+/// Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off by default.
 pub(crate) fn thp_settings(block: Bytes) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> = ["thp/enabled", "thp/defrag"]
         .map(|name| (name.to_owned(), "madvise".to_owned()))
@@ -100,7 +101,8 @@ pub(crate) fn thp_settings(block: Bytes) -> BTreeMap<String, String> {
     settings
 }
 
-/// The kernel feature or setting that is missing for this way to request blocks; `None` if blocks can be requested.
+/// Returns the kernel feature or setting that is missing for requesting blocks in this way; `None` if nothing is
+/// missing.
 pub(crate) fn missing(way: Way, block: Bytes) -> Option<String> {
     let read = |path: String| fs::read_to_string(path).unwrap_or_default();
     match way {
@@ -133,7 +135,7 @@ pub(crate) fn missing(way: Way, block: Bytes) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Requests one block and measures how long that takes.
+    /// Requests one block and measures how long this takes.
     pub(crate) fn ask(&mut self) -> Result<Attempt, Stop> {
         match self.way {
             Way::Thp => self.touch(),
@@ -143,14 +145,14 @@ impl Asker<'_> {
         }
     }
 
-    /// Runs `work` and returns when it began and its duration.
+    /// Runs `work` and returns the time at which it began, and its duration.
     fn timed(&self, work: impl FnOnce()) -> (Nanos, Nanos) {
         let start = self.clock.now();
         work();
         (start, self.clock.now().since(start))
     }
 
-    /// A block is huge if the first touch of one byte made all its pages present.
+    /// Requests a block by touching one byte. The attempt succeeded if all pages of the block are then present.
     fn touch(&mut self) -> Result<Attempt, Stop> {
         let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
         mapping.advise(libc::MADV_HUGEPAGE);
@@ -173,12 +175,12 @@ impl Asker<'_> {
         Ok(present == mapping.pages())
     }
 
-    /// True if all of an allocated block is still in memory. Compaction may have moved it, small blocks even in pieces:
-    /// a lock only protects memory from reclaim.
+    /// Returns true if all pages of an allocated block are still in memory. Compaction may have moved the block, small
+    /// blocks even in pieces, because a lock only protects memory from reclaim.
     pub(crate) fn is_held(&mut self, block: &BlockHold) -> Result<bool, Stop> {
         match block {
             BlockHold::Memory(mapping) => self.is_present(mapping),
-            // The kernel neither moves nor reclaims these.
+            // The kernel neither moves nor reclaims these blocks.
             BlockHold::Socket(_) | BlockHold::PoolPage => Ok(true),
         }
     }
@@ -218,7 +220,8 @@ impl Asker<'_> {
         }
     }
 
-    /// The kernel silently falls back to memory that is not contiguous, so the page frames of the ring are checked.
+    /// Requests a ring of one block. The kernel silently falls back to memory that is not contiguous, so the page
+    /// frames of the ring are checked.
     fn ring(&mut self) -> Result<Attempt, Stop> {
         let Some(socket) = socket() else {
             return Ok(Attempt {
@@ -252,7 +255,7 @@ impl Asker<'_> {
         })
     }
 
-    /// True if the pages of a ring have consecutive page frames.
+    /// Returns true if the pages of a ring have consecutive page frames.
     fn is_contiguous(&mut self, ring: &OwnedFd) -> Result<bool, Stop> {
         let mapping = Mapping::file(ring, self.block.pages())?;
         let (mut first, mut in_a_row) = (None, 0);
@@ -268,7 +271,7 @@ impl Asker<'_> {
     }
 }
 
-/// Number of pages in the hugetlb pool; `None` if there is no pool.
+/// Returns the number of pages in the hugetlb pool; `None` if there is no pool.
 fn pool() -> Option<u64> {
     fs::read_to_string(POOL).ok()?.trim().parse().ok()
 }
@@ -280,7 +283,7 @@ fn socket() -> Option<OwnedFd> {
     (socket >= 0).then(|| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// Checks a block size for this way. Fails with the sizes that are possible.
+/// Checks a block size for this way. The error names the sizes that are possible.
 pub(crate) fn fits(way: Way, block: Bytes) -> Result<(), &'static str> {
     let power = block.0.is_power_of_two() && block.0 >= 2 * PAGE as u64;
     match way {
@@ -293,7 +296,7 @@ pub(crate) fn fits(way: Way, block: Bytes) -> Result<(), &'static str> {
     }
 }
 
-/// Order of a block: the base-2 logarithm of its number of pages.
+/// Returns the order of a block: the base-2 logarithm of its number of pages.
 pub(crate) fn order(block: Bytes) -> usize {
     let Pages(pages) = block.pages();
     pages.max(1).ilog2() as usize

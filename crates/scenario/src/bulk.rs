@@ -1,9 +1,9 @@
-//! Writes series directly into frames of the output region, without holding them in memory.
+//! Writes series directly into frames of the output region, so that they use no other memory.
 
 use pagetide_quantity::{Series, Unit};
 use pagetide_record::wire::{Kind, Region};
 
-/// A column: its name, its unit, and a function from row to value.
+/// A column of a series: name, unit, and a function that returns the value in a row.
 pub(crate) type Column<'a> = (&'a str, Unit, &'a mut dyn FnMut(usize) -> i64);
 
 /// Writes an integer series in the format of [`Series::encode`]. Returns false if the region is full.
@@ -38,10 +38,10 @@ pub(crate) fn write_series(
     true
 }
 
-/// The JSON head that [`Series::encode`] writes for these columns and this number of rows.
+/// Returns the JSON head that [`Series::encode`] writes for these columns and this number of rows.
 ///
-/// The record crate does not export the format of the head, so it is taken from the encoding of the same columns
-/// without rows.
+/// The record crate does not export the format of the head, so it is taken from the encoding of a series with the same
+/// columns and no rows.
 fn head(columns: &[Column<'_>], rows: usize) -> Option<Vec<u8>> {
     let empty = columns
         .iter()
@@ -86,7 +86,7 @@ mod tests {
                 ("age", Unit::Count, &mut |row| -page(row))
             ],
         ));
-        // SAFETY: the frame is finished, and nobody else knows the region.
+        // SAFETY: the frame is finished, and no other code uses the region.
         let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
         let frame = wire::frames(bytes).next().unwrap();
         let expected = Series::new("pages")

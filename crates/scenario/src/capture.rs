@@ -1,4 +1,4 @@
-//! Stores the output of a program within bounds: its beginning, its end, and the number of bytes in between.
+//! Stores part of a program's output: its beginning, its end, and the number of bytes in between.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -12,7 +12,7 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Number of bytes read at once: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The read end of a pipe, and the stored output.
+/// The read end of a pipe, and the part of the output that is stored.
 pub(crate) struct Capture {
     pipe: Option<OwnedFd>,
     kept: LockedBuffer<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Captures the output of this non-blocking pipe. All memory is allocated here.
+    /// Captures the output of a non-blocking pipe. All memory is allocated here. Fails if it cannot be mapped.
     pub(crate) fn new(pipe: OwnedFd) -> Result<Self, Stop> {
         Ok(Self {
             pipe: Some(pipe),
@@ -31,7 +31,7 @@ impl Capture {
         })
     }
 
-    /// The event to poll for; a negative descriptor once the other end is closed.
+    /// Returns the event to poll for. Its descriptor is negative once the other end of the pipe is closed.
     pub(crate) fn waits_for(&self) -> libc::pollfd {
         libc::pollfd {
             fd: self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -40,7 +40,7 @@ impl Capture {
         }
     }
 
-    /// Reads everything that is available.
+    /// Reads everything that is available from the pipe.
     pub(crate) fn take(&mut self) {
         while let Some(pipe) = &self.pipe {
             // SAFETY: the buffer has `CHUNK_BYTES` bytes and lives through the call.
@@ -60,18 +60,18 @@ impl Capture {
         }
     }
 
-    /// Number of bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The stored output as text, with a line where bytes were left out.
+    /// Returns the stored output as text. A line replaces the bytes that were left out.
     pub(crate) fn text(&self) -> String {
         text(&self.kept, self.total)
     }
 }
 
-/// Stores bytes: the first ones in place, later ones in a ring buffer behind them.
+/// Stores bytes: the first `HEAD_BYTES` in order, later ones in a ring buffer after them.
 fn keep(kept: &mut [u8], total: &mut u64, bytes: &[u8]) {
     for byte in bytes {
         let at = usize::try_from(*total).unwrap_or(usize::MAX);

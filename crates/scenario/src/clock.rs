@@ -1,4 +1,4 @@
-//! The clock of a trial. The end of one access is the start of the next, so there is one clock read per access.
+//! The clock of a trial. The end of one access is the start of the next, so each access needs one clock read.
 
 // A function call between two clock readings would be measured too.
 #![allow(clippy::inline_always)]
@@ -7,17 +7,17 @@ use pagetide_quantity::Nanos;
 use pagetide_system::clock;
 pub(crate) use pagetide_system::clock::sleep;
 
-/// Which clock times a trial.
+/// The clock that times a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The time-stamp counter counts nanoseconds, as in an emulator that counts instructions.
+    /// The time-stamp counter, which counts nanoseconds in an emulator that counts instructions.
     RawTsc,
-    /// `CLOCK_MONOTONIC`, if the counter cannot be used.
+    /// `CLOCK_MONOTONIC`, for machines on which the counter cannot be used.
     Monotonic,
 }
 
 impl Clock {
-    /// Current time; only differences are meaningful.
+    /// Returns the current time. Only differences between two times are meaningful.
     pub fn now(self) -> Nanos {
         Nanos(match self {
             Self::RawTsc => RawTsc.nanos(RawTsc::ticks()),
@@ -28,7 +28,7 @@ impl Clock {
 
 /// A clock as a type, so that the timed loop is compiled separately for each clock.
 pub(crate) trait Ticks: Copy {
-    /// Current time in ticks. Earlier memory accesses are complete before it is read.
+    /// Returns the current time in ticks. Earlier memory accesses are complete before the clock is read.
     fn ticks() -> u64;
     /// Converts ticks to nanoseconds.
     fn nanos(self, ticks: u64) -> u64;

@@ -1,4 +1,4 @@
-//! Ways to copy a file, each as a user program would do it.
+//! Ways in which a user program can copy a file.
 
 use std::fs::File;
 use std::io;
@@ -12,12 +12,12 @@ use crate::error::Stop;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
-/// A way to copy a file.
+/// A way to copy a file, as the scenario `filecopy` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Method {
-    /// Name in kebab case.
+    /// Name of the method in kebab case.
     pub name: &'static str,
-    /// The kernel feature that it needs; some kernels do not have it.
+    /// The kernel feature that the method needs. Some kernels do not have it.
     pub feature: &'static str,
     how: CopyWay,
 }
@@ -52,7 +52,7 @@ const fn method(name: &'static str, feature: &'static str, how: CopyWay) -> Meth
 
 const SEQUENTIAL: Option<libc::c_int> = Some(libc::MADV_SEQUENTIAL);
 
-/// The six methods of the original.
+/// The six methods of the original program.
 pub(crate) static CLASSIC: [Method; 6] = [
     method(
         "rw-cp",
@@ -86,7 +86,7 @@ pub(crate) static CLASSIC: [Method; 6] = [
     ),
 ];
 
-/// Methods that newer kernels added.
+/// Methods that newer kernels made possible.
 pub(crate) static MODERN: [Method; 8] = [
     method(
         "rw-dontneed-cp",
@@ -108,10 +108,10 @@ pub(crate) static MODERN: [Method; 8] = [
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
-/// Size of the steps after which a method drops what it has copied from the cache.
+/// Number of bytes after which a method drops what it has copied from the cache.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// The files and the buffer of a copy.
+/// Source, target and buffer of a copy.
 pub(crate) struct Job<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
@@ -121,7 +121,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Method {
-    /// Copies the file and syncs it to the device.
+    /// Copies the file and syncs the copy to the device.
     pub(crate) fn copy(&self, job: &mut Job<'_>) -> Result<CopyEnd, Stop> {
         match self.how.copy(job) {
             Ok(()) => Ok(CopyEnd::Whole),
@@ -134,7 +134,7 @@ impl Method {
     }
 }
 
-/// True for errors by which a kernel reports that it does not have a feature.
+/// Returns true for errors by which a kernel reports that it does not have a feature.
 fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -150,7 +150,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Result of a system call that returns a count.
+/// Converts the result of a system call that returns a count of bytes, or -1.
 fn count(result: libc::ssize_t) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -224,7 +224,7 @@ impl CopyWay {
                 to.write_all_at(bytes, 0)?;
             }
             Self::CopyFileRange => by_kernel(size, |left| {
-                // SAFETY: both descriptors are open; null offsets stand for the files' own.
+                // SAFETY: both descriptors are open; with null offsets the file positions are used.
                 count(unsafe {
                     libc::copy_file_range(
                         from.as_raw_fd(),
@@ -237,7 +237,7 @@ impl CopyWay {
                 })
             })?,
             Self::SendFile => by_kernel(size, |left| {
-                // SAFETY: both descriptors are open; a null offset stands for the file's own.
+                // SAFETY: both descriptors are open; with a null offset the file position is used.
                 count(unsafe {
                     libc::sendfile(to.as_raw_fd(), from.as_raw_fd(), std::ptr::null_mut(), left)
                 })
@@ -270,7 +270,7 @@ fn read_write(
     Ok(())
 }
 
-/// Writes back a part of the target and drops it from the page cache, on both sides.
+/// Writes a copied range of the target to the device, then drops this range of both files from the page cache.
 fn forget(from: &File, to: &File, at: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (number::signed(at), number::signed(length));
     let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -338,7 +338,7 @@ fn splice(from: &File, to: &File, size: u64) -> io::Result<()> {
     let null = std::ptr::null_mut;
     let mut left = number::index(size);
     while left > 0 {
-        // SAFETY: all descriptors are open; null offsets stand for the files' own.
+        // SAFETY: all descriptors are open; with null offsets the file positions are used.
         let filled = count(unsafe {
             libc::splice(
                 from.as_raw_fd(),
@@ -354,7 +354,7 @@ fn splice(from: &File, to: &File, size: u64) -> io::Result<()> {
         }
         let mut waiting = number::index(filled);
         while waiting > 0 {
-            // SAFETY: both descriptors are open; null offsets stand for the pipe's and the file's own.
+            // SAFETY: both descriptors are open; with null offsets the pipe's and the file's own positions are used.
             let moved = count(unsafe {
                 libc::splice(out.as_raw_fd(), null(), to.as_raw_fd(), null(), waiting, 0)
             })?;
@@ -370,7 +370,7 @@ fn map(file: &File, pages: Pages, writable: bool) -> io::Result<Mapping> {
     Mapping::of_file(file, pages, writable, whole)
 }
 
-/// Maps both files. The target is first extended by writing its last word, as the original did.
+/// Maps source and target. The target is first extended by writing its last word, as in the original program.
 fn map_both(from: &File, to: &File, pages: Pages) -> io::Result<(Mapping, Mapping)> {
     to.write_all_at(&[0; 8], pages.bytes().0 - 8)?;
     Ok((map(from, pages, false)?, map(to, pages, true)?))

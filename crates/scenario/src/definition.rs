@@ -1,4 +1,4 @@
-//! Definition of a scenario: the single source for help, man page, `docs/scenarios.md`, campaign checker and record.
+//! Definition of a scenario: the single source for its help, man page, `docs/scenarios.md`, campaign checks and record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,85 +16,87 @@ use crate::trial::Trial;
 pub struct Context {
     /// Memory available to the workload at its start.
     pub memory: Bytes,
-    /// Size of the swap device; zero for none.
+    /// Size of the swap device; zero if there is none.
     pub swap_size: Bytes,
-    /// Number of processors.
+    /// Number of processors of the machine.
     pub cpus: u32,
 }
 
-/// Requirements of a scenario on the arena.
+/// What a scenario needs from the arena.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
 pub struct Needs {
-    /// Needs swap space.
+    /// True if the scenario needs swap space.
     pub swap: bool,
-    /// The result is invalid if the kernel reclaimed nothing.
+    /// True if the result is invalid when the kernel reclaimed nothing.
     pub pressure: bool,
-    /// Needs an ext4 file system of this size on the simulated SSD, mounted at [`crate::Place::work_dir`].
+    /// Size of the ext4 file system that the scenario needs on the simulated SSD, mounted at
+    /// [`crate::Place::work_dir`].
     pub filesystem: Option<Bytes>,
-    /// The reference file whose compact form the arena must pass as [`crate::Place::data`].
+    /// Path of the reference file. The arena must pass its compact form as [`crate::Place::data`].
     pub data: Option<PathBuf>,
-    /// Needs transparent huge pages.
+    /// True if the scenario needs transparent huge pages.
     pub thp: bool,
-    /// Settings, named as in `--set`, that apply unless the variant sets them, and if the kernel has them.
+    /// Settings that apply if the kernel has them and the variant does not set them. The names are those of `--set`.
     pub settings: BTreeMap<String, String>,
-    /// Digest of a program's root: a file system with its content must be mounted at [`crate::Place::work_dir`], with
-    /// `/proc` and `/dev`.
+    /// Digest of a program's root. A file system with the content of this root must be mounted at
+    /// [`crate::Place::work_dir`], with `/proc` and `/dev`.
     pub root: Option<String>,
-    /// Needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
+    /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
 }
 
-/// Variant of the scenario that runs.
+/// The variant of the scenario: corrected or as originally written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// With the mistakes of the original corrected.
+    /// The mistakes of the original are corrected.
     Repaired,
-    /// Exactly as the original.
+    /// The same as the original, including its mistakes.
     AsWritten,
 }
 
-/// Implemented by the file of each scenario.
+/// A scenario. Implemented by its struct of parameters.
 pub(crate) trait Scenario: Params {
-    /// Its metrics, in display order.
+    /// Metrics of the scenario, in display order.
     const METRICS: &'static [MetricDef];
 
-    /// Fails if parameters contradict each other or do not fit the machine; `name` is the scenario's name.
+    /// Fails if parameters contradict each other or do not fit the machine. `name` is the scenario's name, for
+    /// messages.
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError>;
 
-    /// Its requirements on the arena.
+    /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
 
-    /// Runs the experiment.
+    /// Runs the experiment. Results go to `trial`.
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
 }
 
-/// Public description of a scenario.
+/// Public description of a scenario, the same for all trials.
 #[derive(Serialize)]
 pub struct Definition {
-    /// Name in kebab case.
+    /// Name of the scenario in kebab case.
     pub name: &'static str,
-    /// The question that it answers, in one sentence.
+    /// The question that the scenario answers, in one sentence.
     pub summary: &'static str,
-    /// What it does, step by step.
+    /// What the scenario does, step by step.
     pub docs: &'static str,
-    /// Origin of the scenario.
+    /// Program or publication that the scenario comes from.
     pub origin: &'static str,
-    /// What was wrong with the original and is corrected here; empty if there is no original.
+    /// Mistakes of the original that are corrected here; empty if there is no original.
     pub repaired: &'static str,
-    /// Its parameters.
+    /// Parameters of the scenario, in display order.
     pub params: &'static [Param],
-    /// Its metrics.
+    /// Metrics of the scenario, in display order.
     pub metrics: &'static [MetricDef],
-    /// True if `--as-written` runs the original's form.
+    /// True if `--as-written` is possible: it runs the scenario in its original form.
     pub has_as_written: bool,
-    /// Memory of the machine that the original ran on; `scale` is relative to it.
+    /// Memory of the machine on which the original ran. The name `scale` in parameters is relative to it.
     #[serde(skip)]
     pub original_memory: Bytes,
-    /// Memory of a trial by default; a default trial then takes seconds.
+    /// Default memory of a trial. With it, a trial takes seconds.
     #[serde(skip)]
     pub default_memory: Bytes,
-    /// Defaults of this scenario that differ from those of the parameters.
+    /// Names and defaults of parameters whose default in this scenario differs from the general one.
     #[serde(skip)]
     pub presets: &'static [(&'static str, &'static str)],
     #[serde(skip)]
@@ -115,7 +117,7 @@ impl std::fmt::Debug for Definition {
     }
 }
 
-/// Texts of a definition.
+/// Texts of a scenario's definition.
 #[derive(Clone, Copy)]
 pub(crate) struct Texts {
     pub name: &'static str,
@@ -126,7 +128,7 @@ pub(crate) struct Texts {
 }
 
 impl Definition {
-    /// The definition of scenario `S`.
+    /// Returns the definition of scenario `S`.
     pub(crate) const fn of<S: Scenario>(
         texts: Texts,
         original_memory: Bytes,
@@ -150,7 +152,7 @@ impl Definition {
         }
     }
 
-    /// The same definition with another default memory.
+    /// Returns the same definition with a different default memory.
     pub(crate) const fn with_memory(self, default_memory: Bytes) -> Self {
         Self {
             default_memory,
@@ -158,7 +160,7 @@ impl Definition {
         }
     }
 
-    /// Default of a parameter in this scenario and form.
+    /// Returns the default of a parameter in this scenario, in the original form if `as_written`.
     pub fn default_of(&self, param: &Param, as_written: bool) -> &'static str {
         let preset = self.presets.iter().find(|(name, _)| *name == param.name);
         match (preset, param.as_written) {

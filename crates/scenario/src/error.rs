@@ -1,4 +1,4 @@
-//! Why a scenario cannot run, and why it stopped early.
+//! Reasons why a scenario cannot run, or stopped early.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub enum ScenarioError {
     /// No scenario has this name.
     #[error("cannot run scenario \"{given}\": {hint}")]
     Unknown {
-        /// The given name.
+        /// Name that was given.
         given: String,
         /// A similar name, or all names.
         hint: String,
@@ -22,7 +22,7 @@ pub enum ScenarioError {
     UnknownParameter {
         /// Name of the scenario.
         scenario: String,
-        /// The given parameter.
+        /// Parameter name that was given.
         given: String,
         /// A similar name, or all names.
         hint: String,
@@ -34,9 +34,9 @@ pub enum ScenarioError {
         scenario: String,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The given value.
+        /// Value that was given.
         given: String,
-        /// What is wrong, and what to give instead.
+        /// What is wrong with the value, and what to give instead.
         why: String,
     },
     /// A value is out of bounds.
@@ -46,9 +46,9 @@ pub enum ScenarioError {
         scenario: String,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The value.
+        /// Value that is out of bounds.
         value: String,
-        /// Allowed values.
+        /// Allowed values, in words.
         bounds: String,
     },
     /// A parameter has not been resolved.
@@ -57,7 +57,7 @@ pub enum ScenarioError {
         /// Name of the parameter.
         parameter: &'static str,
     },
-    /// The original form was requested, but the scenario has none.
+    /// The original form was requested, but the scenario has no original.
     #[error(
         "cannot run scenario {scenario} as written: it has no original, leave --as-written out"
     )]
@@ -72,9 +72,9 @@ pub enum ScenarioError {
     TooMuchLocked {
         /// Name of the scenario.
         scenario: String,
-        /// Memory to be locked.
+        /// Memory that would be locked.
         locked: Bytes,
-        /// Free memory.
+        /// Memory that is free.
         memory: Bytes,
         /// The largest amount that can be locked.
         most: Bytes,
@@ -85,11 +85,11 @@ pub enum ScenarioError {
          lower the sizes or enlarge the swap"
     )]
     TooLarge {
-        /// Anonymous memory of the workload.
+        /// Anonymous memory that the workload needs.
         wanted: Bytes,
-        /// Free memory.
+        /// Memory that is free.
         memory: Bytes,
-        /// Size of the swap.
+        /// Size of the swap device.
         swap: Bytes,
     },
     /// Parameters contradict each other.
@@ -97,13 +97,13 @@ pub enum ScenarioError {
     Contradiction {
         /// Name of the scenario.
         scenario: String,
-        /// Which parameters, and what to change.
+        /// Which parameters contradict each other, and what to change.
         why: String,
     },
-    /// The pattern cannot be parsed.
+    /// The reference pattern cannot be parsed.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The pattern cannot generate references.
+    /// The reference pattern cannot generate references.
     #[error(transparent)]
     References(#[from] StringError),
 }
@@ -114,12 +114,12 @@ pub(crate) enum Stop {
     /// A system call failed.
     #[error("{attempt}: {source}")]
     System {
-        /// What was attempted.
+        /// What the call was for, as the beginning of a message.
         attempt: String,
-        /// The error of the operating system.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A reason that has a record entry.
+    /// The numbers of the trial must not be used. The reason is stored in the record.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The parameters turned out to be unusable.
@@ -128,7 +128,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// The error of the last system call, as the reason that `attempt` failed.
+    /// Returns the error of the last system call; `attempt` says what the call was for.
     pub(crate) fn last(attempt: impl Into<String>) -> Self {
         Self::System {
             attempt: attempt.into(),
@@ -136,7 +136,7 @@ impl Stop {
         }
     }
 
-    /// Adds `attempt` to an error of the operating system.
+    /// Returns a function that adds `attempt` to an error of the operating system.
     pub(crate) fn system(attempt: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System {
             attempt: attempt.into(),
@@ -144,7 +144,7 @@ impl Stop {
         }
     }
 
-    /// Converts to the reason that is stored in the record.
+    /// Converts the error to the reason that is stored in the record.
     pub(crate) fn into_invalid(self) -> Invalid {
         match self {
             Self::Invalid(invalid) => invalid,
@@ -154,7 +154,7 @@ impl Stop {
         }
     }
 
-    /// A process was killed by the kernel's OOM killer.
+    /// Returns the reason for a process that the kernel's OOM killer killed; `after` is the time since it started.
     pub(crate) fn killed(process: &str, after: Nanos) -> Self {
         Self::Invalid(Invalid::OutOfMemory {
             process: process.to_owned(),

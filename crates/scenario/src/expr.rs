@@ -1,7 +1,7 @@
 //! Arithmetic in parameter values: `0.8 * memory`, `memory / 400M`, `max(8, 128 * scale)`.
 //!
-//! Numbers may have a unit (`64M`, `125ms`, `95%`). Names refer to the memory, other properties of the trial, and
-//! earlier parameters. Units are tracked through the arithmetic, so that a time cannot be used as a size.
+//! Numbers may have a unit (`64M`, `125ms`, `95%`). Names stand for the memory and other properties of the trial, and
+//! for earlier parameters. Units are tracked through the arithmetic, so that a time cannot be used as a size.
 
 use std::collections::BTreeMap;
 
@@ -45,10 +45,10 @@ impl Quantity {
     }
 }
 
-/// Names and their values.
+/// Values of the names that an expression may use.
 pub(crate) type Names = BTreeMap<String, Quantity>;
 
-/// Evaluates `text`; the error says what is wrong with it.
+/// Evaluates an expression. The error says what is wrong with it.
 pub(crate) fn evaluate(text: &str, names: &Names) -> Result<Quantity, String> {
     let mut reader = Reader {
         rest: text.trim(),

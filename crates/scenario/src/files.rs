@@ -1,4 +1,4 @@
-//! Files of a workload.
+//! Creates and reads files of a workload.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,14 +12,14 @@ use crate::fill::Filler;
 use crate::mapping::PAGE;
 use crate::trial::Trial;
 
-/// Size of an ext4 file system for this amount of data: plus 1/16 for metadata and some reserve. Rounded up in large
-/// steps, so that trials with slightly different data share a guest snapshot.
+/// Returns the size of an ext4 file system for this amount of data: 1/16 more for metadata, and some reserve. It is
+/// rounded up in large steps, so that trials with slightly different data share a guest snapshot.
 pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
     let size = data.0 + data.0 / 16 + Bytes::from_mib(8).0;
     Bytes(size.next_multiple_of(32 << 20))
 }
 
-/// Writes a file of filled pages, syncs it and drops it from the page cache.
+/// Writes a file of generated pages, syncs it and drops it from the page cache.
 pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
     let cannot = || Stop::system(format!("cannot write {}", path.display()));
     let mut file = File::options()
@@ -39,7 +39,8 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
     Ok(file)
 }
 
-/// Writes back all dirty data and drops the caches, as far as the process has the privilege.
+/// Writes back all dirty data and drops the caches of the machine. Warns if the process lacks the privilege to drop
+/// them.
 pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     // SAFETY: no arguments.
     unsafe { libc::sync() };
@@ -48,7 +49,7 @@ pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     }
 }
 
-/// Drops a file from the page cache; it must be clean.
+/// Drops a file from the page cache. Dirty pages of the file are not dropped.
 pub(crate) fn forget(path: &Path) {
     if let Ok(file) = File::open(path) {
         // SAFETY: advice on an open file changes no content.

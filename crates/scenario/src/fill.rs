@@ -17,9 +17,9 @@ use crate::harness::LockedBuffer;
 use crate::mapping::PAGE;
 use crate::number;
 
-/// Words in the pool: 32 KiB.
+/// Number of words in the pool: 32 KiB.
 const POOL_WORDS: usize = 4096;
-/// Words in a page.
+/// Number of words in a page.
 const PAGE_WORDS: usize = PAGE / 8;
 
 /// Approximate compressed size of the repeated part, as a fraction of a page (lz4 and lzo-rle write one byte per 255).
@@ -33,7 +33,8 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Generates pages that compress to the fraction `content` of their size; 0 generates pages of zeros.
+    /// Creates a filler whose pages compress to the fraction `content` of their size. If `content` is 0, pages are all
+    /// zeros.
     pub(crate) fn new(content: f64, seed: u64) -> Result<Self, Stop> {
         let mut rng = Rng::stream(seed, "page content");
         let mut pool = LockedBuffer::new(POOL_WORDS)?;
@@ -73,7 +74,7 @@ impl Filler {
         }
     }
 
-    /// Writes the content of page number `page` to `buffer`, for files. Panics if the buffer is smaller than a page.
+    /// Writes the content of page number `page` to `buffer`. Panics if the buffer is smaller than a page.
     pub(crate) fn write(&self, buffer: &mut [u8], page: u64) {
         assert!(buffer.len() >= PAGE, "a page needs {PAGE} bytes");
         // SAFETY: the buffer is at least a page long and borrowed exclusively.
@@ -96,7 +97,7 @@ pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), 
     })
 }
 
-/// Number of random words in a page that compresses to the fraction `content`.
+/// Returns the number of random words in a page that compresses to the fraction `content`.
 fn random_words(content: f64) -> usize {
     let share = ((content - REPEATED_SHARE) / (1.0 - REPEATED_SHARE)).clamp(0.0, 1.0);
     number::index(number::floor(share * PAGE_WORDS as f64 + 0.5)).min(PAGE_WORDS)
@@ -124,7 +125,7 @@ mod tests {
         }
     }
 
-    /// An idle zram device, set up with this compression algorithm and reset on drop.
+    /// An idle zram device with this compression algorithm, reset on drop.
     struct Zram(&'static str);
 
     impl Zram {
@@ -134,7 +135,7 @@ mod tests {
                 .read("initstate")
                 .is_some_and(|state| state.trim() == "0");
             if !idle {
-                // In use by somebody else: it must not be reset.
+                // Another program uses the device, so it must not be reset.
                 std::mem::forget(zram);
                 return None;
             }

@@ -1,8 +1,8 @@
 //! Levels of free memory, relative to the zone watermarks, down to which a workload allocates.
 //!
-//! VM Regress ran its kernel tests at four of them: *fast* stays above the high watermark, *low* ends between high and
-//! low, where kswapd is awake, *min* between low and min, and *zero* uses all free memory, where an allocation enters
-//! direct reclaim.
+//! VM Regress ran its kernel tests at four levels. *Fast* stays above the high watermark. *Low* ends between the high
+//! and the low watermark, where kswapd is awake. *Min* ends between the low and the min watermark. *Zero* uses all free
+//! memory, so allocations enter direct reclaim.
 
 use pagetide_quantity::{Bytes, Pages};
 use pagetide_system::free::Zones;
@@ -28,7 +28,7 @@ pub(crate) enum Floor {
 pub(crate) const FLOORS: [Floor; 4] = [Floor::Fast, Floor::Low, Floor::Min, Floor::Zero];
 
 impl Floor {
-    /// Name in metrics and parameters.
+    /// Returns the name of the level in metrics and parameters.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Fast => "fast",
@@ -38,7 +38,7 @@ impl Floor {
         }
     }
 
-    /// Number of pages that stay free.
+    /// Returns the number of pages that stay free at this level.
     fn stays_free(self, marks: &Zones) -> u64 {
         match self {
             Self::Fast => 4 * marks.high.0 + marks.reserve.0,
@@ -48,8 +48,8 @@ impl Floor {
         }
     }
 
-    /// Number of pages to allocate to reach this level: free memory minus what stays free. On a large machine never
-    /// more than the workload may use.
+    /// Returns the number of pages to allocate to reach this level: free memory minus the pages that stay free. On a
+    /// large machine it is at most what the workload may use.
     pub(crate) fn pages(self, ground: &InitialMemory) -> Pages {
         // Pages on the per-CPU lists are allocated first, but are not counted as free. Without them no level below the
         // watermarks would be reached. The fast level leaves them as a reserve.
@@ -70,7 +70,7 @@ impl Floor {
     }
 }
 
-/// Free memory and watermarks before anything is allocated. Read once, because freed pages are first on the per-CPU
+/// Free memory and watermarks before anything is allocated. They are read once: freed pages first go to the per-CPU
 /// lists, where they are not counted as free.
 pub(crate) struct InitialMemory {
     free: Bytes,
@@ -79,7 +79,7 @@ pub(crate) struct InitialMemory {
 }
 
 impl InitialMemory {
-    /// Reads the current values.
+    /// Reads the current free memory and watermarks.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         Self {
             free: meminfo::amount("MemFree").unwrap_or(trial.memory()),

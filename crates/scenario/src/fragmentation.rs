@@ -1,8 +1,8 @@
 //! Fragmentation of free memory: two indices for each zone and order.
 //!
 //! Unusable free space index (Gorman and Whitcroft, "The what, the why and the where to of anti-fragmentation", OLS
-//! 2006): the fraction of free memory in blocks too small for an order. Fragmentation index: whether a failing
-//! allocation would fail for lack of memory (towards 0) or because of fragmentation (towards 1), as in `mm/vmstat.c`.
+//! 2006): the fraction of free memory in blocks too small for an order. Fragmentation index, as in `mm/vmstat.c`:
+//! towards 0 if an allocation would fail for lack of memory, towards 1 if it would fail because of fragmentation.
 
 use pagetide_quantity::{Series, Unit};
 use pagetide_system::free;
@@ -14,14 +14,14 @@ pub(crate) struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// Reads the current numbers; empty if the kernel does not provide them.
+    /// Reads the current numbers. They are empty if the kernel does not provide them.
     pub(crate) fn now() -> Self {
         Self {
             zones: free::blocks(),
         }
     }
 
-    /// The indices of every zone and order as a series; −1 where an index is not defined.
+    /// Returns both indices for every zone and order as a series, with −1 for an index that is not defined.
     pub(crate) fn series(&self, name: &str) -> Series {
         let rows: Vec<(usize, usize)> = self
             .zones
@@ -51,7 +51,7 @@ impl FreeBlocks {
             )
     }
 
-    /// Unusable free space index of all zones together; `None` without free memory.
+    /// Returns the unusable free space index of all zones together; `None` if no memory is free.
     pub(crate) fn unusable(&self, order: usize) -> Option<f64> {
         let orders = self.zones.iter().map(Vec::len).max()?;
         let all: Vec<u64> = (0..orders)
@@ -68,14 +68,16 @@ fn free(blocks: &[u64]) -> u64 {
         .sum()
 }
 
-/// (free − free in blocks of at least this order) / free; `None` without free memory.
+/// Returns the unusable free space index: (free − free in blocks of at least this order) / free. `None` if no memory is
+/// free.
 fn unusable(blocks: &[u64], order: usize) -> Option<f64> {
     let all = free(blocks);
     let small = free(&blocks[..order.min(blocks.len())]);
     (all > 0).then(|| small as f64 / all as f64)
 }
 
-/// 1 − (free / 2^order) / blocks if an allocation would fail. `None` if it would succeed, or without free memory.
+/// Returns the fragmentation index if an allocation would fail: 1 − (free / 2^order) / blocks. `None` if it would
+/// succeed, or if no memory is free.
 fn fragmentation(blocks: &[u64], order: usize) -> Option<f64> {
     let count: u64 = blocks.iter().sum();
     let suitable = blocks.iter().skip(order).any(|count| *count > 0);

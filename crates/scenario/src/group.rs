@@ -40,12 +40,12 @@ impl Group {
         Ok(Self { folder })
     }
 
-    /// Path of the file that adds a process to the group.
+    /// Returns the path of the file that adds a process to the group.
     pub(crate) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// Value of one of the group's files; `None` if this kernel does not have it.
+    /// Returns the number in one of the group's files; `None` if this kernel does not have the file.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         text.trim().parse().ok()

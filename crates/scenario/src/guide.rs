@@ -1,5 +1,5 @@
-//! The reference of all scenarios, generated from their definitions: `docs/scenarios.md`, the manual page, and text for
-//! the terminal.
+//! Reference documentation of all scenarios, generated from their definitions: `docs/scenarios.md`, the manual page,
+//! and text for the terminal.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use pagetide_quantity::{Direction, roff};
 use crate::definition::Definition;
 use crate::registry;
 
-/// Beginning of the reference.
+/// First lines of `docs/scenarios.md`.
 const HEAD: &str = "\
 <!-- Made by `cargo run -p pagetide-scenario --example guide`, not by hand. -->
 
@@ -18,7 +18,8 @@ All workloads with their parameters and metrics. Metrics in bold decide a compar
 one of them, `pagetide man scenarios` all.
 ";
 
-/// Groups of definitions with the same parameters and metrics, such as all patterns, in the order of the registry.
+/// Returns the definitions in groups with equal parameters and metrics, such as all patterns, in the order of the
+/// registry.
 fn families() -> Vec<Vec<&'static Definition>> {
     let mut families: Vec<Vec<&'static Definition>> = Vec::new();
     for definition in registry::list() {
@@ -30,7 +31,7 @@ fn families() -> Vec<Vec<&'static Definition>> {
     families
 }
 
-/// The parameter defaults that `--as-written` changes.
+/// Returns a sentence with the parameter defaults that `--as-written` changes.
 fn brought_back(definition: &Definition) -> String {
     let changed: Vec<String> = definition
         .params
@@ -40,7 +41,7 @@ fn brought_back(definition: &Definition) -> String {
     format!("With --as-written: {}.", changed.join(", "))
 }
 
-/// The reference in Markdown: the content of `docs/scenarios.md`.
+/// Returns the content of `docs/scenarios.md`, in Markdown.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
     for family in families() {
@@ -117,7 +118,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// The page `pagetide-scenarios(7)` in groff_man(7) format.
+/// Returns the manual page `pagetide-scenarios(7)` in groff_man(7) format.
 pub fn man() -> String {
     let mut page = String::from(
         ".TH pagetide-scenarios 7\n.SH NAME\npagetide\\-scenarios \\- workloads that pagetide runs\n",
@@ -166,11 +167,11 @@ pub fn man() -> String {
 pub struct Paragraph {
     /// Number of spaces before each line.
     pub indent: usize,
-    /// Its text; the caller wraps it.
+    /// Text of the paragraph, not yet wrapped.
     pub text: String,
 }
 
-/// The full description of a scenario as paragraphs for the caller to wrap. The first is its name.
+/// Returns the full description of a scenario as paragraphs for the caller to wrap. The first paragraph is the name.
 pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     let mut all = Vec::new();
     let mut add = |indent: usize, text: String| all.push(Paragraph { indent, text });
@@ -210,7 +211,7 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     all
 }
 
-/// One sentence about the memory of a trial.
+/// Returns one sentence about the memory of a trial.
 pub fn memory(definition: &Definition) -> String {
     format!(
         "Memory: {} by default. The machine of the original had {}; --scale is relative to it.",
@@ -233,7 +234,7 @@ const fn better(direction: Direction) -> &'static str {
     }
 }
 
-/// Escapes text for a table cell.
+/// Escapes text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

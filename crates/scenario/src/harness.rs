@@ -1,4 +1,4 @@
-//! The memory of the harness itself: counted, and locked so that reclaim does not evict it.
+//! Memory of the harness itself: it is counted, and locked so that reclaim does not evict it.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +12,23 @@ use crate::number;
 /// Largest amount of memory that the harness may use in addition to the workload.
 pub(crate) const LIMIT: Bytes = Bytes::from_mib(4);
 
-/// Current and largest total size of the buffers of this process, in bytes.
+/// Current total size of the buffers of this process, in bytes.
 static BUFFERS: AtomicU64 = AtomicU64::new(0);
+/// Largest total size of the buffers of this process so far, in bytes.
 static MOST: AtomicU64 = AtomicU64::new(0);
 
-/// Resets the counters in a child after fork; the parent counts its own buffers.
+/// Resets the buffer counters. A child calls this after fork, because the parent counts its own buffers.
 pub(crate) fn count_anew() {
     BUFFERS.store(0, Ordering::Relaxed);
     MOST.store(0, Ordering::Relaxed);
 }
 
-/// Largest total size of this process's buffers so far.
+/// Returns the largest total size of this process's buffers so far.
 pub(crate) fn most() -> Bytes {
     Bytes(MOST.load(Ordering::Relaxed))
 }
 
-/// A buffer of plain numbers in a separate mapping, initially zero, and locked if the process has the privilege.
+/// A buffer of plain numbers in a separate mapping. It begins as zeros and is locked if the process has the privilege.
 pub(crate) struct LockedBuffer<T: Plain> {
     memory: Mapping,
     length: usize,
@@ -47,13 +48,13 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for u64 {}
 
 impl<T: Plain> LockedBuffer<T> {
-    /// A buffer of `length` zeros. Fails if it cannot be mapped.
+    /// Creates a buffer of `length` zeros. Fails if it cannot be mapped.
     pub(crate) fn new(length: usize) -> Result<Self, Stop> {
         let size = Self::size(length);
         let memory = Mapping::with(Source::Private, size, libc::MAP_POPULATE)
             .map_err(Stop::system(format!("cannot map a buffer of {size} bytes")))?;
         // An unprivileged process can lock only little memory. The buffer is then used often enough to stay in memory,
-        // and the record says that memory was not locked.
+        // and the record says that the harness's memory was not locked.
         let _ = memory.lock(0);
         let now = BUFFERS.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
         MOST.fetch_max(now, Ordering::Relaxed);
@@ -95,16 +96,16 @@ impl<T: Plain> Drop for LockedBuffer<T> {
 pub(crate) struct HarnessMemory {
     /// Heap, stack, data, buffers, and all page tables.
     pub size: Bytes,
-    /// Size of heap and stack in it, in bytes.
+    /// Size of heap and stack at the start, in bytes; included in `size`.
     growing: u64,
-    /// Size of the buffers in it.
+    /// Size of the buffers at the start; included in `size`.
     buffers: Bytes,
-    /// True if all of it is locked.
+    /// True if all memory of the harness is locked.
     pub locked: bool,
 }
 
 impl HarnessMemory {
-    /// The size at the end of the trial: adds the growth of heap, stack and buffers.
+    /// Returns the size at the end of the trial: `size` plus the growth of heap, stack and buffers.
     pub(crate) fn grown(self) -> Bytes {
         let maps = maps::own().unwrap_or_default();
         let grown = growing(&maps).saturating_sub(self.growing);
@@ -112,7 +113,7 @@ impl HarnessMemory {
     }
 }
 
-/// Size of heap and stack, in bytes.
+/// Returns the total size of heap and stack, in bytes.
 fn growing(maps: &[maps::PrivateMapping]) -> u64 {
     let growing = maps.iter().filter(|own| own.grows);
     growing.map(|own| own.size().0).sum()

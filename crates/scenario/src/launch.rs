@@ -16,23 +16,23 @@ use crate::running::RunningProgram;
 /// User ID and group ID of the program.
 const USER: u32 = 1000;
 
-/// Parameters for starting a program.
+/// What to start and where: command, environment and root of a program.
 pub(crate) struct Launch<'a> {
-    /// Folder that becomes its root directory.
+    /// Folder that becomes the root directory of the program.
     pub root: &'a Path,
-    /// Its arguments; the first is the path of the executable in the root.
+    /// Arguments of the program; the first is the path of the executable in the root.
     pub command: &'a [String],
-    /// Its environment, as `NAME=VALUE`.
+    /// Environment of the program, as `NAME=VALUE`.
     pub environment: &'a [String],
-    /// Its working directory in the root.
+    /// Working directory of the program, a path in the root.
     pub folder: &'a str,
-    /// The file in the root that is its standard input.
+    /// Standard input of the program, a path in the root.
     pub input: &'a str,
-    /// The memory control group that it joins.
+    /// Memory control group that the program joins; `None` for no group.
     pub group: Option<&'a Group>,
 }
 
-/// Strings in the form that a system call needs.
+/// Strings as a null-terminated array of C strings, as system calls need them.
 struct Words {
     /// Owns the strings that the pointers refer to.
     _texts: Vec<CString>,
@@ -58,18 +58,18 @@ fn text(bytes: &[u8]) -> Result<CString, Stop> {
     })
 }
 
-/// Both ends of a pipe, the read end first; `flags` are added to `O_CLOEXEC`.
+/// Returns the read end and the write end of a new pipe. `flags` are added to `O_CLOEXEC`.
 fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for both descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), flags | libc::O_CLOEXEC) } != 0 {
         return Err(Stop::last("cannot make a pipe for the program"));
     }
-    // SAFETY: both are open, and nobody else has them.
+    // SAFETY: both descriptors are open, and no other code uses them.
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
 }
 
-/// State that a child needs before it executes the program; prepared before the fork, where errors can be handled.
+/// Everything a child needs to execute the program. It is prepared before the fork, where errors can be handled.
 struct Child<'a> {
     procs_file: Option<CString>,
     root: CString,
@@ -97,7 +97,7 @@ impl Child<'_> {
             }
             if let Some(procs_file) = &self.procs_file {
                 let procs_file = libc::open(procs_file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-                // 0 means the writing process.
+                // Writing 0 adds the writing process to the group.
                 if procs_file < 0 || libc::write(procs_file, c"0".as_ptr().cast(), 1) != 1 {
                     return failed(7);
                 }
@@ -113,8 +113,8 @@ impl Child<'_> {
                 return failed(2);
             }
             libc::umask(0o022);
-            // Rust's runtime ignores the signal and programs inherit that; then a write to a closed pipe would not end
-            // the program.
+            // Rust's runtime ignores the signal, and programs inherit this. Without the default action, a write to a
+            // closed pipe would not end the program.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             let none = libc::rlimit {
                 rlim_cur: 0,
@@ -144,7 +144,8 @@ impl Child<'_> {
     }
 }
 
-/// Steps of a child before it executes the program. It reports a step by its index, so that it need not allocate.
+/// What a child does before it executes the program. If a step fails, the child reports its index, which needs no
+/// allocation.
 pub(crate) const STEPS: [&str; 8] = [
     "starting a session",
     "entering the root",
@@ -163,7 +164,7 @@ impl Launch<'_> {
         let [errors, errors_end] = pipe(0)?;
         let [fault, fault_end] = pipe(0)?;
         for end in [&output, &errors] {
-            // SAFETY: changes a flag of a descriptor that we hold.
+            // SAFETY: changes a flag of an open descriptor that this process owns.
             unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         let (output, errors) = (Capture::new(output)?, Capture::new(errors)?);

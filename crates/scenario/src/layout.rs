@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Histogram;
 
-/// Swap area and offset of a page; `None` if it is in memory.
+/// Swap area and offset of a page; `None` if the page is in memory.
 type Place = Option<(u64, u64)>;
 
 /// Layout of the swapped pages of a mapping, computed page by page in address order.
@@ -12,22 +12,22 @@ type Place = Option<(u64, u64)>;
 pub(crate) struct SwapLayout {
     /// Number of pages in swap.
     pub swapped: u64,
-    /// Number of pairs of neighbouring pages that are both in the same swap area.
+    /// Number of pairs of neighbouring pages in the mapping that are both in the same swap area.
     pub pairs: u64,
-    /// Number of pairs that are also neighbours on the device, in ascending order.
+    /// Number of pairs whose pages are also neighbours on the device, in ascending order.
     pub contiguous: u64,
     /// Sum of the distances on the device between the pages of a pair, in pages.
     jumps: u64,
     before: Place,
     run: u64,
-    /// Number of runs by length.
+    /// Number of runs of each length.
     runs: BTreeMap<u64, u64>,
-    /// True if any offset is not zero, which means that the kernel shows offsets.
+    /// True if any page has a non-zero offset, which means that the kernel shows offsets.
     told: bool,
 }
 
 impl SwapLayout {
-    /// Adds the next page in address order.
+    /// Adds the next page of the mapping, in address order.
     pub(crate) fn add(&mut self, place: Place) {
         let mut goes_on = false;
         if let Some((area, offset)) = place {
@@ -51,7 +51,7 @@ impl SwapLayout {
         self.before = place;
     }
 
-    /// Must be called after the last page: ends the last run.
+    /// Ends the last run. Must be called after the last page.
     pub(crate) fn finish(&mut self) {
         self.end_run();
         self.before = None;
@@ -64,27 +64,27 @@ impl SwapLayout {
         }
     }
 
-    /// True if the kernel shows offsets; it hides them from processes without CAP_SYS_ADMIN.
+    /// Returns true if the kernel shows offsets. It hides them from processes without CAP_SYS_ADMIN.
     pub(crate) const fn is_told(&self) -> bool {
         self.told
     }
 
-    /// Fraction of pairs that are neighbours on the device; NaN without pairs.
+    /// Returns the fraction of pairs whose pages are also neighbours on the device; NaN without pairs.
     pub(crate) fn contiguity(&self) -> f64 {
         self.contiguous as f64 / self.pairs as f64
     }
 
-    /// Mean distance on the device between the pages of a pair, in pages; 1 if all are neighbours.
+    /// Returns the mean distance on the device between the pages of a pair, in pages: 1 if all are neighbours.
     pub(crate) fn mean_jump(&self) -> f64 {
         self.jumps as f64 / self.pairs as f64
     }
 
-    /// Mean length of a run of pages that are contiguous both in memory and on the device.
+    /// Returns the mean length in pages of a run that is contiguous both in memory and on the device.
     pub(crate) fn mean_run(&self) -> f64 {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }
 
-    /// Distribution of run lengths in pages.
+    /// Returns the distribution of run lengths, in pages.
     pub(crate) fn runs(&self) -> Histogram {
         let mut dense = vec![0; Histogram::BUCKETS];
         for (length, count) in &self.runs {

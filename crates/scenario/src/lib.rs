@@ -8,8 +8,8 @@
 //! This crate does not depend on arenas, kernels or record files. It forks processes but never starts a thread, derives
 //! all random numbers from the seed, and reads only the clock that it is given.
 //!
-//! Begin reading at a scenario, for example `scenario/patterns.rs`, then [`touch`] (the timed loop) and `workers` (the
-//! processes).
+//! Begin reading at a scenario, for example `scenario/patterns.rs`. Then read [`touch`] (the timed loop) and `workers`
+//! (the processes).
 
 mod attempt;
 mod bulk;

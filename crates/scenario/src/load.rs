@@ -1,4 +1,4 @@
-//! A load on memory and files that ages a machine like a parallel compile: each job compiles one unit after the other.
+//! A load on memory and files that ages a machine like a parallel compile. Each job compiles one unit after the other.
 //! Every unit is a separate process that maps and fills memory, reads sources, writes an object and exits.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::page_size::PageSize;
 use crate::trial::Trial;
 use crate::workers::{Member, Team};
 
-/// Size of a source or header file.
+/// Size of a source file.
 const SOURCE: Bytes = Bytes::from_kib(32);
 /// Size of an object file.
 const OBJECT: Bytes = Bytes::from_kib(128);
@@ -28,14 +28,14 @@ pub(crate) const COMPILED: usize = 0;
 /// Index of the value in which jobs report the size of the files written, in bytes.
 pub(crate) const WRITTEN: usize = 1;
 
-/// Parameters of the load.
+/// Parameters of the load that ages memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     /// Number of processes that compile concurrently.
     pub jobs: u32,
     /// Memory of the largest compile.
     pub memory: Bytes,
-    /// Page size of that memory.
+    /// Page size of the memory that compiles use.
     pub page_size: PageSize,
     /// Size of the files of each job: half sources, half objects.
     pub files: Bytes,
@@ -44,7 +44,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts the jobs. Each first writes its sources, then compiles until it is asked to stop.
+    /// Starts the jobs. Each job first writes its source files, then compiles until it is asked to stop. Fails if a job
+    /// fails before it compiles.
     pub(crate) fn start(self, trial: &Trial<'_>, filler: &Filler) -> Result<Team, Stop> {
         let folder = trial.place.work_dir.to_owned();
         let mut team = trial.team("job", self.jobs, |member| {
@@ -88,7 +89,7 @@ impl Load {
         Ok(())
     }
 
-    /// One compile process. Its memory grows while it reads, and is freed when it exits.
+    /// Runs one compile in its own process. Its memory grows while it reads, and is freed when it exits.
     fn compile(
         self,
         member: &Member<'_>,
@@ -125,7 +126,7 @@ impl Load {
         (self.files.0 / 2 / OBJECT.0).max(4)
     }
 
-    /// Deletes the files of all jobs.
+    /// Deletes the files of all jobs in `folder`.
     pub(crate) fn delete_files(self, folder: &Path) {
         for job in 0..self.jobs {
             for (kind, count) in [("source", self.sources()), ("object", self.objects())] {
@@ -136,14 +137,14 @@ impl Load {
         }
     }
 
-    /// Size of all files.
+    /// Returns the total size of the files of all jobs.
     pub(crate) fn room(self) -> Bytes {
         let each = self.sources() * SOURCE.0 + self.objects() * OBJECT.0;
         Bytes(each * u64::from(self.jobs))
     }
 }
 
-/// One compile.
+/// One compile: its memory, and its random numbers.
 struct Unit {
     memory: Pages,
     rng: Rng,
@@ -153,7 +154,7 @@ fn file(folder: &Path, job: u32, kind: &str, number: u64) -> PathBuf {
     folder.join(format!("pagetide-job-{job}-{kind}-{number}"))
 }
 
-/// Writes a file, as far as the disk has space; returns the number of bytes written.
+/// Writes a file of generated pages, and stops when the disk is full. Returns the number of bytes written.
 fn write(path: &Path, size: Bytes, filler: &Filler, from: u64) -> u64 {
     let Ok(mut file) = fs::File::create(path) else {
         return 0;

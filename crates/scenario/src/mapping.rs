@@ -23,19 +23,19 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Anonymous memory with MADV_NOHUGEPAGE, because the availability of huge pages depends on chance.
+    /// Maps anonymous memory with MADV_NOHUGEPAGE, because the availability of huge pages depends on chance.
     pub(crate) fn anonymous(pages: Pages) -> Result<Self, Stop> {
         let mapping = Self::map(pages, Source::Private, libc::MAP_NORESERVE)?;
         mapping.advise(libc::MADV_NOHUGEPAGE);
         Ok(mapping)
     }
 
-    /// Anonymous memory without any madvise.
+    /// Maps anonymous memory without any madvise.
     pub(crate) fn without_advice(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Private, libc::MAP_NORESERVE)
     }
 
-    /// Anonymous memory that may have huge pages, aligned to `align` bytes (a power of two).
+    /// Maps anonymous memory that may have huge pages, aligned to `align` bytes (a power of two).
     pub(crate) fn aligned(pages: Pages, align: u64) -> Result<Self, Stop> {
         let slack = Pages(pages.0 + align / PAGE as u64);
         let whole = Self::map(slack, Source::Private, libc::MAP_NORESERVE)?;
@@ -48,18 +48,19 @@ impl Mapping {
         })
     }
 
-    /// Shared anonymous memory, for words shared by processes.
+    /// Maps shared anonymous memory, for words shared by processes.
     pub(crate) fn shared(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Shared, libc::MAP_POPULATE)
     }
 
-    /// The first `pages` of a file or of a packet ring, shared and writable.
+    /// Maps the first `pages` pages of a file or of a packet ring, shared and writable.
     pub(crate) fn file(file: &impl AsFd, pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::file(file), 0)
     }
 
-    /// The first `pages` of a file, with the error of the operating system. `whole` states that the file is at least
-    /// that long; otherwise touching the end would raise SIGBUS, so the call fails.
+    /// Maps the first `pages` pages of a file, and returns the error of the operating system as it is. `whole` must
+    /// be true if the file is at least that long. If it is false, the call fails, because touching pages after the end
+    /// of the file would raise SIGBUS.
     pub(crate) fn of_file(
         file: &File,
         pages: Pages,
@@ -100,39 +101,39 @@ impl Mapping {
         self.memory.advise(bytes(from), bytes(count), advice)
     }
 
-    /// Number of pages.
+    /// Returns the number of pages in the mapping.
     pub(crate) const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Size in bytes.
+    /// Returns the size of the mapping in bytes, as an index.
     pub(crate) fn bytes(&self) -> usize {
         self.memory.length()
     }
 
-    /// Size.
+    /// Returns the size of the mapping.
     pub(crate) const fn size(&self) -> Bytes {
         Pages(self.pages).bytes()
     }
 
-    /// First byte.
+    /// Returns the address of the first byte of the mapping.
     pub(crate) const fn start(&self) -> *mut u8 {
         self.memory.start()
     }
 
-    /// Address of a page. Panics if the page is outside of the mapping.
+    /// Returns the address of a page of the mapping. Panics if the page is outside of it.
     pub(crate) fn page(&self, page: u64) -> *mut u8 {
         self.memory.at(number::index(Pages(page).bytes().0))
     }
 
-    /// Fills `count` pages from page `from` in ascending order.
+    /// Fills `count` pages from page `from` on in ascending order.
     pub(crate) fn fill(&self, filler: &Filler, from: u64, count: u64) {
         for page in from..from.saturating_add(count).min(self.pages) {
             self.fill_page(filler, page);
         }
     }
 
-    /// Fills one page.
+    /// Fills one page. Panics if the page is outside of the mapping.
     pub(crate) fn fill_page(&self, filler: &Filler, page: u64) {
         // SAFETY: `page` is checked to lie within the mapping, and workload memory is reached through raw pointers
         // only, so that no reference to it exists.
@@ -155,7 +156,7 @@ impl Mapping {
         sum
     }
 
-    /// Locks the whole mapping in memory.
+    /// Locks the whole mapping in memory. Fails if the kernel refuses.
     pub(crate) fn lock(&self) -> Result<(), Stop> {
         self.memory.lock(0).map_err(Stop::system(format!(
             "cannot lock {} (are RLIMIT_MEMLOCK and the memory limit large enough?)",

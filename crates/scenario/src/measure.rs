@@ -1,4 +1,4 @@
-//! Numbers in the output of a program: how to find them, and which direction is better.
+//! Numbers to extract from the output of a program: how to find them, and which direction is better.
 
 use pagetide_quantity::Direction;
 
@@ -7,9 +7,9 @@ use pagetide_quantity::Direction;
 pub struct Measure {
     /// Name of the metric.
     pub name: String,
-    /// Regular expression; its first group is the number.
+    /// Regular expression. Its first group matches the number.
     pub pattern: String,
-    /// Which direction is better.
+    /// Whether a higher or a lower number is better.
     pub direction: Direction,
 }
 
@@ -44,7 +44,7 @@ impl Measure {
         })
     }
 
-    /// Parses several, quoted as for a shell.
+    /// Parses several measures, quoted as for a shell. The error says what is wrong.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         let words = shlex::split(text).ok_or("the quotes of its metrics do not match")?;
         words.iter().map(|word| Self::read(word)).collect()

@@ -1,11 +1,11 @@
-//! Every page of a range exactly once, in ascending or scattered order, without storing a list.
+//! Visits every page of a range exactly once, in ascending or scattered order, without storing a list of pages.
 
-/// Iterates over the pages `0..pages`, each once.
+/// Iterator over the pages `0..pages`, each once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pages: u64,
     left: u64,
-    /// Smallest power of two that is at least `pages`, minus one.
+    /// Smallest power of two that is at least `pages`, minus one. States of the generator are masked with it.
     mask: u64,
     half: u32,
     state: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Ascending order.
+    /// Returns the pages in ascending order.
     pub(crate) const fn ascending(pages: u64) -> Self {
         Self {
             pages,
@@ -27,8 +27,9 @@ impl Order {
         }
     }
 
-    /// An order that depends on `seed`: a linear congruential generator of full period (Hull and Dobell, 1962) over the
-    /// next power of two, with its upper bits mixed into the lower ones. Numbers outside of the range are skipped.
+    /// Returns the pages in an order that depends on `seed`: a linear congruential generator of full period (Hull and
+    /// Dobell, 1962) over the next power of two, with its upper bits mixed into the lower ones. Numbers outside of the
+    /// range are skipped.
     pub(crate) fn scattered(pages: u64, seed: u64) -> Self {
         let mask = pages.next_power_of_two() - 1;
         Self {

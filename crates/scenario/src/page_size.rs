@@ -10,17 +10,17 @@ use crate::error::Stop;
 use crate::mapping::Mapping;
 use crate::params::choice;
 
-/// Size of a huge page.
+/// Size of a huge page on x86-64.
 const HUGE: Bytes = Bytes::from_mib(2);
 
 choice! {
     /// Page size of a workload's anonymous memory.
     pub(crate) enum PageSize {
-        /// Base pages: huge pages are disabled by madvise, because their availability depends on chance.
+        /// Base pages. Huge pages are disabled by madvise, because their availability depends on chance.
         Small = "small",
         /// Huge pages where available, enabled by madvise.
         Huge = "huge",
-        /// Whatever the kernel chooses without madvise.
+        /// Whatever the kernel chooses if there is no madvise.
         Default = "default",
     }
 }
@@ -39,7 +39,7 @@ impl PageSize {
         }
     }
 
-    /// Requirements of this page size on the arena.
+    /// Returns what this page size needs from the arena.
     pub(crate) fn needs(self) -> Needs {
         let huge = self == Self::Huge;
         Needs {

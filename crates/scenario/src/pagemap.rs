@@ -1,4 +1,4 @@
-//! The page map of this process, read for mappings of the workload into a locked buffer.
+//! Reads the page map of this process (`/proc/self/pagemap`) for mappings of the workload, into a locked buffer.
 
 use pagetide_system::pagemap::{self, Entry};
 
@@ -6,10 +6,10 @@ use crate::error::Stop;
 use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 
-/// Number of entries read at once: 8 KiB.
+/// Number of entries read at once; they take 8 KiB.
 const BATCH: usize = 1024;
 
-/// The page map of this process.
+/// The open page map of this process, with a buffer for its entries.
 pub(crate) struct PageMap {
     map: pagemap::PageMap,
     buffer: LockedBuffer<u64>,
@@ -25,7 +25,8 @@ impl PageMap {
         })
     }
 
-    /// Calls `each` with every page of `mapping`, in ascending order.
+    /// Calls `each` with every page of `mapping` and its entry, in ascending order. Fails if the page map cannot be
+    /// read.
     pub(crate) fn each(
         &mut self,
         mapping: &Mapping,

@@ -1,4 +1,4 @@
-//! Parameters of a scenario: one documented struct defines schema, help, defaults and parser.
+//! Parameters of a scenario. One documented struct defines their schema, help, defaults and parser.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::number;
 /// Size of a page in bytes.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Type of a parameter.
+/// Type of a parameter, which determines how its value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A size, such as `64M` or `0.8 * memory`.
     Size,
-    /// A number of pages, or a size that is converted to pages.
+    /// A number of pages, or a size that is converted to a number of pages.
     Pages,
     /// A time, such as `125ms`.
     Time,
-    /// An integer.
+    /// A whole number.
     Count,
     /// A number with a fraction.
     Real,
@@ -34,27 +34,27 @@ pub enum Kind {
     Flag,
 }
 
-/// Definition of a parameter, for help, man page and campaign checker.
+/// Definition of a parameter, for help, man page and campaign checks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Param {
-    /// Name in kebab case.
+    /// Name of the parameter in kebab case.
     pub name: &'static str,
-    /// Its meaning, in a sentence or two.
+    /// Meaning of the parameter, in a sentence or two.
     pub help: &'static str,
-    /// Its type.
+    /// Type of the parameter.
     pub kind: Kind,
-    /// Default; an expression over `memory`, `swap`, `cpus`, `scale` and earlier parameters.
+    /// Default value: an expression over `memory`, `swap`, `cpus`, `scale` and earlier parameters.
     pub default: &'static str,
-    /// Default in the original's form, if that differs.
+    /// Default value in the original's form; `None` if it is the same.
     pub as_written: Option<&'static str>,
-    /// Smallest value, an expression; empty if any value from zero on is valid.
+    /// Smallest allowed value, an expression; empty if any value from zero on is valid.
     pub min: &'static str,
-    /// Largest value, an expression; empty if there is no limit.
+    /// Largest allowed value, an expression; empty if there is no limit.
     pub max: &'static str,
 }
 
 impl Param {
-    /// A parameter without bounds.
+    /// Creates the definition of a parameter without bounds.
     pub(crate) const fn new(
         name: &'static str,
         help: &'static str,
@@ -72,7 +72,7 @@ impl Param {
         }
     }
 
-    /// The same parameter with another default in the original's form.
+    /// Returns the definition with a different default in the original's form.
     pub(crate) const fn as_written(self, value: &'static str) -> Self {
         Self {
             as_written: Some(value),
@@ -80,17 +80,17 @@ impl Param {
         }
     }
 
-    /// The same parameter with a smallest value.
+    /// Returns the definition with a smallest allowed value.
     pub(crate) const fn min(self, value: &'static str) -> Self {
         Self { min: value, ..self }
     }
 
-    /// The same parameter with a largest value.
+    /// Returns the definition with a largest allowed value.
     pub(crate) const fn max(self, value: &'static str) -> Self {
         Self { max: value, ..self }
     }
 
-    /// Allowed values, in words.
+    /// Returns the allowed values in words.
     pub fn bounds(&self) -> String {
         let what = match self.kind {
             Kind::Size => "a size",
@@ -111,9 +111,9 @@ impl Param {
     }
 }
 
-/// A struct of parameters; defined with [`params!`](crate::params::params).
+/// A struct whose fields are the parameters of a scenario; defined with [`params!`](crate::params::params).
 pub(crate) trait Params: Sized {
-    /// All parameters in display order.
+    /// Definitions of all parameters in display order.
     const SCHEMA: &'static [Param];
 
     /// Parses resolved parameters. Fails if one is missing or not in canonical form.
@@ -122,10 +122,10 @@ pub(crate) trait Params: Sized {
 
 /// A type that a parameter can have.
 pub(crate) trait Value: Sized {
-    /// Kind of the parameter.
+    /// Type of the parameter, for its definition.
     const KIND: Kind;
 
-    /// Parses its canonical text; `None` if it is not canonical.
+    /// Parses the canonical text of a value; `None` if the text is not canonical.
     fn read(text: &str) -> Option<Self>;
 }
 
@@ -199,7 +199,7 @@ pub(crate) const fn kebab<const N: usize>(raw: &str) -> [u8; N] {
     name
 }
 
-/// Name of a field in kebab case.
+/// Returns the name of a field in kebab case.
 macro_rules! kebab_name {
     ($name:ident) => {{
         const RAW: &str = stringify!($name);
@@ -252,7 +252,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Defines an enum whose variants are the words of a parameter.
+/// Defines an enum whose variants are the allowed words of a parameter.
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -279,7 +279,7 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// Parses one resolved parameter.
+/// Parses the value of one resolved parameter. Fails if it is missing or not canonical.
 pub(crate) fn field<T: Value>(
     resolved: &BTreeMap<String, String>,
     parameter: &'static str,
@@ -290,8 +290,8 @@ pub(crate) fn field<T: Value>(
         .ok_or(ScenarioError::Unresolved { parameter })
 }
 
-/// Converts `text` to the canonical text of a value of `param`, and to its value for later expressions. Fails if it
-/// cannot be parsed or is out of bounds.
+/// Converts `text` to the canonical text of a value of `param`. Also returns the value, if later expressions can use
+/// it. Fails if `text` cannot be parsed or the value is out of bounds.
 pub(crate) fn canonical(
     scenario: &str,
     param: &Param,
@@ -329,11 +329,11 @@ pub(crate) fn canonical(
     quantity.value = match param.kind {
         // Adding zero turns negative zero into zero, so that the text is canonical.
         Kind::Real => quantity.value + 0.0,
-        // Sizes are those of mappings and files: whole pages.
+        // Sizes are those of mappings and files, so they are whole pages.
         Kind::Size if quantity.value >= PAGE_BYTES => {
             (quantity.value / PAGE_BYTES).floor() * PAGE_BYTES
         }
-        // A fraction of a page, nanosecond or process is dropped. Negative values stay negative and are refused below.
+        // The fractional part is dropped. Negative values stay negative and are refused below.
         _ => quantity.value.floor(),
     };
     if (quantity.bytes, quantity.nanos) != (wanted.bytes, wanted.nanos) {
@@ -365,7 +365,7 @@ pub(crate) fn canonical(
     Ok((show(param.kind, quantity.value), Some(quantity)))
 }
 
-/// Evaluates an expression; sizes are converted to pages if the parameter is in pages.
+/// Evaluates an expression. If the parameter is a number of pages, a size is converted to pages.
 fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     let quantity = expr::evaluate(text, names)?;
     if kind == Kind::Pages && quantity.bytes == 1 && quantity.nanos == 0 {
@@ -374,7 +374,7 @@ fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     Ok(quantity)
 }
 
-/// Canonical text: exact, in the largest unit that divides the value.
+/// Returns a value as canonical text: exact, in the largest unit that divides the value.
 fn show(kind: Kind, value: f64) -> String {
     let whole = number::floor(value);
     let exact = |units: &[(u64, &str)], plain: &str| {

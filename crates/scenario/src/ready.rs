@@ -9,17 +9,17 @@ use crate::running::RunningProgram;
 
 /// State of a listening socket in `/proc/net/tcp`. Source: kernel `Documentation/networking/proc_net_tcp.rst`.
 const LISTENS: &str = "0A";
-/// Expected form, for error messages.
+/// The forms of a condition, for error messages.
 const FORM: &str = "write 'port N', 'line REGEX' or 'file PATH', as in --ready 'port 6379'";
 
-/// Condition for a server to be ready.
+/// Condition under which a server is ready.
 #[derive(Clone, Debug)]
 pub(crate) enum Ready {
     /// A process listens on this TCP port.
     Port(u16),
     /// A line of standard output or standard error matches this expression.
     Line(Regex),
-    /// This file exists; a path in the server's root.
+    /// This file exists. The path is in the server's root.
     File(String),
 }
 
@@ -48,8 +48,8 @@ impl Ready {
         }
     }
 
-    /// True if the server is ready. `has_written` is true if it wrote something since the last call. `root` is its root
-    /// directory, and `folder` its working directory in the root.
+    /// Returns true if the server is ready. `has_written` is true if the server wrote output since the last call.
+    /// `root` is its root directory, and `folder` its working directory in the root.
     pub(crate) fn is_there(
         &self,
         server: &RunningProgram,
@@ -78,7 +78,7 @@ impl Ready {
     }
 }
 
-/// True if a table of sockets has one that listens on this port.
+/// Returns true if a table of sockets (as in `/proc/net/tcp`) has one that listens on this port.
 fn listens(table: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {

@@ -36,13 +36,13 @@ static SCENARIOS: &[&Definition] = &[
     &program::PROGRAM,
 ];
 
-/// All scenarios in display order.
+/// Returns the definitions of all scenarios in display order.
 pub fn list() -> &'static [&'static Definition] {
     SCENARIOS
 }
 
 /// Finds a scenario by name. The name of a pattern may include its parameters: `zipf(1.1)`, `file:trace.txt`. Fails for
-/// an unknown name, with a similar name.
+/// an unknown name; the error has a similar name.
 pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
     let plain = base(name);
     SCENARIOS
@@ -59,15 +59,16 @@ pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
         })
 }
 
-/// The part of a name before parameters in parentheses or a path.
+/// Returns the part of a name before parameters in parentheses or before a path.
 fn base(name: &str) -> &str {
     name.split(['(', ':']).next().unwrap_or(name).trim()
 }
 
-/// Resolves every parameter to canonical text. Fails for what cannot run.
+/// Resolves every parameter to canonical text. Fails for unknown names, invalid values, and parameters that do not fit
+/// the machine.
 ///
 /// `given` contains values and expressions over `memory`, `swap`, `cpus`, `scale` and earlier parameters. `scale` is
-/// the size relative to the original; by default it follows from the memory.
+/// the size relative to the original. By default it follows from the memory.
 pub fn resolve(
     name: &str,
     as_written: bool,
@@ -90,7 +91,8 @@ pub fn resolve(
     definition::resolve(definition, as_written, scale, &given, context)
 }
 
-/// Requirements on the arena of a trial with resolved parameters.
+/// Returns what a trial with resolved parameters needs from the arena. Fails if the scenario is unknown or a parameter
+/// is not resolved.
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     (find(&subject.scenario)?.needs)(&subject.params, form(subject.as_written))
 }

@@ -1,6 +1,6 @@
-//! A minimal io_uring client for copying: one read or write is submitted at a time, by raw system calls.
+//! A minimal io_uring client for copying. It submits one read or write at a time, by raw system calls.
 //!
-//! Layouts: include/uapi/linux/io_uring.h. Linux supports these two operations since 5.6.
+//! Data layouts: include/uapi/linux/io_uring.h. Linux supports the read and the write operation since 5.6.
 
 // Offsets come from the kernel and are multiples of the word size.
 #![allow(clippy::cast_ptr_alignment)]
@@ -94,7 +94,7 @@ impl Area {
         Mapping::with(Source::File(ring.as_fd(), offset), size, libc::MAP_POPULATE).map(Self)
     }
 
-    /// The word at `offset`, which is shared with the kernel. Panics if it is outside of the mapping.
+    /// Returns the word at `offset`, which is shared with the kernel. Panics if it is outside of the mapping.
     fn word(&self, offset: u32) -> &AtomicU32 {
         assert!(
             offset as usize + 4 <= self.0.length(),
@@ -104,7 +104,7 @@ impl Area {
         unsafe { &*self.0.at(offset as usize).cast() }
     }
 
-    /// Address of element `index` of the array of `T` at `offset`. Panics if it is outside of the mapping.
+    /// Returns the address of element `index` of the array of `T` at `offset`. Panics if it is outside of the mapping.
     fn item<T>(&self, offset: u32, index: u32) -> *mut T {
         let at = offset as usize + index as usize * size_of::<T>();
         assert!(
@@ -150,7 +150,7 @@ impl Ring {
         })
     }
 
-    /// Submits one operation, waits for it and returns its result.
+    /// Submits one operation, waits until it is complete and returns its result.
     fn once(&self, submission: Submission) -> io::Result<u64> {
         let tail = self.submissions.word(self.setup.sq.tail);
         let at = tail.load(Ordering::Acquire);
@@ -209,7 +209,7 @@ impl Ring {
     }
 }
 
-/// Copies `size` bytes by reads and writes of the buffer's size.
+/// Copies `size` bytes by reads and writes as large as the buffer.
 pub(crate) fn copy(from: &File, to: &File, size: u64, buffer: &mut [u8]) -> io::Result<()> {
     let ring = Ring::new()?;
     let submission = |operation, file: &File, offset, address: *mut u8, length: u64| Submission {

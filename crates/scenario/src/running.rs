@@ -1,4 +1,4 @@
-//! A running program of the user: its output, its end, and its descendants.
+//! A running program of the user: its output, how it ends, and its descendants.
 
 use std::fs;
 use std::io;
@@ -14,16 +14,16 @@ use crate::workers::{ProcessUsage, Usage};
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It exited with this status.
+    /// The program exited with this status.
     Exit(i32),
-    /// It was killed by this signal.
+    /// The program was killed by this signal.
     Signal(i32),
-    /// It was killed at the time limit.
+    /// The program was killed at the time limit.
     TimeLimit,
 }
 
 impl Ending {
-    /// Decodes a wait status.
+    /// Converts the wait status of a process that ended.
     fn of(status: libc::c_int) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal(libc::WTERMSIG(status))
@@ -33,25 +33,25 @@ impl Ending {
     }
 }
 
-/// A running program.
+/// A program that was started and is being watched.
 pub(crate) struct RunningProgram {
-    /// Its first argument.
+    /// First argument of the program, for messages.
     name: String,
-    /// Process ID of its first process, which is a session leader.
+    /// ID of the program's first process, which is a session leader.
     pid: libc::pid_t,
     handle: OwnedFd,
-    /// When it was started.
+    /// Time at which the program was started.
     pub began: Nanos,
-    /// Its standard output.
+    /// Standard output of the program.
     pub output: Capture,
-    /// Its standard error.
+    /// Standard error of the program.
     pub errors: Capture,
     /// Pipe on which the child reports why the program could not be started.
     fault: OwnedFd,
 }
 
 impl RunningProgram {
-    /// A program whose first process has this ID. Fails if the process cannot be watched.
+    /// Watches a program whose first process has this ID. Fails if the process cannot be watched.
     pub(crate) fn new(
         name: String,
         pid: libc::pid_t,
@@ -70,7 +70,7 @@ impl RunningProgram {
         })
     }
 
-    /// Events to poll for: output, errors, and the end of its first process.
+    /// Returns the events to poll for: standard output, standard error, and the end of the first process.
     pub(crate) fn waits_for(&self) -> [libc::pollfd; 3] {
         [
             self.output.waits_for(),
@@ -83,7 +83,7 @@ impl RunningProgram {
         ]
     }
 
-    /// Reads available output. Returns true if its first process has ended.
+    /// Reads available output. Returns true if the program's first process has ended.
     pub(crate) fn take(&mut self, events: &[libc::pollfd]) -> bool {
         let is_there = |at: usize| events.get(at).is_some_and(|event| event.revents != 0);
         if is_there(0) {
@@ -95,8 +95,8 @@ impl RunningProgram {
         is_there(2)
     }
 
-    /// True if its first process has ended or is exiting. The kernel closes the open files of a process before it
-    /// reports the exit, so a client of the process may notice the end earlier than we do.
+    /// Returns true if the program's first process has ended or is exiting. The kernel closes the open files of a
+    /// process before it reports the exit, so a client of the process may notice the end earlier than this process.
     pub(crate) fn is_ending(&self) -> bool {
         // Source: kernel `include/linux/sched.h`.
         const PF_EXITING: u32 = 4;
@@ -109,13 +109,13 @@ impl RunningProgram {
             .is_some_and(|flags| flags & PF_EXITING != 0)
     }
 
-    /// Reads all available output.
+    /// Reads all output that is available.
     pub(crate) fn take_all(&mut self) {
         self.output.take();
         self.errors.take();
     }
 
-    /// How its first process ended; it must have ended.
+    /// Returns how the program's first process ended. Must be called after its end.
     pub(crate) fn ending(&self, reaped: &mut Reaped) -> Ending {
         let known = reaped.statuses.iter().find(|(pid, _)| *pid == self.pid);
         let status = match known {
@@ -125,7 +125,8 @@ impl RunningProgram {
         Ending::of(status.unwrap_or_default())
     }
 
-    /// Fails if the child could not execute the program. Must be called after its end; before, it blocks.
+    /// Fails if the child could not execute the program. Must be called after the end of the child, because it blocks
+    /// before.
     pub(crate) fn could_start(&self) -> Result<(), Stop> {
         let mut said = [0_u8; 5];
         // SAFETY: the buffer lives through the call and has as many bytes. The write end is closed by now.
@@ -142,24 +143,24 @@ impl RunningProgram {
         ))
     }
 
-    /// True if its session has other live processes.
+    /// Returns true if the program's session has live processes other than the first.
     pub(crate) fn has_others(&self) -> bool {
         processes().any(|process| process.session == self.pid && process.pid != self.pid)
     }
 
-    /// Kills the processes of its session. Returns their number.
+    /// Kills all processes of the program's session. Returns how many there were.
     pub(crate) fn kill(&self) -> usize {
         let own = processes().filter(|process| process.session == self.pid);
         kill_each(own.map(|process| process.pid))
     }
 }
 
-/// Kills every descendant of this process. Returns their number.
+/// Kills every descendant of this process. Returns how many there were.
 pub(crate) fn kill_all() -> usize {
     kill_each(descendants().into_iter())
 }
 
-/// Number of descendants of this process, without those in the session of `load`.
+/// Returns the number of live descendants of this process, without those in the session of `load`.
 pub(crate) fn descendants_beside(load: Option<&RunningProgram>) -> usize {
     let all = descendants();
     let is_of_load = |process: &Process| load.is_some_and(|load| process.session == load.pid);
@@ -182,15 +183,15 @@ fn kill_each(pids: impl Iterator<Item = libc::pid_t>) -> usize {
 #[derive(Default)]
 pub(crate) struct Reaped {
     statuses: Vec<(libc::pid_t, libc::c_int)>,
-    /// Resource usage of each.
+    /// Resource usage of each process, in the order of their end.
     pub processes: Vec<ProcessUsage>,
-    /// Largest resident memory of any of them.
+    /// Largest resident memory of any of the processes.
     pub peak: Bytes,
 }
 
 impl Reaped {
-    /// Reaps a child, or any child for -1. Returns its wait status, -1 if it still runs, and `None` if there is no such
-    /// child.
+    /// Reaps the child with ID `pid`, or any child if it is -1. Returns the wait status, -1 if the child still runs, or
+    /// `None` if there is no such child.
     pub(crate) fn reap(&mut self, pid: libc::pid_t, flags: libc::c_int) -> Option<libc::c_int> {
         // SAFETY: a rusage of zeros is a valid value to write to.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -216,7 +217,7 @@ impl Reaped {
         }
     }
 
-    /// Reaps all children that have ended. Returns false if there are no more children.
+    /// Reaps all children that have ended. Returns true if other children still run.
     pub(crate) fn reap_ended(&mut self) -> bool {
         loop {
             match self.reap(-1, libc::WNOHANG) {
@@ -228,18 +229,18 @@ impl Reaped {
     }
 }
 
-/// A descriptor that becomes readable when the process ends.
+/// Returns a descriptor that becomes readable when the process ends. Fails if there is no such process.
 fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
     // SAFETY: takes two numbers; on success a descriptor comes back that nobody else has.
     let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     match i32::try_from(handle) {
-        // SAFETY: as above.
+        // SAFETY: on success the system call returns a descriptor that no other code uses.
         Ok(handle) if handle >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(handle) }),
         _ => Err(Stop::last("cannot watch the program")),
     }
 }
 
-/// A process, from `/proc/PID/stat`.
+/// A process, as described in `/proc/PID/stat`.
 struct Process {
     pid: libc::pid_t,
     parent: libc::pid_t,
@@ -247,7 +248,7 @@ struct Process {
     is_zombie: bool,
 }
 
-/// All processes.
+/// Returns all processes of the system.
 fn all_processes() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
@@ -267,12 +268,12 @@ fn all_processes() -> impl Iterator<Item = Process> {
     })
 }
 
-/// All processes that are not zombies.
+/// Returns all processes of the system that are not zombies.
 fn processes() -> impl Iterator<Item = Process> {
     all_processes().filter(|process| !process.is_zombie)
 }
 
-/// IDs of the live descendants of this process.
+/// Returns the IDs of all live descendants of this process.
 fn descendants() -> Vec<libc::pid_t> {
     let parents: Vec<Process> = all_processes().collect();
     let mut found = vec![libc::pid_t::try_from(std::process::id()).unwrap_or(0)];

@@ -10,7 +10,7 @@ use crate::fill::Filler;
 use crate::mapping::Mapping;
 use crate::number;
 
-/// Fraction of the memory over which the pages are scattered; filling all of it would start reclaim.
+/// Fraction of the memory over which pages are scattered. Filling all of it would start reclaim.
 const SPAN: f64 = 0.85;
 /// `MADV_DONTNEED_LOCKED` of Linux 5.18 (include/uapi/asm-generic/mman-common.h).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
@@ -19,12 +19,12 @@ const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 pub(crate) struct ScatteredPages(#[expect(dead_code, reason = "held, not looked at")] Mapping);
 
 impl ScatteredPages {
-    /// Holds this fraction of the memory, which must be above 0.
+    /// Holds a fraction `share` of the memory, which must be above 0. Fails if the memory cannot be mapped or locked.
     pub(crate) fn hold(share: f64, memory: Bytes, filler: &Filler) -> Result<Self, Stop> {
         let span = Pages(number::floor(memory.pages().0 as f64 * SPAN));
         let step = number::floor(SPAN / share).max(2);
         let mapping = Mapping::anonymous(span)?;
-        // Base pages, because neighbouring ones are allocated in sequence.
+        // Base pages are used, because neighbouring ones are allocated in sequence.
         mapping.advise(libc::MADV_NOHUGEPAGE);
         mapping.lock()?;
         mapping.fill(filler, 0, span.0);

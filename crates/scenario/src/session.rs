@@ -1,4 +1,4 @@
-//! Runs a load, and the server that it may have, from start to end.
+//! Runs a load, and a server for it if there is one, from start to end.
 
 use pagetide_quantity::{Bytes, Nanos};
 
@@ -9,9 +9,9 @@ use crate::ready::Ready;
 use crate::running::{Ending, Reaped, RunningProgram, descendants_beside, kill_all};
 use crate::workers::{ProcessUsage, Usage};
 
-/// Time that processes left behind by a program have to exit.
+/// Time in which processes left behind by a program must exit before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
-/// Interval for checking them, and a server that is not ready.
+/// Interval for checking processes left behind, and a server that is not ready.
 const LOOK: Nanos = Nanos::from_millis(1);
 /// Interval for reporting progress to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
@@ -19,43 +19,43 @@ const SECOND: Nanos = Nanos::from_secs(1);
 /// Why a server did not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerFault {
-    /// It ended before it was ready.
+    /// The server ended before it was ready.
     EndedEarly(Ending),
-    /// It ended while its load ran.
+    /// The server ended while its load ran.
     EndedUnderLoad(Ending),
-    /// Its first process exited while other processes of it continued.
+    /// The server's first process exited while other processes of the server continued.
     InBackground,
-    /// It was not ready within the time limit.
+    /// The server was not ready within the time limit.
     NeverReady,
 }
 
-/// Result of a server.
+/// Result of running a server.
 pub(crate) struct ServerRun {
-    /// Why it did not serve; `None` if it did.
+    /// Why the server did not serve; `None` if it did.
     pub fault: Option<ServerFault>,
-    /// The ended server.
+    /// The server's program, which has ended.
     pub program: RunningProgram,
 }
 
-/// Result of a load.
+/// Result of running a load.
 pub(crate) struct LoadRun {
-    /// How it ended.
+    /// How the load ended.
     pub ending: Ending,
-    /// Time from its start to the end of its first process.
+    /// Time from the start of the load to the end of its first process.
     pub elapsed: Nanos,
-    /// Number of processes that continued after the first one had ended, and had to be killed.
+    /// Number of processes that continued after the first process had ended, and had to be killed.
     pub left_behind: usize,
-    /// The ended load.
+    /// The load's program, which has ended.
     pub program: RunningProgram,
 }
 
-/// Results of the programs that ended.
+/// Results of the load and of its server.
 pub(crate) struct Run {
-    /// The load; `None` if its server did not become ready.
+    /// Result of the load; `None` if the server did not become ready.
     pub load: Option<LoadRun>,
-    /// The server, if there is one.
+    /// Result of the server; `None` if there is none.
     pub server: Option<ServerRun>,
-    /// Resource usage of each process that we reaped, including the children that it reaped.
+    /// Resource usage of each reaped process. It includes the children that the process itself reaped.
     pub processes: Vec<ProcessUsage>,
     /// Largest resident memory of any process.
     pub peak: Bytes,
@@ -74,17 +74,17 @@ impl Run {
     }
 }
 
-/// Running programs, and the results of those that ended. `tick` is called at least every second.
+/// Runs programs: a server if there is one, then its load. The callback `tick` is called at least every second.
 pub(crate) struct Session {
     clock: Clock,
-    /// Time limit for the server to become ready, and for the load to end.
+    /// Time limit for the server to become ready, and again for the load to end.
     limit: Nanos,
     reaped: Reaped,
     server: Option<ServerRun>,
 }
 
 impl Session {
-    /// A session with this time limit for each program.
+    /// Creates a session. `limit` is the time limit for each of the two programs.
     pub(crate) fn new(clock: Clock, limit: Nanos) -> Self {
         Self {
             clock,
@@ -132,7 +132,7 @@ impl Session {
         Ok(())
     }
 
-    /// Why a server whose first process has ended does not serve.
+    /// Returns why a server whose first process has ended does not serve.
     fn fault_of(
         &mut self,
         server: &RunningProgram,
@@ -145,7 +145,8 @@ impl Session {
         }
     }
 
-    /// Runs the load until it ends or the time limit is reached, unless the server failed. Then kills the server.
+    /// Runs the load until it ends or the time limit is reached; does not run it if the server failed. Then kills the
+    /// server.
     pub(crate) fn load(mut self, launch: &Launch<'_>, tick: &dyn Fn()) -> Result<Run, Stop> {
         let serves = |server: &ServerRun| server.fault.is_none();
         let load = if self.server.as_ref().is_none_or(serves) {
@@ -167,7 +168,7 @@ impl Session {
             None
         };
         if let Some(server) = &mut self.server {
-            // Killed at once, so that its shutdown is not measured.
+            // The server is killed at once, so that its shutdown is not measured.
             loop {
                 kill_all();
                 server.program.take_all();
@@ -187,7 +188,7 @@ impl Session {
         })
     }
 
-    /// Waits for the end of the load's first process. Returns how it ended, and after what time.
+    /// Waits for the end of the load's first process. Returns how it ended, and the time since its start.
     fn watch(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> (Ending, Nanos) {
         let mut expired = false;
         loop {
@@ -254,8 +255,8 @@ impl Session {
         self.server = Some(server);
     }
 
-    /// Waits until the processes that the load left behind have ended; kills those that do not. Returns the number
-    /// killed.
+    /// Waits until the processes that the load left behind have ended. Kills them if they take too long. Returns the
+    /// number killed.
     fn end_of_others(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> usize {
         let since = self.clock.now();
         let mut killed = 0;
@@ -283,14 +284,14 @@ impl Session {
     }
 }
 
-/// Polls for these events, up to this time.
+/// Waits for one of these events, at most for this time.
 fn wait(events: &mut [libc::pollfd], time: Nanos) {
     let count = libc::nfds_t::try_from(events.len()).unwrap_or(0);
     // SAFETY: the slice has that many elements and lives through the call.
     unsafe { libc::poll(events.as_mut_ptr(), count, millis(time)) };
 }
 
-/// A time in milliseconds, rounded up.
+/// Converts a time to milliseconds, rounded up.
 fn millis(time: Nanos) -> libc::c_int {
     libc::c_int::try_from(time.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
 }

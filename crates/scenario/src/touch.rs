@@ -29,7 +29,7 @@ pub const LATENCY_BITS: u32 = 36;
 pub const MAX_LATENCY_NS: u64 = (1 << LATENCY_BITS) - 1;
 /// Number of references generated at once.
 pub(crate) const BATCH: usize = 1024;
-/// Bit of a reference that marks a write.
+/// Bit of a reference that is set if the reference writes.
 pub(crate) const WRITE: u32 = 1 << 31;
 /// Mask of the page number in a reference.
 const PAGE_BITS: u32 = (1 << 28) - 1;
@@ -52,24 +52,24 @@ pub enum Offset {
     At(u32),
 }
 
-/// How a workload is touched.
+/// The pages of a workload, and what part of a page a reference touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<'m> {
-    /// First byte of the workload.
+    /// Address of the first byte of the workload.
     base: *mut u8,
-    /// Number of pages.
+    /// Number of pages in the workload.
     pages: u64,
     amount: Amount,
     /// Mask of the offset bits that vary with the page.
     spread: u32,
     /// Offset bits that are the same in every page.
     fixed: u32,
-    /// The workload must stay mapped while it is touched.
+    /// The workload must stay mapped as long as this value exists.
     mapping: PhantomData<&'m Mapping>,
 }
 
 impl<'m> Touch<'m> {
-    /// Touches `pages` pages from `base` on.
+    /// Describes a workload of `pages` pages from `base` on.
     ///
     /// # Safety
     /// The pages must be mapped readable and writable during `'m`, and no reference to their bytes may exist in that
@@ -89,7 +89,7 @@ impl<'m> Touch<'m> {
         }
     }
 
-    /// Touches a mapping.
+    /// Describes a workload that is a whole mapping.
     pub(crate) const fn mapping(mapping: &'m Mapping, amount: Amount, offset: Offset) -> Self {
         // SAFETY: the mapping is borrowed for `'m`, so it is not unmapped, and a mapping hands out raw pointers to its
         // bytes, never references.
@@ -105,7 +105,7 @@ impl<'m> Touch<'m> {
         );
     }
 
-    /// Address of the touched word of `page`.
+    /// Returns the address of the word that a reference to `page` touches.
     #[inline(always)]
     fn word(&self, page: u32) -> *mut u64 {
         // Fibonacci hashing: the upper bits of the product are spread evenly over neighbouring pages.
@@ -122,13 +122,13 @@ impl<'m> Touch<'m> {
     }
 }
 
-/// The state of a [`Recorder`] at some time.
+/// The histogram and sum of a [`Recorder`] at some time.
 pub(crate) struct Mark {
     dense: Vec<u64>,
     sum: u64,
 }
 
-/// Records latencies: a histogram and a log of accesses, as far as it fits.
+/// Records latencies of accesses in a histogram, and in a log as long as it has space.
 ///
 /// The log is in the output region, so it cannot outlive the mapping of the region.
 pub struct Recorder<'m> {
@@ -145,7 +145,7 @@ pub struct Recorder<'m> {
 }
 
 impl<'m> Recorder<'m> {
-    /// A recorder without a log. Fails if its buffers cannot be mapped.
+    /// Creates a recorder without a log. Fails if its buffers cannot be mapped.
     pub fn new() -> Result<Self, Box<dyn std::error::Error>> {
         Ok(Self::without_log()?)
     }
@@ -164,7 +164,8 @@ impl<'m> Recorder<'m> {
         })
     }
 
-    /// Adds a log of up to `accesses` accesses, stored in the region under this name; fewer if the region is small.
+    /// Adds a log of up to `accesses` accesses, stored in the region under this name. It is shorter if the region is
+    /// small.
     pub fn log_to(&mut self, region: &Region<'m>, name: &str, accesses: u64) {
         // At most half of the free space, because other series need space too.
         let most = region.free() / 2 / 8 * 8;
@@ -179,7 +180,7 @@ impl<'m> Recorder<'m> {
         unsafe { filler.page(self.scratch.as_mut_ptr().cast(), u64::MAX / 2) };
     }
 
-    /// The current state, for [`Recorder::since`].
+    /// Returns the current state, for [`Recorder::since`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             dense: self.dense.to_vec(),
@@ -187,7 +188,7 @@ impl<'m> Recorder<'m> {
         }
     }
 
-    /// Histogram of the accesses after `mark`; minimum and maximum are as precise as the buckets.
+    /// Returns the histogram of the accesses after `mark`. Its minimum and maximum are only as precise as the buckets.
     pub(crate) fn since(&self, mark: &Mark) -> Histogram {
         let dense: Vec<u64> = self
             .dense
@@ -211,29 +212,29 @@ impl<'m> Recorder<'m> {
         Histogram::from_dense(&dense, self.sum - mark.sum, min, max)
     }
 
-    /// Number of accesses so far.
+    /// Returns the number of accesses so far.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of all latencies in nanoseconds.
+    /// Returns the sum of all latencies in nanoseconds.
     pub const fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// Smallest and largest latency in nanoseconds; zero without accesses.
+    /// Returns the smallest and the largest latency in nanoseconds; zeros if there were no accesses.
     pub const fn range(&self) -> (u64, u64) {
         (if self.count == 0 { 0 } else { self.min }, self.max)
     }
 
-    /// Histogram of all latencies so far, in nanoseconds.
+    /// Returns the histogram of all latencies so far, in nanoseconds.
     pub fn histogram(&self) -> Histogram {
         let (min, max) = self.range();
         Histogram::from_dense(&self.dense, self.sum, min, max)
     }
 
-    /// Quantile `q` of the latencies in nanoseconds (nearest rank). Exact if the log contains every access, otherwise
-    /// from the histogram.
+    /// Returns quantile `q` of the latencies in nanoseconds (nearest rank). It is exact if the log contains every
+    /// access; otherwise it is taken from the histogram.
     pub fn quantile(&mut self, q: f64) -> u64 {
         let kept = self.kept;
         if self.count == 0 || kept < self.count {
@@ -251,7 +252,7 @@ impl<'m> Recorder<'m> {
         self.max
     }
 
-    /// The `rank`-th smallest logged latency within `low..=high`; there must be at least that many.
+    /// Returns the `rank`-th smallest logged latency within `low..=high`. There must be at least `rank` of them.
     ///
     /// The range is repeatedly divided into as many parts as the scratch buffer has entries, so that the log need not
     /// be copied.
@@ -298,8 +299,8 @@ impl<'m> Recorder<'m> {
         None
     }
 
-    /// Times the accesses of a batch one after the other. `batch` contains page numbers, with the highest bit set for a
-    /// write. Panics if a page is outside of the workload.
+    /// Performs and times the accesses of a batch one after the other. `batch` contains page numbers, with the highest
+    /// bit set for a write. Panics if a page is outside of the workload.
     pub fn touch(&mut self, clock: Clock, touch: &Touch, batch: &[u32]) {
         touch.must_hold(batch);
         for batch in batch.chunks(BATCH) {
@@ -319,7 +320,7 @@ impl<'m> Recorder<'m> {
         self.keep(clock, start, batch);
     }
 
-    /// The timed loop: stores the clock after each access and returns the clock before the first.
+    /// Runs the timed loop: stores the clock after each access, and returns the clock before the first access.
     #[inline(always)]
     fn time<T: Ticks>(&mut self, batch: &[u32], access: impl Fn(u32)) -> u64 {
         let start = T::ticks();
@@ -330,7 +331,7 @@ impl<'m> Recorder<'m> {
         start
     }
 
-    /// Adds a timed batch to histogram, sums and log.
+    /// Adds a timed batch to histogram, sums and log. `start` is the clock before the first access.
     fn keep<T: Ticks>(&mut self, clock: T, start: u64, batch: &[u32]) {
         let room = self.log_room(batch.len());
         let mut entries = match self.log.as_mut() {
@@ -363,7 +364,7 @@ impl<'m> Recorder<'m> {
         self.kept += room as u64;
     }
 
-    /// Number of the next entries that fit into the log.
+    /// Returns how many of the next `entries` entries fit into the log.
     fn log_room(&mut self, entries: usize) -> usize {
         let kept = number::index(self.kept);
         self.log.as_ref().map_or(0, |log| {
@@ -424,7 +425,7 @@ mod tests {
     }
 
     fn log(memory: &Mapping) -> Vec<(u32, u64)> {
-        // SAFETY: the frame is finished, nobody else knows the region, and the slice ends with this call.
+        // SAFETY: the frame is finished, no other code uses the region, and the slice ends with this call.
         let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
         let frame = wire::frames(bytes)
             .find(|frame| frame.name == "access-log")
@@ -449,7 +450,7 @@ mod tests {
         let workload = Mapping::anonymous(Pages(64)).unwrap();
         let (memory, region) = region(1 << 20);
         for amount in [Amount::Word, Amount::Page] {
-            // SAFETY: the recorder of the round before is gone, and its frame with it.
+            // SAFETY: the recorder of the previous round was dropped, and its frame with it.
             unsafe { region.format() };
             let touch = Touch::mapping(&workload, amount, Offset::Spread);
             let mut recorder = Recorder::without_log().unwrap();

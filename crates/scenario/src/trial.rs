@@ -1,4 +1,4 @@
-//! The trial handle of a scenario: clock, seed, output, and what every trial reports.
+//! The trial as a scenario sees it: clock, seed, output, and the results that every trial reports.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
 /// Called when a phase of the scenario begins, so that counters can be read per phase.
 pub trait PhaseWatch {
-    /// The phase called `name` begins now.
+    /// Called when the phase `name` begins.
     fn phase(&mut self, name: &str) {
         let _ = name;
     }
@@ -33,52 +33,52 @@ pub struct NoPhaseWatch;
 
 impl PhaseWatch for NoPhaseWatch {}
 
-/// Environment of a running scenario. It must not influence the result.
+/// What a running scenario gets from the arena. Nothing here may influence the result.
 pub struct Place<'a> {
-    /// Output region.
+    /// Output region for series, logs and progress.
     pub region: Region<'a>,
     /// Clock that times the trial.
     pub clock: Clock,
-    /// A writable folder; the file system on the simulated SSD if one was requested.
+    /// A writable folder: the file system on the simulated SSD if the scenario asked for one.
     pub work_dir: &'a Path,
-    /// Compact form of the reference file; empty if none was requested.
+    /// Compact form of the reference file; empty if the scenario did not ask for one.
     pub data: &'a [u8],
-    /// Called at the start of each phase.
+    /// Receives the start of each phase.
     pub watch: &'a mut dyn PhaseWatch,
 }
 
-/// Result of a scenario; its bulk output is in the region.
+/// Result of a scenario. Its series and logs are in the output region.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Every metric of the definition, in its order.
+    /// Every metric of the definition, in the order of the definition. Metrics that were left out are missing.
     pub metrics: Vec<Metric>,
-    /// Histograms by name.
+    /// Latency and other distributions by name.
     pub histograms: BTreeMap<String, Histogram>,
-    /// Reasons why the numbers must not be used.
+    /// Reasons why the numbers must not be used; empty if the trial is valid.
     pub invalid: Vec<Invalid>,
     /// Warnings for the reader.
     pub warnings: Vec<Warning>,
-    /// Texts by name.
+    /// Stored texts by name, such as the output of a program.
     pub texts: BTreeMap<String, String>,
-    /// Time from start to end.
+    /// Duration of the trial.
     pub elapsed: Nanos,
-    /// Resource usage of each process of the workload: the main process first, then the others in the order of their
-    /// end.
+    /// Resource usage of each process of the workload: the main process first, then the others in the order in which
+    /// they ended.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
 }
 
-/// The metric `user`.
+/// Definition of the metric `user`.
 pub(crate) const USER: MetricDef = MetricDef::time(
     "user",
     "user CPU time of the scenario's processes, as accounted by the kernel",
 );
-/// The metric `system`.
+/// Definition of the metric `system`.
 pub(crate) const SYSTEM: MetricDef = MetricDef::time(
     "system",
     "system CPU time of the scenario's processes, as accounted by the kernel",
 );
-/// The metric `harness`.
+/// Definition of the metric `harness`.
 pub(crate) const HARNESS: MetricDef = MetricDef::of(
     "harness",
     Unit::Bytes,
@@ -86,7 +86,7 @@ pub(crate) const HARNESS: MetricDef = MetricDef::of(
     "memory of the harness itself, without the workload: locked heap, stack, data and buffers, and page tables",
 );
 
-/// The metric `compressed`.
+/// Definition of the metric `compressed`.
 pub(crate) const COMPRESSED: MetricDef = MetricDef::of(
     "compressed",
     Unit::Share,
@@ -102,10 +102,10 @@ macro_rules! metrics {
 }
 pub(crate) use metrics;
 
-/// A trial in progress: the only handle that a scenario gets.
+/// A trial in progress: the only handle through which a scenario acts and reports.
 pub(crate) struct Trial<'a> {
     definition: &'static Definition,
-    /// Everything that determines the result.
+    /// Scenario, parameters, seed and memory: everything that determines the result.
     pub subject: &'a Subject,
     pub place: Place<'a>,
     values: BTreeMap<String, Metric>,
@@ -118,8 +118,8 @@ pub(crate) struct Trial<'a> {
     settled: Option<HarnessMemory>,
 }
 
-/// Runs the scenario of `subject`, whose parameters must be resolved by [`crate::resolve`]. Errors and panics are
-/// reported in the outcome.
+/// Runs the scenario of `subject`, whose parameters must be resolved by [`crate::resolve`]. Errors and panics do not
+/// escape; they are reasons in the outcome why it is invalid.
 pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
     let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,
@@ -166,34 +166,35 @@ pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
 }
 
 impl Trial<'_> {
-    /// The form in which the scenario runs.
+    /// Returns whether the scenario runs corrected or as originally written.
     pub(crate) fn form(&self) -> Form {
         form(self.subject.as_written)
     }
 
-    /// Memory available to the workload.
+    /// Returns the memory available to the workload.
     pub(crate) fn memory(&self) -> Bytes {
         self.subject.memory.bytes()
     }
 
-    /// Time since the start of the trial.
+    /// Returns the time since the start of the trial.
     pub(crate) fn elapsed(&self) -> Nanos {
         self.place.clock.now().since(self.started)
     }
 
-    /// A separate random stream for `label`.
+    /// Returns the random numbers for `label`. They depend only on the seed and the label.
     pub(crate) fn rng(&self, label: &str) -> Rng {
         Rng::stream(self.subject.seed, label)
     }
 
-    /// Begins a phase.
+    /// Tells the watch that the phase `name` begins.
     pub(crate) fn phase(&mut self, name: &str) {
         self.tick();
         self.place.watch.phase(name);
         self.tick();
     }
 
-    /// Locks and counts the harness's memory. Must be called once, before the workload is mapped.
+    /// Locks and counts the memory of the harness. Must be called before the workload is mapped; later calls do
+    /// nothing.
     pub(crate) fn settle(&mut self) {
         if self.settled.is_some() {
             return;
@@ -205,7 +206,7 @@ impl Trial<'_> {
         self.settled = Some(own);
     }
 
-    /// Reports the memory of the harness, including its growth during the trial.
+    /// Sets the metric `harness`: memory of the harness, including its growth during the trial.
     fn count_harness(&mut self) {
         let Some(own) = self.settled else {
             return;
@@ -218,7 +219,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Sets the total number of steps.
+    /// Sets the total number of steps, so that the arena can show progress.
     pub(crate) fn steps(&self, total: u64) {
         self.place
             .region
@@ -228,7 +229,7 @@ impl Trial<'_> {
         self.place.region.head().done.store(0, Ordering::Relaxed);
     }
 
-    /// Sets the number of completed steps.
+    /// Sets the number of steps that are complete.
     pub(crate) fn done(&self, steps: u64) {
         self.place
             .region
@@ -237,7 +238,7 @@ impl Trial<'_> {
             .store(steps, Ordering::Relaxed);
     }
 
-    /// Signals progress to the arena, which ends a trial without progress. Needed where steps are not counted.
+    /// Signals progress to the arena, which ends a trial that makes none. Only needed if steps are not counted.
     pub(crate) fn tick(&self) {
         let head = self.place.region.head();
         if head.total.load(Ordering::Relaxed) == 0 {
@@ -265,7 +266,7 @@ impl Trial<'_> {
         (self.place.clock.now().since(start), value)
     }
 
-    /// Sets the value of a declared metric.
+    /// Sets the value of a metric. The trial becomes invalid if the scenario does not declare the metric.
     pub(crate) fn metric(&mut self, name: &str, value: f64) {
         match self.declared(name) {
             Some(def) => {
@@ -275,12 +276,12 @@ impl Trial<'_> {
         }
     }
 
-    /// Sets a time as the value of a declared metric.
+    /// Sets a metric to a time. The trial becomes invalid if the scenario does not declare the metric.
     pub(crate) fn time_metric(&mut self, name: &str, value: Nanos) {
         self.metric(name, value.0 as f64);
     }
 
-    /// Records why a metric has no value.
+    /// Records why a metric has no value in this trial.
     pub(crate) fn absent(&mut self, name: &str, why: &str) {
         match self.declared(name) {
             Some(def) => {
@@ -306,7 +307,8 @@ impl Trial<'_> {
         });
     }
 
-    /// Reports minimum, mean, percentiles and maximum as metrics `NAME-min` and so on, and the histogram `NAME`.
+    /// Sets the metrics `NAME-min`, `NAME-mean`, `NAME-p50` to `NAME-p999` and `NAME-max`, and stores the histogram
+    /// `NAME`.
     pub(crate) fn accesses(&mut self, name: &str, recorder: &mut Recorder<'_>) {
         let histogram = recorder.histogram();
         self.metric(&format!("{name}-min"), histogram.min as f64);
@@ -319,14 +321,14 @@ impl Trial<'_> {
         self.histogram(name, histogram);
     }
 
-    /// Finishes the log of a recorder; warns if it is incomplete.
+    /// Finishes the log of a recorder. Warns if the log does not contain every access.
     pub(crate) fn finish_log(&mut self, recorder: &mut Recorder<'_>) {
         if let Some(warning) = recorder.finish() {
             self.warn(warning);
         }
     }
 
-    /// Stores a series.
+    /// Stores a series in the output region. Adds a warning if the region is full.
     pub(crate) fn series(&mut self, series: &Series) {
         let kept = self
             .place
@@ -337,19 +339,19 @@ impl Trial<'_> {
         }
     }
 
-    /// Stores a histogram.
+    /// Stores a histogram under this name in the outcome.
     pub(crate) fn histogram(&mut self, name: &str, histogram: Histogram) {
         self.outcome.histograms.insert(name.to_owned(), histogram);
     }
 
-    /// Adds a warning for the reader, once.
+    /// Adds a warning for the reader, unless the outcome already has it.
     pub(crate) fn warn(&mut self, warning: Warning) {
         if !self.outcome.warnings.contains(&warning) {
             self.outcome.warnings.push(warning);
         }
     }
 
-    /// Adds a warning as free text.
+    /// Adds a warning that is free text.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.warn(Warning::Note { text: text.into() });
     }
@@ -361,12 +363,12 @@ impl Trial<'_> {
         });
     }
 
-    /// Marks the trial as invalid. It continues, so that all reasons are reported.
+    /// Marks the trial as invalid for this reason. The trial continues, so that all reasons are reported.
     pub(crate) fn invalid(&mut self, invalid: Invalid) {
         self.outcome.invalid.push(invalid);
     }
 
-    /// Marks the trial as invalid if a count differs from the expected one.
+    /// Marks the trial as invalid if `found` differs from `expected`. `what` names the count in the message.
     pub(crate) fn must_count(&mut self, what: &str, expected: u64, found: u64) {
         if expected != found {
             self.invalid(Invalid::WrongCount {
@@ -377,7 +379,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Starts processes of the workload.
+    /// Starts `members` processes of the workload that do `work`; `what` names them in messages.
     pub(crate) fn team(
         &self,
         what: &'static str,
@@ -387,12 +389,12 @@ impl Trial<'_> {
         Team::start(self.place.clock, &self.ledger, what, members, work)
     }
 
-    /// Adds the resource usage of a process that ended.
+    /// Adds the resource usage of an ended process to the metrics `user` and `system`.
     pub(crate) fn account(&mut self, usage: Usage) {
         self.members = self.members.plus(usage);
     }
 
-    /// Adds a process of the workload that ended.
+    /// Adds an ended process of the workload to the outcome and its resource usage to the metrics.
     pub(crate) fn ended(&mut self, process: ProcessUsage) {
         self.account(Usage {
             user: process.user,
@@ -403,7 +405,7 @@ impl Trial<'_> {
         self.ledger.borrow_mut().processes.push(process);
     }
 
-    /// Stores a text.
+    /// Stores a text under this name in the outcome.
     pub(crate) fn text(&mut self, name: &str, text: String) {
         self.outcome.texts.insert(name.to_owned(), text);
     }
@@ -436,7 +438,7 @@ impl Trial<'_> {
 
 impl Trial<'_> {
     /// Sets the metric `compressed`: compressed size / original size of the pages in zram or zswap. Must be called
-    /// while the workload still holds them.
+    /// while the workload still holds these pages.
     pub(crate) fn compressed(&mut self) {
         let zram = pagetide_system::zram::now();
         let amount = |name| pagetide_system::meminfo::amount(name).map(|amount| amount.0);
@@ -445,7 +447,7 @@ impl Trial<'_> {
                 (original > SWAP_HEADER_BYTES).then_some([original, compressed]),
                 "nothing is in zram",
             ),
-            // Kernels without zswap do not have these lines; if zswap is off they are zero.
+            // Kernels without zswap do not have these lines. If zswap is off, the values are zero.
             _ => match (amount("Zswapped"), amount("Zswap")) {
                 (Some(original), Some(compressed)) if original > 0 => {
                     (Some([original, compressed]), "")

@@ -28,8 +28,8 @@ impl<'m> Uses<'m> {
         Self { pages, frame }
     }
 
-    /// One word per page: the index of its last reference, from 1, in the upper half, and its number of references in
-    /// the lower half.
+    /// Returns one word for each page. Its upper half is the index of the last reference to the page, from 1; its lower
+    /// half is the number of references. Empty if there was no space in the region.
     fn words(&mut self) -> &mut [[u8; 8]] {
         self.frame
             .as_mut()
@@ -49,7 +49,8 @@ impl<'m> Uses<'m> {
         }
     }
 
-    /// Records presence, age and number of references of every page.
+    /// Stores presence, age and number of references of every page as the series `pages-MOMENT`, and returns their
+    /// sums. `done` is the number of references so far.
     pub(crate) fn snapshot(
         &mut self,
         trial: &mut Trial<'_>,
@@ -60,7 +61,7 @@ impl<'m> Uses<'m> {
     ) -> Result<PageUses, Stop> {
         let mut found = PageUses::default();
         let pages = self.pages;
-        // Presence is noted beside the counts, which stay below 2^32 − 1: the highest bit of the lower half.
+        // A frame with one byte for each page, which is 1 if the page is in memory.
         let mut frame = trial.place.region.frame(Kind::Blob, "presence", pages).ok();
         let mut present = frame.as_mut().map(Frame::body).unwrap_or_default();
         let words = self.words();
@@ -102,7 +103,7 @@ impl<'m> Uses<'m> {
     }
 }
 
-/// Pages in memory and not in memory: their number, and the sums of ages and reference counts.
+/// Number of pages, sum of ages and sum of reference counts: first of absent pages, then of pages in memory.
 #[derive(Default)]
 pub(crate) struct PageUses {
     pages: [u64; 2],

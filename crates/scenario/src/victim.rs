@@ -1,4 +1,4 @@
-//! A process with a warm working set, whose page cache other processes evict.
+//! A victim: a process with a warm working set whose cached pages other processes evict.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,35 +23,35 @@ const BURST: usize = 32;
 /// Measurements of a victim process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VictimReport {
-    /// Number of accesses.
+    /// Number of accesses to the working set.
     pub count: u64,
-    /// Sum of their times in nanoseconds.
+    /// Sum of the access times in nanoseconds.
     pub sum: u64,
-    /// 99th percentile of their times in nanoseconds.
+    /// 99th percentile of the access times in nanoseconds.
     pub p99: u64,
-    /// Longest time in nanoseconds.
+    /// Longest access time in nanoseconds.
     pub max: u64,
-    /// Pages of the working set that had to be read again.
+    /// Number of pages of the working set that had to be read again.
     pub refaults: u64,
 }
 
 /// Parameters of a victim process.
 #[derive(Clone, Copy)]
 pub(crate) struct Victim<'a> {
-    /// The file that it maps; `None` for anonymous memory.
+    /// File that the process maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
     /// Content of anonymous memory.
     pub filler: &'a Filler,
     /// Page size of anonymous memory.
     pub page_size: PageSize,
-    /// Size of its working set.
+    /// Size of the working set.
     pub pages: Pages,
     /// Pause between two bursts of accesses.
     pub pause: Nanos,
 }
 
 impl Victim<'_> {
-    /// Starts the process; its working set is in memory when it arrives at its gate.
+    /// Starts the process. Its working set is in memory when it arrives at its gate.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
         let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team("victim", 1, |member| self.live(member, clock, seed))
@@ -108,7 +108,7 @@ impl Victim<'_> {
     }
 }
 
-/// Ends a victim process and returns its measurements.
+/// Ends a victim process and returns its measurements. Fails if the process failed.
 pub(crate) fn end(trial: &mut Trial<'_>, team: Team) -> Result<VictimReport, Stop> {
     team.ask_to_stop();
     let mut all = VictimReport::default();

@@ -1,9 +1,9 @@
-//! Processes of a workload: forked, held at gates, watched, and always reaped.
+//! Starts processes of a workload, holds them at gates, watches them, and always reaps them.
 //!
 //! A gate opens for all processes at once, and only when all have arrived, so no wakeup can come too early. Processes
-//! wait only for the parent, never for each other: one that dies cannot block the others, and the parent checks for
-//! dead processes while it waits. A child dies with its parent, and a dropped team kills and reaps its remaining
-//! processes.
+//! wait only for the parent, never for each other. So a process that dies cannot block the others, and the parent
+//! checks for dead processes while it waits. A child dies with its parent. Dropping a team kills and reaps its
+//! remaining processes.
 
 // Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -23,13 +23,13 @@ use crate::harness;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
-/// Number of gates of a team.
+/// Number of gates of a team. Members pass them in order.
 const GATES: usize = 16;
-/// Number of values that a member can report.
+/// Number of values that a member can report to the parent.
 pub(crate) const VALUES: usize = 12;
-/// Longest reason that a member can report, in bytes.
+/// Largest length of a reason that a member can report, in bytes.
 const REASON_BYTES: usize = 240;
-/// Time the parent waits before it checks for dead members.
+/// Time that the parent waits before it checks for dead members.
 const WATCH: Nanos = Nanos::from_millis(200);
 
 #[repr(C)]
@@ -53,7 +53,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Stores the reason why the member cannot continue.
+    /// Stores the reason why the member cannot continue. Long reasons are cut.
     fn say(&self, reason: &str) {
         let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
         for (word, chunk) in self.reason.iter().zip(bytes.chunks(8)) {
@@ -86,7 +86,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Usage of this process so far.
+    /// Returns the resource usage of this process so far.
     pub(crate) fn own() -> Self {
         // SAFETY: a rusage of zeros is a valid value to write to.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -95,7 +95,7 @@ impl Usage {
         Self::from_kernel(&usage)
     }
 
-    /// Converts from the kernel's structure.
+    /// Converts the kernel's structure for resource usage.
     pub(crate) fn from_kernel(usage: &libc::rusage) -> Self {
         let nanos = |time: libc::timeval| {
             Nanos(
@@ -111,7 +111,7 @@ impl Usage {
         }
     }
 
-    /// Usage since `before`.
+    /// Returns the usage since `before`, an earlier usage of the same process.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             user: self.user.since(before.user),
@@ -121,7 +121,7 @@ impl Usage {
         }
     }
 
-    /// Sum of two usages.
+    /// Returns the sum of two usages.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user: Nanos(self.user.0 + other.user.0),
@@ -141,19 +141,19 @@ pub struct ProcessUsage {
     pub user: Nanos,
     /// System CPU time.
     pub system: Nanos,
-    /// Page faults that needed no I/O.
+    /// Number of page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Page faults that waited for I/O.
+    /// Number of page faults that waited for I/O.
     pub major_faults: u64,
 }
 
 impl ProcessUsage {
-    /// Usage of this process.
+    /// Returns `usage` as that of this process.
     pub(crate) fn own(usage: Usage) -> Self {
         Self::of(std::process::id(), usage)
     }
 
-    /// Usage of the process with this ID.
+    /// Returns `usage` as that of the process with ID `pid`.
     pub(crate) fn of(pid: u32, usage: Usage) -> Self {
         Self {
             pid,
@@ -165,30 +165,30 @@ impl ProcessUsage {
     }
 }
 
-/// Shared list in which teams record every process that ended.
+/// List in which all teams of a trial record the processes that ended.
 pub(crate) type Ledger = Rc<RefCell<Notes>>;
 
-/// Resource usage of the processes that ended.
+/// What is known of the processes that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// Usage of each.
+    /// Resource usage of each ended process, in the order of their end.
     pub processes: Vec<ProcessUsage>,
-    /// Total size of the harness's buffers in the members of one team: the largest over all teams.
+    /// Total size of the harness's buffers in the members of one team; the largest of all teams.
     pub buffers: Bytes,
 }
 
 /// Result of a member that ended normally.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerEnd {
-    /// Values that it reported.
+    /// Values that the member reported.
     pub values: [u64; VALUES],
-    /// Its resource usage.
+    /// Resource usage of the member.
     pub usage: Usage,
 }
 
-/// One process of a team, from its own view.
+/// A process of a team, as its own code sees it.
 pub(crate) struct Member<'a> {
-    /// Its number, from 0.
+    /// Number of this member in its team, from 0.
     pub number: u32,
     shared: &'a SharedBoard,
     gate: usize,
@@ -208,12 +208,12 @@ impl Member<'_> {
         }
     }
 
-    /// Reports a value to the parent.
+    /// Reports a value to the parent. `index` must be below [`VALUES`].
     pub(crate) fn put(&self, index: usize, value: u64) {
         self.shared.slot(self.number).values[index].store(value, Ordering::Release);
     }
 
-    /// A value that this member reported so far.
+    /// Returns the value at `index` that this member reported last; 0 if none.
     pub(crate) fn own(&self, index: usize) -> u64 {
         self.shared.slot(self.number).values[index].load(Ordering::Acquire)
     }
@@ -266,7 +266,7 @@ impl Member<'_> {
         }))
     }
 
-    /// True if the parent has asked this member to stop.
+    /// Returns true if the parent has asked this member to stop.
     pub(crate) fn asked_to_stop(&self) -> bool {
         self.shared.board().stop.load(Ordering::Acquire) != 0
     }
@@ -297,27 +297,29 @@ impl SharedBoard {
             at + size_of::<Slot>() <= self.memory.bytes(),
             "no member {number}"
         );
-        // SAFETY: as for the board; `at` is a multiple of 8 and checked to lie within.
+        // SAFETY: the mapping is large enough, `at` is a multiple of 8 and checked to lie within, and a slot is all
+        // atomics.
         unsafe { &*self.memory.start().add(at).cast::<Slot>() }
     }
 }
 
-/// Processes that do the same work concurrently.
+/// Processes that run the same code concurrently, as their parent sees them.
 pub(crate) struct Team {
     what: &'static str,
     shared: SharedBoard,
-    /// Process IDs; 0 once reaped.
+    /// Process ID of each member; 0 once the member is reaped.
     members: Vec<libc::pid_t>,
     opened: usize,
     clock: Clock,
     started: Nanos,
     ledger: Ledger,
-    /// Total size of the harness's buffers in members that ended.
+    /// Total size of the harness's buffers in the members that ended.
     buffers: Bytes,
 }
 
 impl Team {
-    /// Starts `members` processes that do `work` and exit; `what` names them in messages.
+    /// Starts `members` processes that do `work` and exit; `what` names them in messages. Fails if a process cannot be
+    /// created.
     pub(crate) fn start(
         clock: Clock,
         ledger: &Ledger,
@@ -380,17 +382,17 @@ impl Team {
         Ok(())
     }
 
-    /// Asks the members to stop; they must check for it.
+    /// Asks the members to stop. They must check for it.
     pub(crate) fn ask_to_stop(&self) {
         self.shared.board().stop.store(1, Ordering::Release);
     }
 
-    /// A value that a member reported so far.
+    /// Returns the value at `index` that member `number` reported last; 0 if none.
     pub(crate) fn value(&self, number: u32, index: usize) -> u64 {
         self.shared.slot(number).values[index].load(Ordering::Acquire)
     }
 
-    /// Waits for all members to end. Returns their results in order of their numbers; fails if one failed.
+    /// Waits for all members to end. Returns their results in order of their numbers. Fails if a member failed.
     pub(crate) fn join(mut self) -> Result<Vec<WorkerEnd>, Stop> {
         let mut ended = Vec::with_capacity(self.members.len());
         for number in 0..number::narrow(self.members.len() as u64) {
@@ -485,7 +487,7 @@ impl Drop for Team {
     }
 }
 
-/// Body of a member process.
+/// Runs `work` as a member and ends the process. Called in the child after fork.
 fn child(
     shared: &SharedBoard,
     number: u32,

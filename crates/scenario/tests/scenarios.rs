@@ -1,4 +1,4 @@
-//! Runs scenarios as real processes at small size; under a memory limit if pressure is needed.
+//! Runs scenarios as real processes with small sizes, and under a memory limit if memory pressure is needed.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -287,7 +287,7 @@ fn root_under_pressure_patterns_fault_and_so_does_the_original_whose_references_
         ],
     )
     .unwrap();
-    // Its references write whole pages of data, including first touches.
+    // The references write whole pages of data, including first touches.
     assert!(written.metric("major-faults") > 1000.0);
 }
 
@@ -321,7 +321,7 @@ fn root_a_process_killed_for_lack_of_memory_invalidates_the_trial() {
         Some(&pressure),
         &["usemem", "--memory", "40M", "processes=2", "size=20M"],
     );
-    // The kernel may also kill the parent; then there is no outcome at all.
+    // The kernel may also kill the parent. Then there is no outcome.
     if let Ok(run) = run {
         assert!(
             run.outcome

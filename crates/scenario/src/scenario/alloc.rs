@@ -164,7 +164,7 @@ impl Alloc {
     }
 }
 
-/// The scenario `alloc`.
+/// Definition of the scenario `alloc`.
 pub(crate) static ALLOC: Definition = Definition::of::<Alloc>(
     Texts {
         name: "alloc",

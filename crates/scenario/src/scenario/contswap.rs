@@ -52,7 +52,7 @@ impl Contswap {
         Pages((self.mapping.pages().0 / u64::from(self.reclaimers)).max(1))
     }
 
-    /// Touches every page for the first time, in ascending order. Returns the number of pages.
+    /// Touches every page for the first time, in ascending order. Returns the number of pages touched.
     fn touch(&self, mapping: &Mapping, filler: &Filler) -> u64 {
         if self.access == Access::Read {
             mapping.read_all();
@@ -191,8 +191,8 @@ impl Scenario for Contswap {
     }
 }
 
-/// Determines the position of each page in swap: the series `swap-offsets` (−1 for a page in memory) and the metrics of
-/// the layout.
+/// Reads the position of each page in swap. Stores the series `swap-offsets` (−1 for a page in memory) and sets the
+/// metrics of the layout.
 fn observe_layout(
     trial: &mut Trial<'_>,
     mapping: &Mapping,
@@ -253,7 +253,7 @@ fn observe_layout(
     Ok(())
 }
 
-/// The scenario `contswap`.
+/// Definition of the scenario `contswap`.
 pub(crate) static CONTSWAP: Definition = Definition::of::<Contswap>(
     Texts {
         name: "contswap",

@@ -23,21 +23,21 @@ use pagetide_quantity::Bytes;
 choice! {
     /// Level of free memory to reach.
     pub(crate) enum Depth {
-        /// All of the levels in turn.
+        /// All levels, one after the other.
         All = "all",
-        /// Above the high watermark.
+        /// Free memory stays above the high watermark.
         Fast = "fast",
-        /// Between high and low.
+        /// Free memory ends between the high and the low watermark.
         Low = "low",
-        /// Between low and min.
+        /// Free memory ends between the low and the min watermark.
         Min = "min",
-        /// No free memory.
+        /// No memory stays free.
         Zero = "zero",
     }
 }
 
 impl Depth {
-    /// The selected levels.
+    /// Returns the levels that this value selects, from the highest to the lowest.
     pub(crate) fn floors(self) -> impl Iterator<Item = Floor> {
         let wanted = match self {
             Self::All => None,
@@ -87,7 +87,7 @@ macro_rules! floor_metrics {
     };
 }
 
-/// Leaves out the metrics of levels that were not requested.
+/// Leaves the metrics of levels that were not requested out of the results.
 pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Depth, prefixes: &[&str]) {
     for floor in FLOORS {
         if !down.floors().any(|wanted| wanted == floor) {
@@ -167,7 +167,7 @@ impl Fault {
         let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
         let mapping = self.page_size.map(pages)?;
-        // Presence of every page, stored in the output region: the frame of the series is also the list of absent
+        // The presence of every page, stored in the output region. The frame of the series is also the list of absent
         // pages.
         let size = number::index(pages.0);
         let mut frame = trial
@@ -227,7 +227,7 @@ impl Fault {
     }
 }
 
-/// The scenario `fault`.
+/// Definition of the scenario `fault`.
 pub(crate) static FAULT: Definition = Definition::of::<Fault>(
     Texts {
         name: "fault",

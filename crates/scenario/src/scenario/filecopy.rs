@@ -66,13 +66,13 @@ params! {
     }
 }
 
-/// All methods.
+/// Returns all methods of copying, the classic ones first.
 fn every() -> impl Iterator<Item = &'static Method> + Clone {
     CLASSIC.iter().chain(&MODERN)
 }
 
 impl Filecopy {
-    /// Size of the victim's file; `None` if it has no file.
+    /// Returns the size of the victim's file; `None` if the victim does not use a file.
     fn warm_file(&self) -> Option<Bytes> {
         let mapped = self.victim.0 > 0 && self.victim_mapping == Backing::File;
         mapped.then_some(self.victim)
@@ -213,7 +213,7 @@ impl Scenario for Filecopy {
         trial.steps(chosen.len() as u64);
         let mut sums = Sums::default();
         for (done, method) in (1..).zip(&chosen) {
-            // The order of the original: remove the target, write everything back, drop the caches.
+            // As in the original: remove the target, write everything back, drop the caches.
             let _ = fs::remove_file(&to);
             match self.forget {
                 DropScope::All => drop_caches(trial),
@@ -259,7 +259,7 @@ impl Scenario for Filecopy {
     }
 }
 
-/// Sums over all copies.
+/// Sums and rows of results over all copies.
 #[derive(Default)]
 struct Sums {
     time: u64,
@@ -350,11 +350,11 @@ impl Sums {
     }
 }
 
-/// Number of bytes read back at once.
+/// Number of bytes of a copy that are read back at once.
 const READ_BACK_BYTES: usize = 128 << 10;
 
-/// Number of bytes of the copy that equal the content of the source. Read with O_DIRECT if the file system supports it:
-/// from the device, which must have the right data, and without using the page cache of the copies.
+/// Returns how many bytes of the copy equal the content of the source. The copy is read with O_DIRECT if the file
+/// system supports it. This checks the data on the device, and does not use the page cache.
 fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Result<u64, Stop> {
     let cannot = || Stop::system(format!("cannot compare {}", path.display()));
     let past_the_cache = File::options()
@@ -364,7 +364,7 @@ fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Resul
     let file = past_the_cache
         .or_else(|_| File::open(path))
         .map_err(cannot())?;
-    // A copy of another length is not a copy.
+    // If its length differs, the file is not a copy.
     let length = file.metadata().map_err(cannot())?.len();
     if length != pages * PAGE as u64 {
         return Ok(length);
@@ -388,7 +388,7 @@ fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Resul
     Ok(equal)
 }
 
-/// The scenario `filecopy`.
+/// Definition of the scenario `filecopy`.
 pub(crate) static FILECOPY: Definition = Definition::of::<Filecopy>(
     Texts {
         name: "filecopy",
@@ -409,5 +409,5 @@ pub(crate) static FILECOPY: Definition = Definition::of::<Filecopy>(
     Bytes::from_mib(512),
     &[],
 )
-// Six copies of twice the memory, each read back, take as long as any other scenario takes at 64 MiB.
+// With 10 MiB, six copies of twice the memory, each read back, take as long as other scenarios take with 64 MiB.
 .with_memory(Bytes::from_mib(10));

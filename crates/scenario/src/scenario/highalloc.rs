@@ -64,9 +64,9 @@ params! {
     }
 }
 
-/// Largest fraction of the memory that packet rings may pin; with more, the OOM killer would act.
+/// Largest fraction of the memory that packet rings may pin. With more, the OOM killer would act.
 const PINNED: f64 = 0.5;
-/// Names of the passes in metrics.
+/// Names of the three passes in metrics.
 const PASSES: [&str; 3] = ["1", "2", "rest"];
 
 macro_rules! pass_metrics {
@@ -99,12 +99,15 @@ macro_rules! pass_metrics {
     };
 }
 
-/// One attempt.
+/// Result of one attempt to allocate a block.
 struct Row {
+    /// Index of the pass in `PASSES`.
     pass: usize,
+    /// True if the block was allocated.
     got: bool,
-    /// Time since the pass began, in nanoseconds.
+    /// Start of the attempt: time since the pass began, in nanoseconds.
     begin: u64,
+    /// Duration of the attempt in nanoseconds.
     time: u64,
 }
 
@@ -240,7 +243,7 @@ impl Scenario for Highalloc {
 }
 
 impl Highalloc {
-    /// Requests blocks and holds them all. Returns how many of them were in memory until the end.
+    /// Requests blocks at a steady rate and holds them all. Returns how many of them were still in memory at the end.
     fn pass(
         &self,
         trial: &mut Trial<'_>,
@@ -270,7 +273,8 @@ impl Highalloc {
             });
             held.extend(attempt.held);
             trial.tick();
-            // The rate is kept, however long an attempt takes, as far as possible.
+            // The next request is due at a fixed interval after this one. If an attempt takes longer, the next one
+            // begins at once.
             due = Nanos(due.0 + interval.0);
             trial.sleep(due.since(trial.place.clock.now()));
         }
@@ -298,7 +302,8 @@ impl Highalloc {
     }
 }
 
-/// Checks that all allocated blocks were held to the end of their pass; otherwise the success metrics would be wrong.
+/// Sets the metric `held` and marks the trial as invalid unless all blocks were held to the end of their pass.
+/// Otherwise the success metrics would be wrong.
 fn held(trial: &mut Trial<'_>, still_held: u64, rows: &[Row]) {
     let got = rows.iter().filter(|row| row.got).count() as u64;
     if got == 0 {
@@ -360,7 +365,8 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     attempts_series(trial, attempts, rows);
 }
 
-/// Every attempt, with the cumulative mean and deviation of its pass by the fraction requested so far.
+/// Stores the series `attempts`. It has a row for each attempt, with the fraction of blocks requested so far, and with
+/// mean and deviation of the times of the same pass up to this attempt.
 fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     let mut cumulative = Vec::with_capacity(rows.len());
     let (mut pass, mut so_far) = (usize::MAX, Moments::default());
@@ -392,7 +398,8 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
                 Unit::Count,
                 rows.iter().map(|row| i64::from(row.got)),
             )
-            // Together with the pass's phase this locates the attempt in the trace of an observed trial.
+            // Together with the begin of the pass, this gives the time of the attempt in the trace of an observed
+            // trial.
             .int(
                 "begin",
                 Unit::Nanos,
@@ -409,7 +416,7 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     );
 }
 
-/// Mean and standard deviation of values added one by one, from exact sums.
+/// Computes mean and standard deviation of values that are added one by one, from exact sums.
 #[derive(Default)]
 struct Moments {
     count: u64,
@@ -436,7 +443,7 @@ impl Moments {
         self.sum as f64 / self.count as f64
     }
 
-    /// Sample standard deviation; zero for one value.
+    /// Returns the sample standard deviation; zero if there are fewer than two values.
     fn deviation(&self) -> f64 {
         let count = u128::from(self.count);
         if count < 2 {
@@ -447,7 +454,7 @@ impl Moments {
     }
 }
 
-/// The scenario `highalloc`.
+/// Definition of the scenario `highalloc`.
 pub(crate) static HIGHALLOC: Definition = Definition::of::<Highalloc>(
     Texts {
         name: "highalloc",

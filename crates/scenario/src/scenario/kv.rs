@@ -25,7 +25,7 @@ use crate::workers::{Team, Usage};
 
 /// Number of operations in a batch.
 const STEP: usize = 256;
-/// Indices of the values in which the child reports: snapshot finished, time taken, pages written.
+/// Indices of the values that the child reports: snapshot finished, time taken, pages written.
 const SNAPSHOT: [usize; 3] = [0, 1, 2];
 
 params! {
@@ -53,7 +53,7 @@ impl Kv {
     fn pattern(&self) -> Pattern {
         Pattern::Zipf(Zipf {
             exponent: self.exponent,
-            // Hot keys are not neighbours, as in a hash table.
+            // Hot keys are scattered over the store, as in a hash table.
             scatter: true,
         })
     }
@@ -190,7 +190,7 @@ impl Scenario for Kv {
         let faults = Usage::own().since(before);
         trial.phase("report");
         trial.compressed();
-        // A snapshot that takes longer than the operations counts too.
+        // A snapshot that is unfinished after the last operation counts too.
         let saved = saved.or_else(|| saving.map(|saving| saving.end(&all)));
         trial.must_count("operations", self.operations, all.count());
         trial.metric("operations", all.count() as f64);
@@ -210,7 +210,7 @@ impl Scenario for Kv {
 }
 
 impl Kv {
-    /// Forks a child that writes the current content of the store to a file.
+    /// Forks a child that writes the current content of the store to a file. Returns the child.
     fn save(trial: &mut Trial<'_>, store: &Mapping) -> Result<Team, Stop> {
         let path = trial.place.work_dir.join("pagetide-snapshot");
         let clock = trial.place.clock;
@@ -265,12 +265,13 @@ impl Kv {
 /// A snapshot in progress.
 struct Saving {
     team: Team,
-    /// Operations and resource usage at the start of the snapshot.
+    /// State of the recorder at the start of the snapshot.
     mark: Mark,
+    /// Resource usage of this process at the start of the snapshot.
     usage: Usage,
 }
 
-/// A finished snapshot, or one that is unfinished at the end of the operations.
+/// Results of a snapshot that is finished, or that is still unfinished after the last operation.
 struct FinishedSave {
     team: Team,
     during: Histogram,
@@ -287,10 +288,10 @@ impl Saving {
     }
 }
 
-/// Generates keys and kinds of the operations.
+/// Generates the operations: a key for each, and whether it reads or writes.
 struct Operations {
     references: pagetide_reference::References<'static>,
-    /// A random number of 53 bits below this means a read.
+    /// An operation reads if a random number of 53 bits is below this.
     reads: u64,
     rng: Rng,
 }
@@ -307,7 +308,7 @@ impl Operations {
     }
 }
 
-/// The scenario `kv`.
+/// Definition of the scenario `kv`.
 pub(crate) static KV: Definition = Definition::of::<Kv>(
     Texts {
         name: "kv",

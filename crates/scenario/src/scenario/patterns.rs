@@ -43,11 +43,11 @@ choice! {
 choice! {
     /// Kind of access.
     pub(crate) enum Access {
-        /// All references read.
+        /// All references are reads.
         Read = "read",
-        /// All references write.
+        /// All references are writes.
         Write = "write",
-        /// Some references read, some write.
+        /// A reference reads or writes at random.
         Mixed = "mixed",
     }
 }
@@ -55,9 +55,9 @@ choice! {
 choice! {
     /// Amount of a page that a reference touches.
     pub(crate) enum TouchExtent {
-        /// One word.
+        /// One word of the page.
         Word = "word",
-        /// The whole page, copied.
+        /// The whole page, which is copied.
         Page = "page",
     }
 }
@@ -65,9 +65,9 @@ choice! {
 choice! {
     /// When pages of anonymous memory are first touched.
     pub(crate) enum Filling {
-        /// All of them, before the first reference.
+        /// Before the first reference, in ascending order.
         Before = "before",
-        /// By the references themselves.
+        /// During the references: the first reference to a page touches it.
         None = "none",
     }
 }
@@ -261,7 +261,7 @@ impl Scenario for Patterns {
             trial.time_metric("fill", time);
             let faults = Usage::own().since(before);
             let faults = faults.minor_faults + faults.major_faults;
-            // A huge page is the first touch of many pages.
+            // A huge page counts as the first touch of many pages.
             if faults < pages && self.page_size == PageSize::Small {
                 trial.must_count("first-touch faults", pages, faults);
             }
@@ -362,10 +362,10 @@ impl Patterns {
     }
 }
 
-/// Marks the references that write.
+/// Selects the references that write.
 struct Writes {
     access: Access,
-    /// A random number of 53 bits below this means a write.
+    /// A reference writes if a random number of 53 bits is below this.
     threshold: u64,
     rng: Rng,
 }
@@ -394,15 +394,14 @@ impl Writes {
     }
 }
 
-/// Takes a pattern with its parameters from the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a
-/// pattern.
+/// Sets the pattern from the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a pattern.
 pub(crate) fn take_pattern(
     definition: &Definition,
     name: &str,
     given: &mut BTreeMap<String, String>,
 ) -> Result<(), ScenarioError> {
     let is_pattern = definition.params == Patterns::SCHEMA;
-    // In a repeated trial the parameters already contain the pattern of the name.
+    // In a repeated trial, the parameters already contain the pattern that the name states.
     let said: Option<Pattern> = given.get("pattern").and_then(|text| text.parse().ok());
     if is_pattern && said.is_some() && said == name.trim().parse().ok() {
         return Ok(());
@@ -420,7 +419,7 @@ pub(crate) fn take_pattern(
     Ok(())
 }
 
-/// Sets range and number of references from the file, unless they are given.
+/// Sets the range and the number of references from the reference file, unless they are given.
 pub(crate) fn take_file(
     definition: &Definition,
     given: &mut BTreeMap<String, String>,
@@ -466,7 +465,7 @@ const REPAIRED: &str = "Pages were not filled, so the accesses include first tou
     77062), and does so as written. The original read, but since 2.6.32 a first read \
     maps the shared zero page and nothing is swapped, so as written the references write.";
 
-/// Memory of the original machine: 25,000 pages.
+/// Memory of the machine on which the original ran: 25,000 pages.
 const MEMORY: Bytes = Bytes(25_000 * 4096);
 
 macro_rules! pattern_scenario {

@@ -52,7 +52,7 @@ params! {
     }
 }
 
-/// Environment variables of every program.
+/// Environment variables that every program gets.
 const ENVIRONMENT: [&str; 5] = [
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/work",
@@ -61,7 +61,7 @@ const ENVIRONMENT: [&str; 5] = [
     "TZ=UTC",
 ];
 
-/// Largest number of characters of standard error that a reason quotes.
+/// Largest number of characters of standard error that are quoted in a reason.
 const QUOTED: usize = 160;
 
 impl Program {
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// Splits a parameter into words and inserts the seed; `None` if its quotes do not match.
+    /// Splits a parameter into words as a shell does and replaces `{seed}`; `None` if quotes do not match.
     fn words(text: &str, seed: u64) -> Option<Vec<String>> {
         let words = shlex::split(text)?;
         let seed = seed.to_string();
@@ -222,7 +222,8 @@ impl Scenario for Program {
 }
 
 impl Program {
-    /// Files and values that set the limits of its memory control group; empty if it has none.
+    /// Returns the files of the memory control group that set the program's limits, with their values; empty for no
+    /// limits.
     fn limits(&self) -> Vec<(&'static str, String)> {
         let mut limits = Vec::new();
         for (name, size) in [("memory.max", self.limit), ("memory.high", self.high)] {
@@ -265,7 +266,7 @@ impl Program {
         }
     }
 
-    /// Why a load is not usable; `None` if it is.
+    /// Returns why the result of a load cannot be used; `None` if it can.
     fn load_fault(&self, load: &LoadRun) -> Option<String> {
         let expected = i32::try_from(self.expect_exit).unwrap_or(0);
         let errors = load.program.errors.text();
@@ -280,7 +281,7 @@ impl Program {
         })
     }
 
-    /// Why a server did not serve; `None` if it did.
+    /// Returns why a server did not serve its load; `None` if it did.
     fn server_fault(&self, server: &ServerRun) -> Option<String> {
         let said = last_words(&[server.program.errors.text(), server.program.output.text()]);
         let how = |ending| match ending {
@@ -310,7 +311,7 @@ impl Program {
         Some(why)
     }
 
-    /// Fails if there is a server without a readiness condition, or the reverse.
+    /// Fails if there is a server without a readiness condition, or a readiness condition without a server.
     fn check_server(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         let words = Self::words(&self.server, 0).unwrap_or_default();
@@ -332,10 +333,10 @@ impl Program {
     }
 }
 
-/// Hint for a program that went into the background.
+/// Hint for a program that went into the background, where it cannot be watched.
 const FOREGROUND: &str = "the option of a daemon is often -f, -D or --no-daemon";
 
-/// Stores the output of a program under these names.
+/// Stores standard output and standard error of a program under two names, in this order.
 fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]) {
     for (name, capture) in names.into_iter().zip([&program.output, &program.errors]) {
         let total = Bytes(capture.total());
@@ -348,7 +349,7 @@ fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]
     }
 }
 
-/// Why an ending is not the expected one; `None` if it is.
+/// Returns why this ending makes the result unusable; `None` if the program exited with the expected status.
 fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Option<String> {
     let how = match ending {
         Ending::Exit(status) if status == expected => return None,
@@ -367,7 +368,7 @@ fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Op
     ))
 }
 
-/// Hint for a program that, according to its error output, misses the network or a device.
+/// Returns a hint if the error output shows that the program needs a network or a device; otherwise an empty text.
 fn lacking(errors: &str) -> &'static str {
     const NETWORK: [&str; 6] = [
         "network is unreachable",
@@ -388,7 +389,7 @@ fn lacking(errors: &str) -> &'static str {
     }
 }
 
-/// The last line of the first text that has one, as the end of a sentence.
+/// Returns the last line of the first text that is not empty, as the end of a sentence.
 fn last_words(texts: &[String]) -> String {
     let last = |text: &String| {
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -401,7 +402,7 @@ fn last_words(texts: &[String]) -> String {
     }
 }
 
-/// Common name of a signal.
+/// Returns the common name of a signal, such as SIGKILL.
 fn name_of(signal: i32) -> String {
     let name = match signal {
         libc::SIGABRT => "SIGABRT",
@@ -419,7 +420,7 @@ fn name_of(signal: i32) -> String {
     format!("signal {signal} ({name})")
 }
 
-/// The scenario `program`.
+/// Definition of the scenario `program`.
 pub(crate) static PROGRAM: Definition = Definition::of::<Program>(
     Texts {
         name: "program",

@@ -21,17 +21,17 @@ use crate::workers::{Usage, WorkerEnd};
 choice! {
     /// Order in which a process touches its pages.
     pub(crate) enum Way {
-        /// From the first to the last.
+        /// From the first page to the last.
         Ascending = "ascending",
-        /// Scattered, each page once.
+        /// In scattered order, each page once.
         Random = "random",
     }
 }
 
 choice! {
-    /// Where processes wait for each other.
+    /// When processes wait for each other.
     pub(crate) enum Barrier {
-        /// Before the first write only.
+        /// Only before the first write.
         Start = "start",
         /// Before every operation.
         Each = "each",
@@ -63,7 +63,7 @@ params! {
     }
 }
 
-/// Fails if the parent would lock too much: the kernel and the processes need the rest.
+/// Fails if the parent would lock too much memory. The kernel and the processes need the rest.
 pub(crate) fn check_locked(
     name: &str,
     locked: Bytes,
@@ -82,7 +82,7 @@ pub(crate) fn check_locked(
 }
 
 impl Way {
-    /// Iterates over pages in this order; `seed` selects one of the scattered orders.
+    /// Returns the pages `0..pages` in this order. `seed` selects one of the scattered orders.
     pub(crate) fn over(self, pages: u64, seed: u64) -> Order {
         match self {
             Self::Ascending => Order::ascending(pages),
@@ -263,7 +263,7 @@ impl Swapbench {
     }
 }
 
-/// Resource usage of each process, as a series.
+/// Returns the resource usage of each process as a series.
 pub(crate) fn usages(ended: &[WorkerEnd]) -> Series {
     let column = |of: fn(&Usage) -> u64| {
         ended
@@ -285,7 +285,7 @@ pub(crate) fn usages(ended: &[WorkerEnd]) -> Series {
         )
 }
 
-/// The scenario `swapbench`.
+/// Definition of the scenario `swapbench`.
 pub(crate) static SWAPBENCH: Definition = Definition::of::<Swapbench>(
     Texts {
         name: "swapbench",

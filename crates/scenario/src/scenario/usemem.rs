@@ -176,7 +176,7 @@ impl Usemem {
     }
 }
 
-/// The scenario `usemem`.
+/// Definition of the scenario `usemem`.
 pub(crate) static USEMEM: Definition = Definition::of::<Usemem>(
     Texts {
         name: "usemem",

@@ -1,4 +1,4 @@
-//! Runs a scenario in a single-threaded process, with a memory group and a swap file if needed.
+//! Runs a scenario in a single-threaded process, with a memory control group and a swap file if needed.
 //!
 //! The process is the example `run_scenario`, which `cargo test` builds but `cargo test --tests` does not.
 
@@ -14,16 +14,16 @@ use pagetide_record::wire;
 use pagetide_scenario::Outcome;
 use pagetide_testing::{Need, skip};
 
-/// Result of a run.
+/// Result of running a scenario.
 #[derive(Debug)]
 pub struct Run {
-    /// The outcome that the scenario returned.
+    /// Outcome that the scenario returned.
     pub outcome: Outcome,
     region: Vec<u8>,
 }
 
 impl Run {
-    /// The value of a metric. Panics if it is missing.
+    /// Returns the value of a metric. Panics if it is missing.
     pub fn metric(&self, name: &str) -> f64 {
         self.outcome
             .metrics
@@ -35,12 +35,12 @@ impl Run {
             .unwrap_or_else(|| panic!("{name} has no number"))
     }
 
-    /// A series. Panics if it is missing.
+    /// Returns the series with this name. Panics if it is missing.
     pub fn series(&self, name: &str) -> Series {
         Series::decode(name, self.frame(name)).unwrap()
     }
 
-    /// A blob. Panics if it is missing.
+    /// Returns the content of the blob with this name. Panics if it is missing.
     pub fn blob(&self, name: &str) -> &[u8] {
         self.frame(name)
     }
@@ -53,14 +53,15 @@ impl Run {
     }
 }
 
-/// A memory limit and swap space, removed on drop.
+/// A memory limit and swap space for tests, removed on drop.
 pub struct Pressure {
     group: PathBuf,
     swap: Option<tempfile::NamedTempFile>,
 }
 
 impl Pressure {
-    /// A limit of `mib` MiB with 256 MiB of swap. Returns `None` and reports the reason if that is not possible.
+    /// Creates a limit of `mib` MiB with 256 MiB of swap. Returns `None` and reports the reason if that is not
+    /// possible.
     pub fn new(mib: u64) -> Option<Self> {
         let mut pressure = Self::limited(mib)?;
         let swap = swap_file()?;
@@ -68,7 +69,7 @@ impl Pressure {
         Some(pressure)
     }
 
-    /// A limit of `mib` MiB in a group that never swaps, whatever swap the machine has.
+    /// Creates a limit of `mib` MiB in a group that never swaps, even if the machine has swap.
     pub fn without_swap(mib: u64) -> Option<Self> {
         let pressure = Self::limited(mib)?;
         fs::write(pressure.group.join("memory.swappiness"), "0").unwrap();
@@ -145,7 +146,7 @@ impl Drop for Pressure {
     }
 }
 
-/// Runs the example program; the error is its error output.
+/// Runs the example program. If it fails, the error is its error output.
 pub fn run(pressure: Option<&Pressure>, arguments: &[&str]) -> Result<Run, String> {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("region");
