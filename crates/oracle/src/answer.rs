@@ -1,4 +1,4 @@
-//! The result for a string: faults for each policy and size, compared with the optimum.
+//! The result for a string of references: faults of each policy at each size, compared with the optimum.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use crate::writes::{WriteCost, Writes, fewest_write_backs};
 pub struct Line {
     /// Name of the policy, with the parameters that differ from their defaults.
     pub policy: String,
-    /// Memory in pages.
+    /// Size of memory in pages.
     pub pages: u32,
-    /// References that did not find their page in memory.
+    /// Number of references that did not find their page in memory.
     pub faults: u64,
     /// Fraction of the references that fault.
     pub share: f64,
     /// Faults divided by those of OPT at the same size; 1 if both have none.
     pub headroom: f64,
-    /// Faults in each window, in order.
+    /// Number of faults in each window of the string, in order.
     pub windows: Vec<u64>,
     /// Seconds of processor time that the simulation took.
     pub seconds: f64,
@@ -39,7 +39,7 @@ pub struct Line {
 /// Lower bounds for any policy with this size of memory. A single policy need not reach all of them at once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
-    /// Memory in pages.
+    /// Size of memory in pages.
     pub pages: u32,
     /// Faults of OPT: the fewest possible.
     pub faults: u64,
@@ -49,7 +49,7 @@ pub struct Bound {
     pub cost: f64,
 }
 
-/// Results for a string of references.
+/// Results of all policies at all sizes for a string of references.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
     /// Number of counted references; those of the lead are not counted.

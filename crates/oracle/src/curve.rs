@@ -16,13 +16,13 @@ use crate::string::ReferenceString;
 /// Faults of LRU and of OPT at one size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
-    /// Memory in pages.
+    /// Size of memory in pages.
     pub pages: u32,
-    /// Faults of LRU, exact or estimated.
+    /// Number of faults of LRU, exact or estimated.
     pub lru: f64,
     /// Standard error of LRU's faults; `None` if they are exact.
     pub lru_error: Option<f64>,
-    /// Faults of OPT; `None` if not computed.
+    /// Number of faults of OPT; `None` if not computed.
     pub opt: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Curve {
         }
     }
 
-    /// Returns the faults with memory of `size` pages, at least 1.
+    /// Returns the number of faults with memory of `size` pages, which must be at least 1.
     pub fn faults(&self, size: u32) -> u64 {
         let place = (size.max(1) as usize - 1).min(self.faults.len() - 1);
         self.faults[place]

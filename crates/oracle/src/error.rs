@@ -7,10 +7,10 @@ use thiserror::Error;
 /// A policy or parameter was given incorrectly.
 #[derive(Debug, Error, Clone, PartialEq)]
 pub enum ParameterError {
-    /// No policy has this name.
+    /// No policy has the given name.
     #[error("there is no policy `{name}`{}: `pagetide ideal --policies` lists them", near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default())]
     NoPolicy {
-        /// The name given.
+        /// Name that was given.
         name: String,
         /// The nearest known name, or `None` if none is close.
         near: Option<&'static str>,
@@ -18,15 +18,15 @@ pub enum ParameterError {
     /// The closing bracket is missing.
     #[error("`{text}` lacks its closing bracket: write it as name(parameter=value)")]
     Unclosed {
-        /// The text given.
+        /// Text that was given.
         text: String,
     },
-    /// The policy has no such parameter.
+    /// The policy has no parameter with the given name.
     #[error("{policy} has no parameter `{parameter}`; it has {}", list(known))]
     Unknown {
         /// Name of the policy.
         policy: &'static str,
-        /// The given parameter name.
+        /// Name of the parameter that was given.
         parameter: String,
         /// Parameter names that the policy has.
         known: Vec<&'static str>,
@@ -36,7 +36,7 @@ pub enum ParameterError {
     NotANumber {
         /// Name of the parameter.
         parameter: String,
-        /// The text given.
+        /// Text that was given.
         text: String,
     },
     /// A value is out of bounds.
@@ -44,7 +44,7 @@ pub enum ParameterError {
     Bounds {
         /// Name of the parameter.
         parameter: &'static str,
-        /// The value given.
+        /// Value that was given.
         value: f64,
         /// Smallest allowed value.
         least: f64,
@@ -56,7 +56,7 @@ pub enum ParameterError {
         "`{text}` is no range: write it as parameter=FIRST:LAST:STEPS, such as small=0.01:0.5:50"
     )]
     Range {
-        /// The text given.
+        /// Text that was given.
         text: String,
     },
     /// Ranges were given together with several policies.
@@ -92,7 +92,7 @@ fn column(asked: Option<&str>, columns: usize, names: &[String]) -> String {
     "`{given}` is no cost of a write-back: give a finite number of faults from 0, such as 1 or 0.5"
 )]
 pub struct WriteCostError {
-    /// The given text.
+    /// Text that was given.
     pub given: String,
 }
 
@@ -191,22 +191,22 @@ pub enum Trouble {
         /// Column names from the header; empty without a header.
         names: Vec<String>,
     },
-    /// The contents fit no format.
+    /// The contents of the file match no format.
     #[error(
         "its contents fit no format; name one with --format: {}, or csv:COLUMN",
         crate::ingest::names()
     )]
     Unknown,
-    /// The contents fit several formats.
+    /// The contents of the file match several formats.
     #[error("its contents fit several formats; name one with --format: {}", names.join(" or "))]
     Ambiguous {
         /// Names of the matching formats, as on the command line.
         names: Vec<&'static str>,
     },
-    /// There are more references than can be counted.
+    /// The file has more references than can be counted.
     #[error("it has more than {} references; shorten it", crate::MOST_REFERENCES)]
     TooLong,
-    /// There are more distinct pages than tables can hold.
+    /// The file has more distinct pages than tables can hold.
     #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
     TooManyPages,
     /// The tables for the pages need more memory than this process can have.
@@ -214,7 +214,7 @@ pub enum Trouble {
         "its pages, {pages} and more, cannot be numbered in {}, half of the memory at hand; estimate its curve with --curve --sample 0.01", pagetide_quantity::Bytes(*memory)
     )]
     Memory {
-        /// Distinct pages so far.
+        /// Number of distinct pages read so far.
         pages: usize,
         /// Bytes that the tables may use.
         memory: u64,
@@ -244,7 +244,7 @@ pub enum Trouble {
         "which of its references write, {references} and more, cannot be kept in {}, a quarter of the memory at hand; leave write-backs out", pagetide_quantity::Bytes(*memory)
     )]
     TooManyWrites {
-        /// Number of references so far.
+        /// Number of references read so far.
         references: u64,
         /// Bytes that the record may use.
         memory: u64,

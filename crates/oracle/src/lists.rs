@@ -41,7 +41,7 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Returns the list and slot of a page.
+    /// Returns the list number and the slot of a page.
     #[inline]
     pub fn place(&self, page: u32) -> Place {
         self.places[at(page)]

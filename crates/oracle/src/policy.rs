@@ -38,7 +38,7 @@ policies! {
     mglru,
 }
 
-/// Description of a policy.
+/// Description of a replacement policy: names, parameters, and how to create it.
 #[derive(Debug)]
 pub struct About {
     /// Name of the policy on the command line.
@@ -53,7 +53,7 @@ pub struct About {
     make: fn(Setup<'_>) -> Box<dyn Simulator>,
 }
 
-/// A parameter of a policy.
+/// Description of a parameter of a policy.
 #[derive(Debug)]
 pub struct Parameter {
     /// Name of the parameter.
@@ -85,7 +85,7 @@ impl Setup<'_> {
     }
 }
 
-/// A replacement policy.
+/// A replacement policy with its tables, as each policy's file implements it.
 pub(crate) trait Policy: Send {
     /// Processes one reference and returns true if the page was in memory.
     fn touch(&mut self, page: u32) -> bool;
@@ -102,7 +102,7 @@ pub(crate) trait Policy: Send {
     fn prefetch_next(&self, _page: u32) {}
 }
 
-/// A policy with its memory that processes a string piece by piece.
+/// A policy with its memory. It processes a string piece by piece.
 pub trait Simulator: Send {
     /// Processes the next references in order and returns how many of them were hits.
     fn feed(&mut self, references: &[u32]) -> u64;

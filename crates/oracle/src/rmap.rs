@@ -17,7 +17,7 @@ use disk::Disk;
 use kernel::{Memory, Reclaim};
 use pagetide_reference::Pattern;
 
-/// Parameters of the model.
+/// Parameters of the model of both kernels and the disk.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Parameters {
     /// Number of page frames for the process. The paper's machine had about 100 MB, and 25,000 pages fit.
@@ -62,7 +62,7 @@ impl Default for Parameters {
     }
 }
 
-/// Result of one kernel in one test.
+/// Result of one kernel in one of the paper's tests.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Run {
     /// Total time of all references, in seconds.

@@ -16,7 +16,7 @@ use crate::writes::{Ledger, Writes};
 pub struct Job {
     /// Policy with its parameters.
     pub choice: Choice,
-    /// Memory in pages, at least 1.
+    /// Size of memory in pages, at least 1.
     pub size: u32,
 }
 

@@ -20,7 +20,7 @@ const BLOCK_REFERENCES: usize = 1 << 20;
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u32>),
-    /// A temporary file without a name, 4 bytes for each reference.
+    /// A temporary file without a name. It has 4 bytes for each reference.
     Disk(File),
 }
 

@@ -19,7 +19,7 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Creates an empty set.
+    /// Creates an empty set of points in time.
     pub fn new() -> Self {
         Self {
             levels: std::array::from_fn(|_| vec![0; 1]),

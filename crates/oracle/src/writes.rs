@@ -51,7 +51,7 @@ impl FromStr for WriteCost {
     }
 }
 
-/// Which references of a string write.
+/// Record of which references of a string write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
     /// Number of references at the beginning that fill memory.
@@ -91,7 +91,7 @@ impl Writes {
         bits.finish()
     }
 
-    /// Returns true if the reference with this number, counted from 0, writes.
+    /// Returns true if reference number `time`, counted from 0, writes.
     #[inline]
     pub fn is(&self, time: u64) -> bool {
         if time < self.fill {

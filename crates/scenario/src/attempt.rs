@@ -15,12 +15,12 @@ use crate::pagemap::PageMap;
 use crate::params::choice;
 
 choice! {
-    /// How a block is requested.
+    /// The way in which a block is requested.
     pub(crate) enum Way {
         /// A transparent huge page: the first touch of an aligned block with MADV_HUGEPAGE. Blocks below 2 MiB need
         /// multi-size huge pages.
         Thp = "thp",
-        /// 512 filled base pages, collapsed by MADV_COLLAPSE.
+        /// A huge page: 512 filled base pages, collapsed by MADV_COLLAPSE.
         Collapse = "collapse",
         /// One more page in the hugetlb pool.
         Hugetlb = "hugetlb",
@@ -49,7 +49,8 @@ pub(crate) enum BlockHold {
 }
 
 impl BlockHold {
-    /// Holds locked memory. Without the lock, reclaim would take the memory of earlier attempts for later ones.
+    /// Locks a mapping and holds it. Without the lock, reclaim would take the memory of earlier attempts for later
+    /// ones.
     fn locked(mapping: Mapping) -> Result<Self, Stop> {
         mapping.lock()?;
         Ok(Self::Memory(mapping))

@@ -5,9 +5,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::error::Stop;
 use crate::harness::LockedBuffer;
 
-/// Number of bytes stored from the beginning.
+/// Number of bytes that are stored from the beginning of the output.
 const HEAD_BYTES: usize = 48 << 10;
-/// Number of bytes stored from the end.
+/// Number of bytes that are stored from the end of the output.
 const TAIL_BYTES: usize = 16 << 10;
 /// Number of bytes read at once: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;

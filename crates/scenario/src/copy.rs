@@ -37,12 +37,12 @@ enum CopyWay {
     Ring,
 }
 
-/// Result of a copy.
+/// Result of copying a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CopyEnd {
     /// The whole file was copied.
     Whole,
-    /// The kernel or the file system does not have the feature.
+    /// Nothing was measured, because the kernel or the file system does not have the feature that the method needs.
     NotHere,
 }
 

@@ -11,7 +11,7 @@ use crate::expr::{Names, Quantity};
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
-/// Resources available to a scenario.
+/// Resources of the machine that are available to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
     /// Memory available to the workload at its start.

@@ -27,7 +27,7 @@ pub enum ScenarioError {
         /// A similar name, or all names.
         hint: String,
     },
-    /// A value cannot be parsed.
+    /// The value of a parameter cannot be parsed.
     #[error("cannot set {parameter} of scenario {scenario} to \"{given}\": {why}")]
     BadValue {
         /// Name of the scenario.
@@ -39,7 +39,7 @@ pub enum ScenarioError {
         /// What is wrong with the value, and what to give instead.
         why: String,
     },
-    /// A value is out of bounds.
+    /// The value of a parameter is out of bounds.
     #[error("cannot set {parameter} of scenario {scenario} to {value}: give {bounds}")]
     OutOfBounds {
         /// Name of the scenario.
@@ -108,10 +108,10 @@ pub enum ScenarioError {
     References(#[from] StringError),
 }
 
-/// Why a scenario stopped early.
+/// Why a running scenario stopped early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
-    /// A system call failed.
+    /// A system call of the scenario failed.
     #[error("{attempt}: {source}")]
     System {
         /// What the call was for, as the beginning of a message.

@@ -10,7 +10,7 @@ use pagetide_system::meminfo;
 
 use crate::trial::Trial;
 
-/// A level of free memory.
+/// A level of free memory down to which a workload allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floor {
     /// Four times the high watermark stays free. After a pass frees its memory, hundreds of pages are on the per-CPU

@@ -165,7 +165,7 @@ pub fn man() -> String {
 /// One paragraph of a scenario's description for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paragraph {
-    /// Number of spaces before each line.
+    /// Number of spaces before each line of the paragraph.
     pub indent: usize,
     /// Text of the paragraph, not yet wrapped.
     pub text: String,

@@ -94,7 +94,7 @@ impl<T: Plain> Drop for LockedBuffer<T> {
 /// Memory used by the harness in addition to the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HarnessMemory {
-    /// Heap, stack, data, buffers, and all page tables.
+    /// Size of heap, stack, data, buffers, and all page tables.
     pub size: Bytes,
     /// Size of heap and stack at the start, in bytes; included in `size`.
     growing: u64,

@@ -33,11 +33,11 @@ pub(crate) const WRITTEN: usize = 1;
 pub(crate) struct Load {
     /// Number of processes that compile concurrently.
     pub jobs: u32,
-    /// Memory of the largest compile.
+    /// Largest amount of memory that a compile uses.
     pub memory: Bytes,
     /// Page size of the memory that compiles use.
     pub page_size: PageSize,
-    /// Size of the files of each job: half sources, half objects.
+    /// Total size of the files of each job: half sources, half objects.
     pub files: Bytes,
     /// Pause of a job between two compiles.
     pub pause: Nanos,

@@ -5,7 +5,7 @@ use pagetide_quantity::Direction;
 /// A number to extract from the output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Name of the metric.
+    /// Name of the metric that the number becomes.
     pub name: String,
     /// Regular expression. Its first group matches the number.
     pub pattern: String,

@@ -26,11 +26,11 @@ pub enum Kind {
     Count,
     /// A number with a fraction.
     Real,
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
     /// Text that the scenario parses.
     Text,
-    /// `true` or `false`.
+    /// A flag, written as `true` or `false`.
     Flag,
 }
 
@@ -120,7 +120,7 @@ pub(crate) trait Params: Sized {
     fn read(resolved: &BTreeMap<String, String>) -> Result<Self, ScenarioError>;
 }
 
-/// A type that a parameter can have.
+/// A Rust type that the field of a parameter can have.
 pub(crate) trait Value: Sized {
     /// Type of the parameter, for its definition.
     const KIND: Kind;

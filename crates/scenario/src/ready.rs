@@ -17,7 +17,7 @@ const FORM: &str = "write 'port N', 'line REGEX' or 'file PATH', as in --ready '
 pub(crate) enum Ready {
     /// A process listens on this TCP port.
     Port(u16),
-    /// A line of standard output or standard error matches this expression.
+    /// A line of the server's standard output or standard error matches this expression.
     Line(Regex),
     /// This file exists. The path is in the server's root.
     File(String),

@@ -11,7 +11,7 @@ use crate::error::Stop;
 use crate::launch::STEPS;
 use crate::workers::{ProcessUsage, Usage};
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The program exited with this status.

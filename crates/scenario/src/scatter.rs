@@ -15,7 +15,7 @@ const SPAN: f64 = 0.85;
 /// `MADV_DONTNEED_LOCKED` of Linux 5.18 (include/uapi/asm-generic/mman-common.h).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
-/// Scattered pages, freed on drop.
+/// Locked pages scattered over the memory, freed on drop.
 pub(crate) struct ScatteredPages(#[expect(dead_code, reason = "held, not looked at")] Mapping);
 
 impl ScatteredPages {

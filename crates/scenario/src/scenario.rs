@@ -1,4 +1,4 @@
-//! One file per scenario.
+//! The scenarios, one file for each.
 
 pub(crate) mod alloc;
 pub(crate) mod contswap;

@@ -16,7 +16,7 @@ const LOOK: Nanos = Nanos::from_millis(1);
 /// Interval for reporting progress to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
-/// Why a server did not serve.
+/// Why a server did not serve its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerFault {
     /// The server ended before it was ready.
@@ -57,12 +57,12 @@ pub(crate) struct Run {
     pub server: Option<ServerRun>,
     /// Resource usage of each reaped process. It includes the children that the process itself reaped.
     pub processes: Vec<ProcessUsage>,
-    /// Largest resident memory of any process.
+    /// Largest resident memory of any reaped process.
     pub peak: Bytes,
 }
 
 impl Run {
-    /// Total resource usage of all processes.
+    /// Returns the total resource usage of all reaped processes.
     pub(crate) fn usage(&self) -> Usage {
         let all = self.processes.iter().map(|process| Usage {
             user: process.user,

@@ -34,10 +34,10 @@ pub(crate) const WRITE: u32 = 1 << 31;
 /// Mask of the page number in a reference.
 const PAGE_BITS: u32 = (1 << 28) - 1;
 
-/// Amount of memory that a reference touches.
+/// Amount of a page that a reference touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// One word.
+    /// One word of the page.
     Word,
     /// The whole page: a copy to or from a buffer.
     Page,
@@ -60,9 +60,9 @@ pub struct Touch<'m> {
     /// Number of pages in the workload.
     pages: u64,
     amount: Amount,
-    /// Mask of the offset bits that vary with the page.
+    /// Mask of the bits of the word's offset that vary with the page.
     spread: u32,
-    /// Offset bits that are the same in every page.
+    /// Bits of the word's offset that are the same in every page.
     fixed: u32,
     /// The workload must stay mapped as long as this value exists.
     mapping: PhantomData<&'m Mapping>,
@@ -134,7 +134,7 @@ pub(crate) struct Mark {
 pub struct Recorder<'m> {
     dense: LockedBuffer<u64>,
     scratch: LockedBuffer<u64>,
-    /// The clock reading after each access of a batch.
+    /// Clock reading after each access of a batch, in ticks.
     ends: LockedBuffer<u64>,
     sum: u64,
     min: u64,

@@ -27,7 +27,7 @@ pub trait PhaseWatch {
     }
 }
 
-/// A watch that ignores phases.
+/// A watch that ignores the start of phases.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoPhaseWatch;
 
@@ -56,7 +56,7 @@ pub struct Outcome {
     pub histograms: BTreeMap<String, Histogram>,
     /// Reasons why the numbers must not be used; empty if the trial is valid.
     pub invalid: Vec<Invalid>,
-    /// Warnings for the reader.
+    /// Warnings for the reader of the results.
     pub warnings: Vec<Warning>,
     /// Stored texts by name, such as the output of a program.
     pub texts: BTreeMap<String, String>,

@@ -40,9 +40,9 @@ pub(crate) struct VictimReport {
 pub(crate) struct Victim<'a> {
     /// File that the process maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
-    /// Content of anonymous memory.
+    /// Generator of the content, for anonymous memory.
     pub filler: &'a Filler,
-    /// Page size of anonymous memory.
+    /// Page size, for anonymous memory.
     pub page_size: PageSize,
     /// Size of the working set.
     pub pages: Pages,

@@ -76,7 +76,7 @@ impl Slot {
     }
 }
 
-/// Resource usage of a process.
+/// Resource usage of a process: CPU times and page faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub user: Nanos,
@@ -135,11 +135,11 @@ impl Usage {
 /// Resource usage of one process of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// Process ID.
+    /// ID of the process.
     pub pid: u32,
-    /// User CPU time.
+    /// User CPU time of the process.
     pub user: Nanos,
-    /// System CPU time.
+    /// System CPU time of the process.
     pub system: Nanos,
     /// Number of page faults that needed no I/O.
     pub minor_faults: u64,

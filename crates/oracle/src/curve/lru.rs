@@ -1,4 +1,4 @@
-//! The LRU curve by stack distances.
+//! Computes the LRU curve, the number of faults at every size of memory, from stack distances.
 //!
 //! A reference is a hit if memory has at least as many pages as were used since the last use of its page, that page
 //! included (Mattson et al. 1970). The last use of each page is a live bit on an axis of time. The distance is the

@@ -1,4 +1,4 @@
-//! Renumbers sparse times without gaps.
+//! Renumbers a sparse set of times from 0 without gaps.
 
 use crate::number::{at, narrow};
 
@@ -23,7 +23,7 @@ impl Ranks {
         &self.words
     }
 
-    /// Adds a time.
+    /// Adds a time to the set.
     #[inline]
     pub fn insert(&mut self, time: u32) {
         self.words[at(time >> 6)] |= 1 << (time & 63);
@@ -47,7 +47,7 @@ impl Ranks {
         self.before[at(time >> 6)] + earlier.count_ones()
     }
 
-    /// Calls `take` with all times in order.
+    /// Calls `take` with each time of the set in ascending order.
     pub fn each(&self, mut take: impl FnMut(u32)) {
         for (place, &word) in self.words.iter().enumerate() {
             let mut left = word;

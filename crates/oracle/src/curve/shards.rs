@@ -17,7 +17,7 @@ use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
 use groups::Groups;
 
-/// Number of subsamples from which error bars are computed.
+/// Number of subsamples from which the error is estimated.
 const GROUPS: usize = 10;
 /// Smallest number of sampled pages for which the subsamples give an error.
 const FEWEST_PAGES: u32 = 100;
@@ -26,12 +26,12 @@ const GOOD_PAGES: f64 = 1000.0;
 /// Number of ids hashed at a time.
 const LANES: usize = 16;
 
-/// A curve estimated from a sample.
+/// An LRU curve estimated from a sample of the pages.
 #[derive(Debug, Clone)]
 pub struct SampledCurve {
     references: u64,
     rate: f64,
-    /// Distinct pages in the sample.
+    /// Number of distinct pages in the sample.
     pages: u32,
     /// Distances within the whole sample, then within the sample without each of the subsamples.
     parts: Vec<Part>,
@@ -88,7 +88,7 @@ impl SampledCurve {
         whole((last + 1) as f64 / part.rate).max(1)
     }
 
-    /// Returns the estimate at these sizes, or at about 30 sizes if none is given.
+    /// Returns the estimated faults at `sizes`, or at about 30 sizes if `sizes` is empty.
     pub fn points(&self, sizes: &[u32]) -> Vec<Point> {
         let shown = shown_sizes(self.enough());
         let sizes = if sizes.is_empty() { &shown } else { sizes };
@@ -351,7 +351,7 @@ mod tests {
             |number| number << 32,
             |number| number << 44,
             |number| number.wrapping_mul(0x1_0000_0001),
-            // As addresses of a program are.
+            // Ids that look like addresses in a program.
             |number| 0x7f00_0000_0000 + ((number & 1) << 40) + (number << 12),
             |number| number.wrapping_mul(number),
         ];

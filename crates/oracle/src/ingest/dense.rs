@@ -15,7 +15,7 @@ const LEAVES: usize = 1 << (32 - LEAF);
 /// Number of leaves that is always allowed, even if they are nearly empty.
 const FREE_LEAVES: usize = 1 << 10;
 
-/// Maps ids to dense numbers.
+/// Maps ids to page numbers from 0, in order of first use.
 pub(crate) struct Dense {
     table: Table,
     /// Ids indexed by number. The hash table is built from them if the tree is given up.
@@ -77,7 +77,7 @@ impl Dense {
         narrow(self.ids.len())
     }
 
-    /// Returns the ids, indexed by number.
+    /// Returns all ids, indexed by page number.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }

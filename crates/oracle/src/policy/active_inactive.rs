@@ -28,11 +28,11 @@ struct TwoLists {
     accessed: Vec<bool>,
     /// For each page, PG_referenced.
     referenced: Vec<bool>,
-    /// For each page, the age at its last eviction plus 1; 0 if it was never evicted.
+    /// For each page, the age just before its last eviction plus 1; 0 if it was never evicted.
     shadow: Vec<u32>,
     inactive: Queue,
     active: Queue,
-    /// nonresident_age of the lruvec.
+    /// nonresident_age of the lruvec: a counter of evictions and activations.
     age: u32,
     /// True if a refaulted page was activated since active pages were last scanned.
     activated: bool,
@@ -99,7 +99,7 @@ impl TwoLists {
             return false;
         }
         self.places[at(page)] = Place::default();
-        // workingset_eviction() first increments the age, then stores it.
+        // workingset_eviction(): the age before this eviction. It is stored plus 1, because 0 means never evicted.
         self.shadow[at(page)] = self.age.wrapping_add(1).max(1);
         self.age = self.age.wrapping_add(1);
         true

@@ -40,7 +40,7 @@ impl FourLists {
         }
     }
 
-    /// Returns the number of pages in a list.
+    /// Returns the number of pages in list number `list`.
     #[inline]
     fn len(&self, list: u32) -> u32 {
         self.lists.len(list)

@@ -1,4 +1,4 @@
-//! Least recently used.
+//! LRU: evicts the page whose last use is the longest ago.
 //!
 //! Memory is a window over time: it holds the pages whose last use is in the window. A bit for each time in the window
 //! is set if it is still the last use of a page. Eviction moves the start of the window past the first such bit.

@@ -1,4 +1,4 @@
-//! Linux' multi-generational LRU.
+//! Linux' multi-generational LRU (MGLRU).
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;

@@ -246,7 +246,7 @@ impl Policy for S3Fifo {
     }
 }
 
-/// A FIFO queue of fixed capacity.
+/// A FIFO queue of pages with fixed capacity, as a ring buffer.
 struct Ring {
     pages: Vec<u32>,
     head: u32,

@@ -7,16 +7,16 @@ use crate::number::at;
 /// Slot number of a page that has no slot in swap.
 const NO_SLOT: u32 = u32::MAX;
 
-/// State of a page.
+/// Whether a page is in memory and mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Never touched.
+    /// Never touched, so neither in memory nor in swap.
     New,
     /// In memory and mapped.
     Mapped,
     /// In memory but not mapped: it was read around a fault, or is being evicted.
     Cached,
-    /// In swap only.
+    /// In swap and not in memory.
     Swapped,
 }
 

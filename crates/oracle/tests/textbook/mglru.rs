@@ -17,7 +17,7 @@ pub struct Mglru {
     size: usize,
     /// Pages of each generation, the oldest in front.
     generations: BTreeMap<u64, VecDeque<u32>>,
-    /// Generation of each page in memory.
+    /// Number of the generation of each page in memory.
     home: HashMap<u32, u64>,
     accessed: BTreeSet<u32>,
     /// Pages that refaulted soon after their eviction.

@@ -1,4 +1,4 @@
-//! S3-FIFO on plain lists.
+//! S3-FIFO as its paper describes it, on plain lists.
 
 use std::collections::VecDeque;
 

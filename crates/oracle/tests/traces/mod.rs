@@ -18,7 +18,7 @@ pub struct Request {
     pub write: bool,
 }
 
-/// An access to memory.
+/// An access of a program to memory, as traces record it.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub address: u64,

@@ -30,9 +30,9 @@ use crate::victim::{self, Victim, VictimReport};
 choice! {
     /// What is dropped from the page cache before each copy.
     pub(crate) enum DropScope {
-        /// The caches of the whole machine.
+        /// All caches of the machine.
         All = "all",
-        /// The scenario's own files.
+        /// Only the scenario's own files.
         Own = "own",
     }
 }

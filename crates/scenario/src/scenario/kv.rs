@@ -23,7 +23,7 @@ use crate::touch::{Amount, Mark, Offset, Recorder, Touch, WRITE};
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Team, Usage};
 
-/// Number of operations in a batch.
+/// Number of operations that are generated and timed as one batch.
 const STEP: usize = 256;
 /// Indices of the values that the child reports: snapshot finished, time taken, pages written.
 const SNAPSHOT: [usize; 3] = [0, 1, 2];
@@ -262,7 +262,7 @@ impl Kv {
     }
 }
 
-/// A snapshot in progress.
+/// A snapshot of the store that a child is writing.
 struct Saving {
     team: Team,
     /// State of the recorder at the start of the snapshot.

@@ -12,7 +12,7 @@ const EXCHANGES: usize = 1 << 20;
 
 /// A run of consecutive sizes of memory.
 pub(super) struct Sizes<'a> {
-    /// Number of sizes smaller than these.
+    /// Number of sizes that are smaller than the first size of this run.
     pub first: usize,
     /// For each size, the time at which its additional token became free: the one that the next smaller size does not
     /// have.
@@ -21,7 +21,7 @@ pub(super) struct Sizes<'a> {
     pub hits: &'a mut [u32],
 }
 
-/// Performs exchanges among any number of sizes.
+/// Performs exchanges among any number of sizes, by dividing them into parts down to bundles.
 pub(super) struct Group {
     bundle: Bundle,
     /// Largest number of sizes in a bundle.

@@ -38,7 +38,7 @@ pub(super) const BEGIN: u32 = u32::MAX;
 /// Number of events in a word of a bitmap.
 const WORD: usize = 64;
 
-/// A decoded event.
+/// An event of a bundle, decoded from its code.
 enum Event {
     Begin,
     End(u32),
@@ -58,7 +58,7 @@ impl Event {
     }
 }
 
-/// The sizes `low..high` with their events.
+/// The sizes `low..high` of a bundle, and the events among them in order of time.
 pub(super) struct Part {
     low: u32,
     high: u32,
@@ -106,7 +106,7 @@ impl Half {
         self.least += u32::from(really && code >= LAST);
     }
 
-    /// Records the slack at a time after the newest event.
+    /// Records that the slack has this value at a time after the newest event.
     #[inline]
     pub fn note(&mut self, slack: u32) {
         self.least = self.least.min(slack);

@@ -4,7 +4,7 @@ use crate::flat;
 use crate::number::{at, narrow};
 use crate::wide::Registers;
 
-/// Owner of a time that no part holds.
+/// Number that stands for no part: the entry of a time that no part holds.
 const NOBODY: u8 = u8::MAX;
 /// Largest number of parts in a group.
 pub(super) const PARTS: usize = NOBODY as usize;
@@ -117,7 +117,7 @@ impl Owners {
         }
     }
 
-    /// Prefetches the entry of this time.
+    /// Prefetches the entry of this time into the processor's cache.
     #[inline]
     pub fn prefetch(&self, time: u32) {
         flat::prefetch(&self.levels[0], time / narrow(LINE));
@@ -168,7 +168,7 @@ impl Owners {
         self.levels[0][at(time) / LINE].0[at(time) % LINE]
     }
 
-    /// Returns the latest time before `time` that is held by a part before `part`.
+    /// Returns the latest time before `time` that is held by a part with a number below `part`.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
