@@ -258,7 +258,8 @@ impl Observe {
     /// explain a difference.
     pub const FEW: Self = Self::Seeds(3);
 
-    /// Words for these values in campaign files and on the command line. A number of seeds is also accepted.
+    /// Each word that a campaign file or the command line accepts, with the value it stands for. A number of seeds is
+    /// accepted instead of a word.
     pub const WORDS: [(&str, Self); 3] = [
         ("none", Self::None),
         ("first", Self::Seeds(1)),

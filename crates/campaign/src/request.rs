@@ -87,7 +87,7 @@ pub struct Adjustment {
     pub accept: Vec<String>,
 }
 
-/// Why a request for a campaign is refused. Shown as is.
+/// Why a request for a campaign is refused. The user sees this message unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// Options that need a scenario are given, but no scenario.

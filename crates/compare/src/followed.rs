@@ -80,7 +80,8 @@ fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
 }
 
 impl VariedSqueezes {
-    /// Collects searches, one for each value of the word `key`, and computes the growth of the need.
+    /// Collects searches, one for each value of the word `key`, and computes how much the needed memory grows with that
+    /// value.
     pub fn of(key: String, searches: Vec<VariedSqueeze>) -> Self {
         let point = |one: &VariedSqueeze| {
             // Runtimes also accept sizes with lower-case units.

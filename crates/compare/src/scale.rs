@@ -42,8 +42,9 @@ pub struct Room {
 }
 
 impl Cell {
-    /// True if a row is a reference value, which is not judged. Imported results may use the same metric names, so the
-    /// cell must also have the metrics `headroom` and `opt-faults`.
+    /// True if the row is one of the cell's reference values, which are not judged. The name alone does not decide,
+    /// because imported results may have metrics with these names: the cell must also have the metrics `headroom` and
+    /// `opt-faults`.
     pub fn is_scale(&self, row: &MetricRow) -> bool {
         let has = |name: &str| self.metrics.iter().any(|row| row.name == name);
         SCALE.contains(&row.name.as_str()) && has("headroom") && has("opt-faults")

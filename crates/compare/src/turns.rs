@@ -34,8 +34,8 @@ pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
         }
 }
 
-/// Returns a warning about the order in which a column and the baseline were recorded; `None` if they alternated in
-/// varying order.
+/// Returns a warning about the order in which the trials of a column and of the baseline were recorded; `None` if they
+/// alternated and neither was always first.
 pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Option<Caution> {
     let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
     match order(imported, input, column) {

@@ -290,8 +290,7 @@ pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
 /// memory, and the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of
 /// the time from the emulator's start to the guest's first instruction.
 fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
-    /// Up to 64 sectors of setup code, the boot sector, and a margin.
-    /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+    /// Number of bytes to copy: the boot sector, up to 64 sectors of setup code, and a margin.
     const HEAD_BYTES: u64 = 64 << 10;
     io::copy(
         &mut File::open(image)?.take(HEAD_BYTES),

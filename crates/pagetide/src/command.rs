@@ -30,6 +30,7 @@ use anyhow::Result;
 use crate::cli::{Cli, Command};
 use crate::exit::End;
 use crate::output::{Output, say};
+use pagetide_quantity::command::told;
 
 /// Runs the command that the user gave.
 pub fn run(cli: Cli) -> Result<End> {
@@ -81,7 +82,8 @@ pub fn run(cli: Cli) -> Result<End> {
 
 /// Prints that a command has a new name.
 fn renamed(old: &str, new: &str) {
+    let (old, new) = (told(old), told(new));
     say(&format!(
-        "`pagetide {old}` is now `pagetide {new}`: the old name goes with the next version"
+        "{old} is now {new}: the old name goes with the next version"
     ));
 }

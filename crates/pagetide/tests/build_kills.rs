@@ -239,6 +239,7 @@ fn kernel_of_tests(shared: &Lab) -> (PathBuf, String) {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_run_that_builds_in_seconds_comes_to_its_right_end_however_often_it_is_interrupted() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -269,6 +270,7 @@ fn a_run_that_builds_in_seconds_comes_to_its_right_end_however_often_it_is_inter
 /// Fetches and builds a real kernel. This takes 7 minutes of processor time once, then 2 minutes for each completed run
 /// if ccache is installed, and 20 s for each interruption.
 #[test]
+#[ignore = "test-all"]
 fn a_run_that_fetches_and_builds_a_kernel_comes_to_its_right_end_however_often_it_is_interrupted() {
     let Some(builds) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
         return skip(

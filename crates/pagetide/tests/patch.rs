@@ -120,7 +120,7 @@ fn a_source_a_kernel_and_a_patch_are_not_mixed_up() {
             vec!["run", "hot-cold", "--source", "/no/tree", "--patch", &path],
             "git tree",
         ),
-        (vec!["run", "--patch", &path, "-p", "pages=9M"], "name it"),
+        (vec!["run", "--patch", &path, "-p", "pages=9M"], "name one"),
         (vec!["run"], "CAMPAIGN.toml"),
     ] {
         let (_, err) = lab.ends(4, &arguments);

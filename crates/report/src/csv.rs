@@ -90,7 +90,8 @@ pub const SAMPLES: [&str; 19] = [
     "invalid",
 ];
 
-/// Makes text safe for a cell: control characters are escaped, and an apostrophe precedes a formula.
+/// Makes text safe for a cell of a spreadsheet: escapes control characters, and puts an apostrophe before text that
+/// would be read as a formula.
 pub(crate) fn cell(text: &str) -> String {
     let text = escaped(text);
     if text.starts_with(['=', '+', '-', '@']) {

@@ -26,6 +26,7 @@ use pagetide_compare::version::by_version;
 use pagetide_outside::remedy;
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::command;
+use pagetide_quantity::command::told;
 use pagetide_record::subject::IMPORTED;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
@@ -179,7 +180,8 @@ pub enum ImportError {
     },
     /// The format of a file or folder cannot be detected from its content.
     #[error(
-        "{path} does not tell which tool made it: name the format before the path, such as `fio`; `pagetide import --help` lists all"
+        "{path} does not tell which tool made it: name the format before the path, such as `fio`; {} lists all",
+        told("import --help")
     )]
     NoFormat {
         /// Path of the file or folder.

@@ -191,11 +191,17 @@ impl Session {
     /// Waits for the end of the load's first process. Returns how it ended, and the time since its start.
     fn watch(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> (Ending, Nanos) {
         let mut expired = false;
+        // When the server exited with status 0 although the load still runs.
+        let mut server_left: Option<Nanos> = None;
         loop {
             let gone = self.clock.now().since(load.began);
             if gone >= self.limit && !expired {
                 expired = true;
                 kill_all();
+            }
+            if server_left.is_some_and(|left| self.clock.now().since(left) >= GRACE) {
+                server_left = None;
+                load.kill();
             }
             let left = self.limit.since(gone);
             let time = if expired || left > SECOND {
@@ -203,6 +209,7 @@ impl Session {
             } else {
                 left
             };
+            let time = server_left.map_or(time, |_| time.min(LOOK));
             let mut events = load.waits_for().to_vec();
             let own = events.len();
             // Do not poll a server that has already ended.
@@ -220,24 +227,32 @@ impl Session {
             }
             // A server that ends because its load ends is examined after the end of the load.
             if server_ended && !expired && !load.is_ending() {
-                self.mourn(load);
+                let fault = self.server_fault(load);
+                // A load that closes its connection before it exits may end shortly after its server.
+                if fault == Some(ServerFault::EndedUnderLoad(Ending::Exit(0))) {
+                    server_left = Some(self.clock.now());
+                } else {
+                    load.kill();
+                }
             }
             tick();
         }
         let elapsed = self.clock.now().since(load.began);
         let ending = load.ending(&mut self.reaped);
+        if let (Some(_), Ending::Exit(0), Some(server)) = (server_left, ending, &mut self.server) {
+            server.fault = None;
+        }
         (if expired { Ending::TimeLimit } else { ending }, elapsed)
     }
 
-    /// Records that the server ended while the load ran, and kills the load.
-    fn mourn(&mut self, load: &RunningProgram) {
-        let Some(mut server) = self.server.take() else {
-            return;
-        };
+    /// Records why the server ended while the load ran, and returns it.
+    fn server_fault(&mut self, load: &RunningProgram) -> Option<ServerFault> {
+        let mut server = self.server.take()?;
         let ended = ServerFault::EndedUnderLoad;
         server.fault = Some(self.fault_of(&server.program, Some(load), ended));
+        let fault = server.fault;
         self.server = Some(server);
-        load.kill();
+        fault
     }
 
     /// Checks whether the server crashed at the time the load ended, because a load may exit normally after it lost its

@@ -127,7 +127,7 @@ fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     answer
 }
 
-/// The question of a campaign as text: each variant compared with the first variant.
+/// The variants of a campaign as text: `B and C against A`, where A is the first variant, or `A alone`.
 fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants

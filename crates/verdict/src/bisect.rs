@@ -212,9 +212,9 @@ impl Search {
     }
 }
 
-/// The mark of a version that was compared with the good version. `towards` is the direction in which the bad version
-/// differs. A version that differs in the opposite direction is good, because it does not show the regression. `None`
-/// if more trials may decide.
+/// Returns the mark of a version that was compared with the good version; `None` if the comparison is inconclusive and
+/// more trials are needed. `towards` is the direction in which the bad version differs. A version that differs in the
+/// opposite direction is good, because it does not show the regression.
 pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     match judgement.verdict {
         Verdict::Equivalent | Verdict::Identical => Some(Mark::Good),

@@ -13,8 +13,9 @@ pub struct Rule {
     pub alpha: f64,
     /// Confidence level of intervals at this look.
     pub level: f64,
-    /// Thresholds for a p-value if 1, 2, … hypotheses remain. For more hypotheses than the list has, the last threshold
-    /// times the length of the list is divided by the number of hypotheses.
+    /// Thresholds for a p-value: `thresholds[i]` applies if i + 1 hypotheses remain. If more hypotheses remain than the
+    /// list has thresholds, the threshold is the last one times the length of the list, divided by the number of
+    /// hypotheses that remain.
     thresholds: Vec<f64>,
 }
 

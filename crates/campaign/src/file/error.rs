@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pagetide_outside::remedy;
+use pagetide_quantity::command::told;
 
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +154,7 @@ pub enum Problem {
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
-            "`pagetide list campaigns` shows those that are there".to_owned()
+            format!("{} shows those that are there", told("list campaigns"))
         }
         std::io::ErrorKind::Other => "rename it".to_owned(),
         _ => remedy(why, None),

@@ -114,7 +114,7 @@ fn exact(value: f64) -> String {
     signed(value, digits, false)
 }
 
-/// The scales for all intervals of a page.
+/// The axes for all intervals on one HTML page: one for ratios, and one per unit for differences.
 pub(crate) struct Scales {
     ratio: Axis,
     differences: Vec<Axis>,

@@ -120,8 +120,8 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The files that an argument names. For a file this is the file itself. For a folder this is the file `only` in it, or
-/// all its files if `only` is `None`.
+/// The files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is `None` or
+/// the folder has no such file, all files of the folder.
 pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

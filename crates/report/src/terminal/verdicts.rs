@@ -110,7 +110,8 @@ fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
     out
 }
 
-/// Draws the variants with their kernels and settings. Texts are cut to `release` and `settings` columns.
+/// Returns a table of the variants with their kernels and settings. A kernel release is cut to `release` characters and
+/// the text of the settings to `settings`; 0 leaves the settings out.
 fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Look) -> Grid {
     let mut grid = Grid::new([Align::Left; 4]);
     for (index, column) in comparison.columns.iter().enumerate() {
