@@ -4,7 +4,7 @@
 //! phase. A few free pages more or less decide which page is evicted first. If all trials had the same phase and
 //! memory, an interval over seeds would not show their effect. With a ballast of `seed % 65` pages, eight consecutive
 //! seeds had nearly the same memory, and a loss of 1 % of memory was judged an improvement in one campaign of six. So
-//! each seed draws both independently.
+//! each seed draws order, phase and free pages independently.
 
 use std::time::Duration;
 

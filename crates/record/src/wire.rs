@@ -1,6 +1,6 @@
 //! How the output of a trial leaves its arena: a memory region that both sides map.
 //!
-//! In a guest the region is the memory of a PCI device backed by a file of the host. So writing costs one store, uses
+//! In a guest the region is a persistent-memory module backed by a file of the host. So writing costs one store, uses
 //! none of the guest's memory, and does not depend on the timing of the host. On the host it is plain shared memory.
 //!
 //! Layout, little endian: a head of one page (see [`Head`]), then frames. A frame is a head of 64 bytes (magic u32,
