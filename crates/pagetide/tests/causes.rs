@@ -143,7 +143,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
     // With read-ahead, the two kinds of LRU lists also differ in how they scatter swap, which has a similar effect.
     let found = explained(
         &lab,
-        "7",
+        "10",
         &[
             "scan-with-hot-core",
             "-p",
