@@ -167,7 +167,7 @@ impl<'a> Table<'a> {
         if !self.run()? {
             return Ok(None);
         }
-        let runs = self.runs()?;
+        let mut runs = self.runs()?;
         let mut kinds = Vec::new();
         for (kind, variants) in places.iter().enumerate() {
             if let Some(fraction) = &fraction {
@@ -187,12 +187,11 @@ impl<'a> Table<'a> {
             };
             places.iter().map(whole).collect()
         } else {
-            match self.tell_apart(&mut kinds, &design, say)? {
+            match self.tell_apart(&mut kinds, &mut runs, &design, say)? {
                 Some(combinations) => combinations,
                 None => return Ok(None),
             }
         };
-        let runs = self.runs()?;
         let asked = self.candidates(&kinds, &rows, &places, &combinations, &runs, &design);
         say(&format!(
             "what to choose: {} choices with {} new seeds",
@@ -238,10 +237,11 @@ impl<'a> Table<'a> {
     }
 
     /// For each kind of swap, runs all combinations of the factors in significant effects, and adds the joint effects
-    /// of those factors to `kinds`. Returns the combinations; `None` if stopped.
+    /// of those factors to `kinds` and their runs to `runs`. Returns the combinations; `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
+        runs: &mut MatrixRuns,
         blocks: &Range<u32>,
         say: &dyn Fn(&str),
     ) -> Result<Option<Vec<Combinations>>, RunError> {
@@ -278,7 +278,7 @@ impl<'a> Table<'a> {
         if !self.run()? {
             return Ok(None);
         }
-        let runs = self.runs()?;
+        *runs = self.runs()?;
         for (number, (kind, combinations)) in kinds.iter_mut().zip(&all).enumerate() {
             let Some(whole) = Fraction::whole(combinations.factors.len()) else {
                 continue;

@@ -1,7 +1,6 @@
 //! Printed effects never contradict their interval or their verdict.
 
 use pagetide_compare::Comparison;
-use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::{Look, ktap, mail, markdown};
 use pagetide_verdict::judgement::{Effect, EffectKind};
@@ -106,17 +105,7 @@ fn printed(line: &str) -> Vec<[f64; 3]> {
 
 /// HTML of the page of a comparison.
 fn page(comparison: &Comparison) -> String {
-    let (about, sources) = (data::about(), Sources::default());
-    let input = Input {
-        comparison,
-        about: &about,
-        sources: &sources,
-        open: &|_| Err("no record is needed".to_owned()),
-        assets: Assets::Inside,
-    };
-    let mut page = Vec::new();
-    write(&input, &mut page).unwrap();
-    let page = String::from_utf8(page).unwrap();
+    let page = data::page(comparison);
     // Each picture of an interval has a label, which the verdict follows.
     let mut lines = Vec::new();
     for piece in page.split("aria-label=\"").skip(1) {

@@ -1,7 +1,6 @@
 //! Variants with identical trials get one sentence and one table.
 
 use pagetide_compare::Comparison;
-use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::{Look, mail, markdown};
 
@@ -23,20 +22,6 @@ fn with_twin() -> Comparison {
     comparison
 }
 
-fn page(comparison: &Comparison) -> String {
-    let (about, sources) = (data::about(), Sources::default());
-    let input = Input {
-        comparison,
-        about: &about,
-        sources: &sources,
-        open: &|_| Err("no record is needed".to_owned()),
-        assets: Assets::Inside,
-    };
-    let mut page = Vec::new();
-    write(&input, &mut page).unwrap();
-    String::from_utf8(page).unwrap()
-}
-
 #[test]
 fn variants_that_did_the_same_have_one_sentence_and_one_table_in_every_format() {
     let (two, three) = (data::mglru(), with_twin());
@@ -51,7 +36,7 @@ fn variants_that_did_the_same_have_one_sentence_and_one_table_in_every_format() 
         },
         |comparison, about| mail::mail(comparison, about, true),
         |comparison, about| markdown::markdown(comparison, about),
-        |comparison, _| page(comparison),
+        |comparison, _| data::page(comparison),
     ];
     let sentence = "twin-of-it did the same as mglru-on, every metric alike, with each of";
     for form in forms {

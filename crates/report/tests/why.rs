@@ -9,7 +9,6 @@ use pagetide_compare::explain::{
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
 use pagetide_report::draw::Look;
-use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_report::mail;
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::why::{brief, explanations};
@@ -226,17 +225,7 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
     for (a, b) in [(&a, &b), (&b, &a)] {
         let comparison = explained(a, b, &[]);
         let explanation = &comparison.explanations[0].explanation;
-        let (about, sources) = (crate::data::about(), Sources::default());
-        let input = Input {
-            comparison: &comparison,
-            about: &about,
-            sources: &sources,
-            open: &|_| Err("no record is needed".to_owned()),
-            assets: Assets::Inside,
-        };
-        let mut page = Vec::new();
-        write(&input, &mut page).unwrap();
-        let page = String::from_utf8(page).unwrap();
+        let page = crate::data::page(&comparison);
         let cells = page.find("id=\"cells\"").unwrap();
         assert!(page.find("<h3 id=\"why\">").unwrap() < cells);
         let (null, bars) = waterfall(&page);

@@ -377,6 +377,22 @@ pub fn about() -> About {
     }
 }
 
+/// The HTML page of a comparison that needs no record.
+pub fn page(comparison: &Comparison) -> String {
+    use pagetide_report::html::{Assets, Input, Sources, write};
+    let (about, sources) = (about(), Sources::default());
+    let input = Input {
+        comparison,
+        about: &about,
+        sources: &sources,
+        open: &|_| Err("no record is needed".to_owned()),
+        assets: Assets::Inside,
+    };
+    let mut page = Vec::new();
+    write(&input, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
 /// Additional data for [`kernels`].
 pub fn about_kernels() -> About {
     About {
