@@ -3,31 +3,13 @@
 //! Each trial takes two calls. [`Arena::prepare`] determines everything that the result depends on, or refuses the
 //! trial before anything runs. [`Arena::run`] then runs the prepared trial.
 
-use std::collections::BTreeMap;
-use std::time::Instant;
-
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, RecordWriter, Results, Subject, Wall};
+use pagetide_record::{ArenaKind, RecordWriter, Subject};
 
 use crate::error::ArenaError;
-use crate::prepared::PreparedTrial;
+use crate::prepared::{Finding, PreparedTrial};
 use crate::progress::Progress;
 use crate::trial::Trial;
-
-/// Results of one trial. Its bulk sections are not included, because they are already written to the record file.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// Metrics and counters that the guest (or the host arena) reported; also present for an invalid trial.
-    pub results: Results,
-    /// Memory-related build options of the kernel by name; empty if they are not known.
-    pub kernel_config: BTreeMap<String, String>,
-    /// Wall-clock times and the machine. The run loop fills in campaign, unit, repetition, number of concurrent trials,
-    /// and the time until the record is stored.
-    pub wall: Wall,
-    /// Time at which the scenario ended, or the trial if the scenario did not end. The time until the record is stored
-    /// counts from here.
-    pub ended: Instant,
-}
 
 /// The booted guest that trials start from, for planning.
 #[derive(Clone, Debug, PartialEq, Eq)]

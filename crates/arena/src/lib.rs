@@ -17,9 +17,9 @@ pub mod prepared;
 pub mod progress;
 pub mod trial;
 
-pub use arena::{Arena, Finding, Guest};
+pub use arena::{Arena, Guest};
 pub use error::ArenaError;
 pub use options::Options;
-pub use prepared::PreparedTrial;
+pub use prepared::{Finding, PreparedTrial};
 pub use progress::{NoProgress, Progress, Step};
 pub use trial::{Trial, VariantSpec};

@@ -1,11 +1,12 @@
 //! Trials that are prepared and ready to run.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Instant;
 
-use pagetide_record::{Maker, Record, Subject};
+use pagetide_record::{Maker, Record, Results, Subject, Wall};
 
-use crate::arena::Finding;
 use crate::error::ArenaError;
 use crate::trial::Trial;
 
@@ -66,6 +67,21 @@ impl fmt::Debug for PreparedTrial {
             .field("subject", &self.subject)
             .finish_non_exhaustive()
     }
+}
+
+/// Results of one trial. Its bulk sections are not included, because they are already written to the record file.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Metrics and counters that the guest (or the host arena) reported; also present for an invalid trial.
+    pub results: Results,
+    /// Memory-related build options of the kernel by name; empty if they are not known.
+    pub kernel_config: BTreeMap<String, String>,
+    /// Wall-clock times and the machine. The run loop fills in campaign, unit, repetition, number of concurrent trials,
+    /// and the time until the record is stored.
+    pub wall: Wall,
+    /// Time at which the scenario ended, or the trial if the scenario did not end. The time until the record is stored
+    /// counts from here.
+    pub ended: Instant,
 }
 
 #[cfg(test)]

@@ -9,14 +9,12 @@ use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::program::{OwnProgram, ProgramPlace};
-use crate::request::RequestError;
+use crate::program::{NoValue, OwnProgram, ProgramPlace};
 use pagetide_arena::VariantSpec;
 use pagetide_compare::ALPHA;
 use pagetide_verdict::signed_rank::smallest_p;
 
 use crate::file::{Vocabulary, plain_name};
-use crate::plan::Cell;
 
 /// Default number of seeds for each variant and cell, sufficient for up to six primary metrics. With eight seeds, a
 /// secondary metric on which all seeds agree can be decided too, if at least one in six metrics judged with it is
@@ -74,13 +72,13 @@ impl Campaign {
     /// Number of primary metrics that are judged together: those of every cell, once for each variant except the
     /// baseline.
     pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
-        let of_cell = |cell: Cell| match &cell.primary {
+        let of_cells = self.cells().map(|cell| match &cell.primary {
             Some(primary) => primary.len(),
             None => vocabulary
                 .scenario(&cell.scenario)
                 .map_or(0, |words| words.primaries),
-        };
-        let of_cells: usize = self.cells().map(of_cell).sum();
+        });
+        let of_cells: usize = of_cells.sum();
         of_cells * self.variants.len().saturating_sub(1)
     }
 
@@ -154,7 +152,7 @@ pub struct ScenarioSpec {
 
 impl ScenarioSpec {
     /// Converts the user's own program to parameters. `place` has the paths of its files in the root.
-    pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), RequestError> {
+    pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), NoValue> {
         if let Some(program) = self.program.take() {
             let params = program.spec.params(place)?.into_iter();
             self.params

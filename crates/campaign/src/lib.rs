@@ -38,7 +38,9 @@ pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL,
 pub use futility::Futile;
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
-pub use program::{CommandLine, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec};
+pub use program::{
+    CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec,
+};
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};

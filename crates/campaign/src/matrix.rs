@@ -19,7 +19,7 @@ use pagetide_arena::{ArenaError, VariantSpec};
 use pagetide_compare::matrixed::{Choice, Factor, KindEffects, MatrixRuns, Matrixed, choices};
 use pagetide_quantity::Nanos;
 use pagetide_record::setting::means;
-use pagetide_record::subject::exact_time;
+use pagetide_record::text::exact_time;
 use pagetide_record::{Pass, SwapSpec};
 use pagetide_store::CampaignNote;
 use pagetide_verdict::choice::SAME;

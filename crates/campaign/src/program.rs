@@ -4,11 +4,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::subject::exact_time;
+use pagetide_record::text::exact_time;
 use pagetide_store::shell;
 use serde::{Deserialize, Serialize};
-
-use crate::request::RequestError;
 
 /// Name of the scenario that runs a user's own program.
 pub const PROGRAM: &str = "program";
@@ -122,6 +120,14 @@ pub struct ProgramPlace {
     pub library_folders: Vec<String>,
 }
 
+/// An environment variable of a program is given without a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--env {text} has no value: write NAME=VALUE")]
+pub struct NoValue {
+    /// The variable as given.
+    pub text: String,
+}
+
 impl ProgramSpec {
     /// Names of the metrics read from the program's output, which become primary; `None` if there are none.
     pub fn primary(&self) -> Option<Vec<String>> {
@@ -130,11 +136,11 @@ impl ProgramSpec {
     }
 
     /// Parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
-    pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, RequestError> {
+    pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, NoValue> {
         let mut environment = self.env.clone();
         if let Some(text) = environment.iter().find(|text| !text.contains('=')) {
             let text = text.clone();
-            return Err(RequestError::NoValue { text });
+            return Err(NoValue { text });
         }
         let is_own = |text: &String| text.starts_with("LD_LIBRARY_PATH=");
         if !place.library_folders.is_empty() && !environment.iter().any(is_own) {
@@ -258,9 +264,6 @@ mod tests {
             env: vec!["HOME".to_owned()],
             ..ProgramSpec::default()
         };
-        assert!(matches!(
-            wrong.params(&place),
-            Err(RequestError::NoValue { .. })
-        ));
+        assert!(wrong.params(&place).is_err());
     }
 }

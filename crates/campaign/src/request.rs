@@ -10,7 +10,7 @@ use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
 use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
-use crate::program::{PROGRAM, ProgramPlace, ProgramSpec};
+use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, crossed};
 
@@ -150,11 +150,8 @@ pub enum RequestError {
         why: String,
     },
     /// An environment variable of a program is given without a value.
-    #[error("--env {text} has no value: write NAME=VALUE")]
-    NoValue {
-        /// The variable as given.
-        text: String,
-    },
+    #[error(transparent)]
+    NoValue(#[from] NoValue),
     /// An option is given together with a campaign file, which already defines the same thing.
     #[error(
         "{option} cannot be combined with a campaign file: write it into {path}, or name a scenario instead"

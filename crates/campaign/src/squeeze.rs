@@ -11,9 +11,10 @@ use std::sync::Mutex;
 
 use pagetide_arena::ArenaError;
 use pagetide_compare::pressure::PressureMeanings;
-use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, Runs, SqueezeResult, TriedSize};
+use pagetide_compare::squeezed::{CUT, Knob, Resident, Runs, SqueezeResult};
+use pagetide_compare::tried::{Means, TriedSize};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::subject::exact_time;
+use pagetide_record::text::exact_time;
 use pagetide_record::{MemorySpec, Pass};
 use pagetide_store::CampaignNote;
 pub use pagetide_verdict::squeeze::{Answer, Design, Point};

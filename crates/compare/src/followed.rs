@@ -4,8 +4,8 @@ use pagetide_quantity::Bytes;
 use pagetide_verdict::squeeze::Answer;
 use serde::Serialize;
 
-use crate::pressure::VariantSqueeze;
 use crate::squeezed::SqueezeResult;
+use crate::squeezes::VariantSqueeze;
 
 /// A setting bounds the memory of a program if the need grows by at least this share of the growth of the setting.
 const BOUNDING: f64 = 0.5;

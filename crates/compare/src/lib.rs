@@ -31,7 +31,9 @@ mod scale;
 mod select;
 pub mod sizes;
 pub mod squeezed;
+pub mod squeezes;
 mod tails;
+pub mod tried;
 mod turns;
 pub mod version;
 

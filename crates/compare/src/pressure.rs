@@ -1,23 +1,13 @@
-//! Slowdown of a program as a function of memory pressure (PSI): on one variant, and compared between variants.
+//! Slowdown of a program as a function of memory pressure (PSI).
 
-use std::fs;
-use std::path::PathBuf;
-
-use pagetide_outside::{Place, read, readable_json, replace};
-use pagetide_store::Store;
-use pagetide_store::whole_file::WriteError;
-use pagetide_verdict::waiting::{Incomparable, RateRatio, WaitingRun, compare};
+use pagetide_verdict::waiting::WaitingRun;
 use serde::{Deserialize, Serialize};
 
-use crate::squeezed::{Means, SqueezeResult, TriedSize};
+use crate::tried::{Means, Pressed, TriedSize};
 
-/// Largest accepted size of a file with saved searches, in bytes.
-const MOST_SEARCH_BYTES: u64 = 64 << 20;
 /// Pressures at which a slowdown may be reported, as shares of time. The first one that lies between two measured sizes
 /// is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Pressures in the table that compares several variants, as shares of time.
-const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
 /// Fewest memory sizes with different pressures that a result needs.
 const FEWEST_POINTS: usize = 4;
 /// Largest accepted decrease of the slowdown from one size to the size with the next higher pressure, as a share. If it
@@ -56,7 +46,7 @@ impl PressureMeanings {
 
 /// Pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few sizes, or if
 /// the slowdown decreases with higher pressure.
-fn points(
+pub(crate) fn points(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
 ) -> Option<Vec<(f64, f64)>> {
@@ -75,7 +65,7 @@ fn points(
 }
 
 /// The slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
-fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
+pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points
         .windows(2)
         .find(|p| p[0].0 <= level && level <= p[1].0 && p[0].0 < p[1].0)?;
@@ -97,20 +87,6 @@ fn meaning(
             points: points.len(),
         })
     })
-}
-
-/// Slowdown and waiting of one run. The slowdown is relative to the run of the same seed with the largest memory
-/// (`plenty`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pressed {
-    /// Block number of the seed.
-    pub seed: u32,
-    /// Slowdown of the run, as a share.
-    pub slowdown: f64,
-    /// Share of the run's time during which at least one task waited for memory.
-    pub some: f64,
-    /// Share of the run's time during which all tasks waited for memory.
-    pub full: f64,
 }
 
 /// Kind of memory pressure, as in the kernel's PSI.
@@ -144,7 +120,7 @@ impl Pressure {
     }
 
     /// The runs of a curve's sizes at which no run died, with their slowdown and this kind of pressure.
-    fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
+    pub(crate) fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
         let alive = curve.iter().filter(|tried| tried.point.died.is_none());
         let of_size = |tried: &TriedSize| {
             let size = tried.point.size;
@@ -160,125 +136,6 @@ impl Pressure {
             tried.pressed.iter().map(run).collect::<Vec<_>>()
         };
         alive.flat_map(of_size).collect()
-    }
-}
-
-/// The searches of several variants, with their slowdowns compared at equal pressure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ComparedSqueezes {
-    /// One search for each variant. All others are compared with the first.
-    pub searches: Vec<VariantSqueeze>,
-    /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
-    pub meanings: Vec<MeaningRow>,
-    /// For each other variant and kind of pressure: whether the same pressure means the same slowdown as on the first
-    /// variant.
-    pub differences: Vec<PressureDifference>,
-}
-
-/// The search for the smallest memory on one variant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VariantSqueeze {
-    /// Name of the variant.
-    pub variant: String,
-    /// Result of the search.
-    pub squeeze: SqueezeResult,
-}
-
-/// Slowdown of each variant at one pressure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeaningRow {
-    /// Kind of pressure.
-    pub kind: Pressure,
-    /// Pressure: the share of the time during which tasks waited, from 0 to 1.
-    pub pressure: f64,
-    /// Slowdown of each variant at this pressure as a share, interpolated between the two nearest sizes. `None` if the
-    /// pressure is outside the variant's curve.
-    pub slowdowns: Vec<Option<f64>>,
-}
-
-/// Comparison of the slowdown on a variant and on the first variant at the same pressure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PressureDifference {
-    /// Kind of pressure.
-    pub kind: Pressure,
-    /// Index of the variant's search in [`ComparedSqueezes::searches`].
-    pub variant: usize,
-    /// Slowdown for the same waiting time on this variant divided by the slowdown on the first variant, with its
-    /// interval. `None` if the variants cannot be compared.
-    pub found: Option<RateRatio>,
-    /// Why the variants cannot be compared; `None` if they can.
-    pub why: Option<Incomparable>,
-}
-
-/// Path of the file with the saved searches of a campaign.
-fn kept(store: &Store, campaign: &str) -> PathBuf {
-    store.folder().join(format!("squeeze/{campaign}.json"))
-}
-
-impl ComparedSqueezes {
-    /// Saves these searches in the store under each of their campaigns, so that the page of any campaign can show all
-    /// of them.
-    pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
-        for one in &self.searches {
-            let path = kept(store, &one.squeeze.campaign);
-            let folder = path.parent().unwrap_or(&path);
-            let wrong = |source| WriteError {
-                path: folder.to_owned(),
-                source,
-            };
-            fs::create_dir_all(folder).map_err(wrong)?;
-            let write = || replace(&path, &readable_json(self)?);
-            write().map_err(|source| WriteError {
-                path: path.clone(),
-                source,
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Loads the searches that were saved for a campaign; `None` if there are none, or if the file cannot be read.
-    pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
-        let bytes = read(&kept(store, campaign), Place::Own, MOST_SEARCH_BYTES).ok()?;
-        serde_json::from_slice(&bytes).ok()
-    }
-
-    /// Compares the search of every other variant with the first one.
-    pub fn of(searches: Vec<VariantSqueeze>) -> Self {
-        let curve = |place: usize| searches[place].squeeze.curve.as_slice();
-        let comparisons = Pressure::ALL.len() * searches.len().saturating_sub(1);
-        let comparisons = u32::try_from(comparisons).unwrap_or(u32::MAX);
-        let mut differences = Vec::new();
-        let mut meanings = Vec::new();
-        for kind in Pressure::ALL {
-            for variant in 1..searches.len() {
-                let (a, b) = (kind.runs(curve(0)), kind.runs(curve(variant)));
-                let found = compare(&a, &b, comparisons);
-                differences.push(PressureDifference {
-                    kind,
-                    variant,
-                    why: found.err(),
-                    found: found.ok(),
-                });
-            }
-            let curves: Vec<_> = (0..searches.len())
-                .map(|place| points(curve(place), |means| kind.of(means)))
-                .collect();
-            let row = |pressure: f64| MeaningRow {
-                kind,
-                pressure,
-                slowdowns: curves
-                    .iter()
-                    .map(|points| slowdown_at(points.as_deref()?, pressure))
-                    .collect(),
-            };
-            let is_met = |row: &MeaningRow| row.slowdowns.iter().any(Option::is_some);
-            meanings.extend(TABLE.into_iter().map(row).filter(is_met));
-        }
-        Self {
-            searches,
-            meanings,
-            differences,
-        }
     }
 }
 

@@ -7,11 +7,12 @@ use pagetide_quantity::{Bytes, Direction, Metric, Series};
 use pagetide_record::RecordReader;
 use pagetide_store::{CampaignNote, Row, Store};
 use pagetide_verdict::number;
-use pagetide_verdict::squeeze::{Answer, Design, Outcome, Point};
+use pagetide_verdict::squeeze::{Answer, Design, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompareError;
-use crate::pressure::{Pressed, PressureMeanings};
+use crate::pressure::PressureMeanings;
+use crate::tried::{Means, Pressed, TriedSize};
 
 /// Text in the invalidity reason of a trial that was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
@@ -81,37 +82,6 @@ pub struct SqueezeResult {
     pub cautions: Vec<String>,
     /// Identity of the campaign with the records.
     pub campaign: String,
-}
-
-/// Results at one tested size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TriedSize {
-    /// Size and slowdown, as the search uses them.
-    #[serde(flatten)]
-    pub point: Point,
-    /// Means over the runs at this size.
-    #[serde(flatten)]
-    pub means: Means,
-    /// The runs at this size by seed, each compared with the run of the same seed at the largest memory (`plenty`).
-    #[serde(default)]
-    pub pressed: Vec<Pressed>,
-}
-
-/// Means over the runs at one size that finished; `None` for a quantity that was not measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Means {
-    /// Time from the start of the scenario to its end, in nanoseconds.
-    pub elapsed: Option<f64>,
-    /// Number of refaults.
-    pub refaults: Option<f64>,
-    /// Number of pages written to swap.
-    pub swapped_out: Option<f64>,
-    /// Share of the time during which at least one task waited for memory.
-    pub psi_some: Option<f64>,
-    /// Share of the time during which all tasks waited for memory.
-    pub psi_full: Option<f64>,
-    /// Peak memory of the program's memory group, in bytes.
-    pub group_peak: Option<f64>,
 }
 
 /// The runs at one size.

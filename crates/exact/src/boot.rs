@@ -21,7 +21,7 @@ use crate::machine::{BOOT_SHIFT, MachineSpec};
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
-use crate::snapshot::{Contents, Recipe};
+use crate::recipe::{Contents, Recipe};
 
 /// Number of lines from the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;

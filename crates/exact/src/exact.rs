@@ -33,7 +33,8 @@ use crate::making::Maker;
 use crate::measured;
 use crate::place::Places;
 use crate::program::{self, PROGRAM};
-use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
+use crate::recipe::{Contents, Recipe};
+use crate::snapshot::{Snapshot, Snapshots};
 use crate::trial;
 
 /// Virtual time without progress after which a trial is ended.

@@ -4,6 +4,7 @@ mod best;
 mod room;
 mod windows;
 
+use best::WINDOWS;
 use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
@@ -11,8 +12,6 @@ use pagetide_record::{Results, Subject};
 /// Most references of a string for which headroom is computed after a trial. `pagetide ideal` computes the same for any
 /// record.
 const MOST_REFERENCES: u64 = 200_000_000;
-/// Number of windows into which the reference string is divided for the series of faults.
-const WINDOWS: u32 = 64;
 
 const FAULTS: MetricDef = MetricDef::count(
     "faults",

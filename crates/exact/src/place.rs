@@ -12,7 +12,7 @@ use pagetide_arena::Progress;
 use rustix::fs::FlockOperation;
 
 use crate::error::ExactError;
-use crate::snapshot::try_lock;
+use crate::lock::try_lock;
 
 /// Interval at which a waiting thread tries again to take a place.
 const PAUSE: Duration = Duration::from_millis(20);

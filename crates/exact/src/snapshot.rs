@@ -12,18 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use pagetide_guest::spec::BootSpec;
 use pagetide_quantity::Bytes;
-use pagetide_record::subject::hex;
 use rustix::fs::FlockOperation;
-use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::boot::Boot;
-use crate::clock::{self, SavedClock};
+use crate::clock::SavedClock;
 use crate::error::{ExactError, io};
-use crate::handover::Handover;
-use crate::machine::{BOOT_SHIFT, CPU, MACHINE};
+use crate::lock::try_lock;
+use crate::machine::BOOT_SHIFT;
+use crate::recipe::{Contents, Recipe};
 use crate::seal::{Identity, Seal};
 
 /// Names of a snapshot's files, apart from the seal.
@@ -36,45 +33,6 @@ const BOOTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Age since last use after which a snapshot is removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
-
-/// Inputs that determine a snapshot.
-#[derive(Clone, Debug, Serialize)]
-pub struct Recipe {
-    /// Digest of the kernel's files.
-    pub kernel: String,
-    /// Name and version of the emulator.
-    pub emulator: String,
-    /// Digest of the guest's program.
-    pub guest: String,
-    /// Command-line arguments of the emulator.
-    pub arguments: Vec<String>,
-    /// Instructions for the guest about its boot.
-    pub boot: BootSpec,
-}
-
-impl Recipe {
-    /// Name of the snapshot: a digest of all inputs.
-    pub fn key(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(MACHINE);
-        hash.update(CPU);
-        hash.update(BOOT_SHIFT.to_le_bytes());
-        // The preloaded object is hashed too, because it affects the state in which the emulator stops.
-        hash.update(clock::OBJECT);
-        hash.update(serde_json::to_vec(self).unwrap_or_default());
-        hex(&hash.finalize()[..16])
-    }
-}
-
-/// Content of the guest's initial file system.
-pub struct Contents {
-    /// Bytes of the program that runs as `/init`.
-    pub program: &'static [u8],
-    /// Name and content of each further file.
-    pub files: Vec<(String, Vec<u8>)>,
-    /// Image of the program's root; `None` for scenarios without a root.
-    pub root: Option<Handover>,
-}
 
 /// A snapshot in use; it is not evicted while this value exists.
 #[derive(Debug)]
@@ -114,20 +72,6 @@ pub struct Snapshots {
     limit: Bytes,
     /// Snapshots verified by this process, by name.
     proven: Arc<Mutex<BTreeMap<String, Proof>>>,
-}
-
-/// Opens a lock file, creating it if needed, and locks it; `None` if another process holds the lock.
-pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
-    let file = pagetide_outside::lock_file(path)
-        .map_err(io("opening lock", path.display().to_string()))?;
-    loop {
-        match rustix::fs::flock(&file, how) {
-            Ok(()) => return Ok(Some(file)),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(errno) => return Err(io("locking", path.display().to_string())(errno.into())),
-        }
-    }
 }
 
 impl Snapshots {

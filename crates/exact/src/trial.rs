@@ -40,7 +40,8 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
-use crate::snapshot::{Recipe, Snapshot};
+use crate::recipe::Recipe;
+use crate::snapshot::Snapshot;
 
 /// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::kernel::Kernel;
+use crate::lock::Lock;
 use crate::modules::files_under;
 use crate::pin::Pins;
-use crate::stage::Stage;
+use crate::scratch::Scratch;
 use crate::step::{Step, Watch};
 use crate::stop::Stop;
 use crate::version;
@@ -71,7 +72,11 @@ impl Cache {
             let path = root.join(folder);
             fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
         }
-        Stage::clean(&root);
+        // Errors are ignored here; the next write reports them.
+        if let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) {
+            Pins::of(&root).clean();
+            Scratch::clean(&root);
+        }
         let stop = Stop::default();
         Ok(Self { root, stop })
     }
@@ -174,8 +179,8 @@ impl Cache {
     fn put_away(&self, digest: &Digest) -> Result<(), KernelError> {
         let folder = self.folder_of(digest);
         // One rename hides the kernel at once. If the removal is interrupted, the next start removes the rest.
-        let stage = Stage::new(self, &folder)?;
-        let gone = stage.folder().join("removed");
+        let scratch = Scratch::new(&self.root)?;
+        let gone = scratch.folder().join("removed");
         fs::rename(&folder, &gone).map_err(KernelError::cache("removing", &folder))?;
         fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
     }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::compress::Compression;
 use crate::error::KernelError;
 use crate::modules::module_name;
-use crate::stage::{Stage, names};
+use crate::names;
+use crate::stage::Stage;
 
 /// An opened package file. Its list of members and its control fields have been read.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::{BuildId, Image};
 use crate::modules::{Module, Modules, files_under};
+use crate::names;
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
-use crate::stage::names;
 
 /// Most bytes that are read of a kernel's description.
 const MOST_FACTS_BYTES: u64 = 1 << 20;

@@ -8,10 +8,11 @@ use crate::cache::Cache;
 use crate::deb::Package;
 use crate::digest::Digest;
 use crate::error::KernelError;
+use crate::freshness::Freshness;
 use crate::kernel::{Kernel, Origin};
 use crate::kernel_ref::KernelRef;
-use crate::resolve::Freshness;
-use crate::stage::{Stage, names};
+use crate::names;
+use crate::stage::Stage;
 use crate::step::{Step, Watch};
 use crate::tree::{TreeFiles, stamp_of};
 

@@ -13,10 +13,10 @@ use crate::cache::Cache;
 use crate::deb::Package;
 use crate::digest::hex;
 use crate::error::KernelError;
+use crate::freshness::Freshness;
 use crate::kernel_ref::Suite;
 use crate::lock::Lock;
 use crate::remote::{is_stale, update};
-use crate::resolve::Freshness;
 use crate::scratch::Scratch;
 use crate::step::{Step, Watch};
 use pagetide_quantity::nearest;
@@ -102,7 +102,7 @@ impl Cache {
             }
             return contents(&folder);
         }
-        let fresh = Scratch::new(self)?;
+        let fresh = Scratch::new(self.root())?;
         let (debs, tars) = (fresh.inner("debs")?, fresh.inner("tars")?);
         fresh.inner("debs/partial")?;
         let mut apt = self.apt(set.suite.as_ref().map(Suite::as_str), watch)?;

@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::apt::{Apt, Archive, Choice, KernelQuery, Programs, Sites, candidates, with_parts};
 use crate::cache::Cache;
 use crate::error::KernelError;
+use crate::freshness::Freshness;
 use crate::kernel::{Kernel, Origin};
 use crate::local::unpack_all;
-use crate::resolve::Freshness;
-use crate::stage::{Stage, names};
+use crate::names;
+use crate::stage::Stage;
 use crate::step::{Step, Watch};
 
 /// A request for a kernel from Debian's archive.

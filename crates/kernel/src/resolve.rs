@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::apt::KernelQuery;
 use crate::cache::Cache;
 use crate::error::KernelError;
+use crate::freshness::Freshness;
 use crate::kernel::Kernel;
 use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
@@ -14,22 +15,6 @@ use crate::remote::Request;
 use crate::step::{Step, Watch};
 use pagetide_quantity::command::told;
 use pagetide_quantity::{choices, nearest};
-
-/// Whether the kernel of the last resolution may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freshness {
-    /// Use the kernel of the last resolution if it is still in the cache. This needs no network.
-    Pinned,
-    /// Ask the archive, or read the local files again.
-    Refresh,
-}
-
-impl Freshness {
-    /// Returns `Refresh` if `refresh` is true, else `Pinned`.
-    pub const fn new(refresh: bool) -> Self {
-        if refresh { Self::Refresh } else { Self::Pinned }
-    }
-}
 
 impl Cache {
     /// Resolves a reference to a kernel. The kernel is fetched and unpacked if it is not in the cache.

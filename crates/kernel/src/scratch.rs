@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::cache::Cache;
 use crate::error::KernelError;
 use crate::lock::Lock;
 
@@ -19,10 +18,10 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates an empty temporary folder on the file system of the cache.
-    pub fn new(cache: &Cache) -> Result<Self, KernelError> {
+    /// Creates an empty temporary folder below the root folder of a cache, [`Cache::root`](crate::Cache::root).
+    pub fn new(root: &Path) -> Result<Self, KernelError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let gate_path = cache.root().join("lock");
+        let gate_path = root.join("lock");
         // The lock is held until the new folder is locked, so that no other process removes it as abandoned.
         let gate = Lock::wait(&gate_path).map_err(KernelError::cache("locking", &gate_path))?;
         let now = SystemTime::now()
@@ -34,7 +33,7 @@ impl Scratch {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let folder = cache.root().join("tmp").join(name);
+        let folder = root.join("tmp").join(name);
         fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
         let lock = Lock::try_existing(&folder).map_err(KernelError::cache("locking", &folder))?;
         drop(gate);
@@ -85,12 +84,13 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::Cache;
 
     #[test]
     fn what_is_dropped_or_was_left_by_a_dead_process_is_removed_and_what_is_in_use_stays() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::open(root.path()).unwrap();
-        let used = Scratch::new(&cache).unwrap();
+        let used = Scratch::new(cache.root()).unwrap();
         fs::write(used.inner("a").unwrap().join("file"), "x").unwrap();
         let left = root.path().join("tmp/left-by-a-dead-process");
         fs::create_dir_all(left.join("deep")).unwrap();

@@ -9,8 +9,8 @@ use crate::cache::Cache;
 use crate::compress::Compression;
 use crate::deb::Package;
 use crate::error::KernelError;
+use crate::freshness::Freshness;
 use crate::remote::{is_stale, update};
-use crate::resolve::Freshness;
 use crate::step::{Step, Watch};
 
 /// A fetched package of kernel sources. apt has checked its signature.

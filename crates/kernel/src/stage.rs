@@ -16,23 +16,10 @@ use crate::digest::{Digest, hex};
 use crate::error::KernelError;
 use crate::image::Image;
 use crate::kernel::{Kernel, MOST_CONFIG_BYTES, MOST_FILE_BYTES, Origin};
-use crate::lock::Lock;
 use crate::modules::Modules;
-use crate::pin::Pins;
+use crate::names;
 use crate::scratch::Scratch;
 use crate::stop::Stop;
-
-/// Names of the files in a kernel's folder.
-pub mod names {
-    /// Name of the boot image.
-    pub const IMAGE: &str = "image";
-    /// Name of the build configuration.
-    pub const CONFIG: &str = "config";
-    /// Name of the folder of modules, which has the layout of `/lib/modules/RELEASE`.
-    pub const MODULES: &str = "modules";
-    /// Name of the file with the kernel's description, which the kernel's digest does not cover.
-    pub const FACTS: &str = "kernel.json";
-}
 
 /// A temporary folder of the cache that is being filled with the files of a kernel.
 #[derive(Debug)]
@@ -51,21 +38,12 @@ impl Stage {
         let root = cache.root();
         let sums = BTreeMap::new();
         Ok(Self {
-            scratch: Scratch::new(cache)?,
+            scratch: Scratch::new(root)?,
             kernels: root.join("kernels"),
             sums,
             origin: origin.to_owned(),
             stop: cache.stop().clone(),
         })
-    }
-
-    /// Removes temporary folders of processes that died. Errors are ignored here; the next write reports them.
-    pub fn clean(root: &Path) {
-        let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
-            return;
-        };
-        Pins::of(root).clean();
-        Scratch::clean(root);
     }
 
     /// Path of the temporary folder. Other files created in it must be removed before [`Self::finish`].

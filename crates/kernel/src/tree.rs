@@ -13,7 +13,8 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::Image;
 use crate::modules::{MOST_LIST_BYTES, files_under};
-use crate::stage::{Stage, names};
+use crate::names;
+use crate::stage::Stage;
 
 /// Files to be added to the cache, each with its name in the cache and its current path.
 #[derive(Debug, Default)]

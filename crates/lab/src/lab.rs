@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pagetide_arena::{Arena, Options};
-use pagetide_campaign::{Campaign, KernelForecast, ProgramFiles, ProgramSpec, Request};
+use pagetide_campaign::{
+    Campaign, KernelForecast, ProgramFiles, ProgramSpec, Request, RequestError,
+};
 use pagetide_kernel::{Cache, Stop};
 use pagetide_record::ArenaKind;
 
 use crate::building::{self, Builds};
 use crate::error::LabError;
-use crate::{arenas, program, room, vocabulary};
+use crate::{arenas, room, vocabulary};
 
 /// Receives a message for each step that takes long, such as fetching or booting a kernel.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
@@ -61,8 +63,8 @@ impl Lab {
         let mut campaign = request.campaign(what, &vocabulary())?;
         for scenario in &mut campaign.scenarios {
             if let Some(own) = &scenario.program {
-                let place = program::install(self, &own.files)?;
-                scenario.settle(&place)?;
+                let place = self.install(&own.files)?;
+                scenario.settle(&place).map_err(RequestError::from)?;
             }
         }
         Ok(campaign)
@@ -76,7 +78,7 @@ impl Lab {
         spec: &ProgramSpec,
         files: &ProgramFiles,
     ) -> Result<Campaign, LabError> {
-        let place = program::install(self, files)?;
+        let place = self.install(files)?;
         Ok(request.of_program(what, spec, &place, &vocabulary())?)
     }
 

@@ -10,37 +10,39 @@ use pagetide_root::{Contents, Roots};
 use crate::error::LabError;
 use crate::lab::Lab;
 
-/// Makes the root of a program in the cache, and returns the paths of the program's files in it.
-pub(crate) fn install(lab: &Lab, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
-    let files = files.clone();
-    let cache = lab.cache()?;
-    let (root, packages) = match files.root {
-        Some(text) if PackageSet::is_one(&text) => {
-            let set = PackageSet::parse(&text)?;
-            let mut watch = |step: &Step| lab.say(&step.to_string());
-            (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
-        }
-        root => (root.map(PathBuf::from), Vec::new()),
-    };
-    let contents = Contents {
-        command: files.command,
-        server: files.server,
-        root,
-        packages,
-        files: files.files,
-        dirs: files.dirs,
-        input: files.input,
-        folder: files.folder,
-        space: files.space,
-    };
-    let roots = Roots::of(lab.folder()).stopping_by(Arc::clone(&lab.options().stop));
-    let made = contents.install(&roots, &|text| lab.say(text))?;
-    Ok(ProgramPlace {
-        root: made.root.digest,
-        command: made.command,
-        server: made.server,
-        input: made.input.map(|path| path.to_string()),
-        folder: made.folder.map(|path| path.to_string()),
-        library_folders: made.library_folders,
-    })
+impl Lab {
+    /// Makes the root of a program in the cache, and returns the paths of the program's files in it.
+    pub(crate) fn install(&self, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
+        let files = files.clone();
+        let cache = self.cache()?;
+        let (root, packages) = match files.root {
+            Some(text) if PackageSet::is_one(&text) => {
+                let set = PackageSet::parse(&text)?;
+                let mut watch = |step: &Step| self.say(&step.to_string());
+                (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
+            }
+            root => (root.map(PathBuf::from), Vec::new()),
+        };
+        let contents = Contents {
+            command: files.command,
+            server: files.server,
+            root,
+            packages,
+            files: files.files,
+            dirs: files.dirs,
+            input: files.input,
+            folder: files.folder,
+            space: files.space,
+        };
+        let roots = Roots::of(self.folder()).stopping_by(Arc::clone(&self.options().stop));
+        let made = contents.install(&roots, &|text| self.say(text))?;
+        Ok(ProgramPlace {
+            root: made.root.digest,
+            command: made.command,
+            server: made.server,
+            input: made.input.map(|path| path.to_string()),
+            folder: made.folder.map(|path| path.to_string()),
+            library_folders: made.library_folders,
+        })
+    }
 }

@@ -4,11 +4,12 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::fewest_writes::fewest_write_backs;
 use crate::memory::memory_at_hand;
 use crate::policy::Choice;
 use crate::run::{Job, Outcome, simulate_counting};
 use crate::string::ReferenceString;
-use crate::writes::{WriteCost, Writes, fewest_write_backs};
+use crate::writes::{WriteCost, Writes};
 
 /// Result of one policy at one size of memory.
 #[derive(Debug, Clone, Serialize)]

@@ -151,7 +151,7 @@ pub enum Trouble {
     /// One line or entry covers more pages than is plausible.
     #[error(
         "{place} covers {pages} pages of 4 KiB at once, more than {}; correct it, or name another format with --format",
-        crate::ingest::MOST_PAGES_AT_ONCE
+        crate::MOST_PAGES_AT_ONCE
     )]
     LongRequest {
         /// The line or entry, in words.
@@ -194,9 +194,12 @@ pub enum Trouble {
     /// The contents of the file match no format.
     #[error(
         "its contents fit no format; name one with --format: {}, or csv:COLUMN",
-        crate::ingest::names()
+        known.join(", ")
     )]
-    Unknown,
+    Unknown {
+        /// Names of all formats, as on the command line.
+        known: Vec<&'static str>,
+    },
     /// The contents of the file match several formats.
     #[error("its contents fit several formats; name one with --format: {}", names.join(" or "))]
     Ambiguous {

@@ -6,6 +6,8 @@ mod damo;
 mod dense;
 mod dynamorio;
 mod entries;
+mod format;
+mod head;
 mod lackey;
 mod lcs;
 mod lines;
@@ -15,12 +17,10 @@ mod own;
 mod perf;
 mod sink;
 mod spaces;
-mod tell;
 mod text;
 mod twitter;
 mod vscsi;
 
-use std::fmt;
 use std::fs::File;
 use std::io::BufRead;
 use std::mem::discriminant;
@@ -30,56 +30,8 @@ use std::str::FromStr;
 use crate::error::Trouble;
 use crate::memory::memory_at_hand;
 pub(crate) use dense::Dense;
-pub(crate) use sink::MOST_PAGES_AT_ONCE;
-use tell::Head;
-
-/// File format of references.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Format {
-    /// A reference file of pagetide, in any of its three forms.
-    Pagetide,
-    /// One id per line, decimal or with 0x. Anything after a space or comma is ignored.
-    Text,
-    /// A table with ids in one column. If no column is given, it is the only column, or the one named id, page, key or
-    /// object in the header.
-    Csv(Option<Column>),
-    /// Output of `valgrind --tool=lackey --trace-mem=yes`; pages of 4 KiB.
-    Lackey,
-    /// Output of DynamoRIO's drmemtrace view tool or of its memtrace samples; pages of 4 KiB.
-    DynamoRio,
-    /// Output of `perf script` or `perf mem report --dump-raw-samples`; pages of 4 KiB.
-    Perf,
-    /// Output of `damo report access --raw_form`; pages of 4 KiB.
-    Damo,
-    /// libCacheSim's binary format oracleGeneral with 24 bytes per entry: time, id, size, next access.
-    OracleGeneral,
-    /// libCacheSim's binary format lcs, which has a header.
-    Lcs,
-    /// Block requests from VMware's vscsiStats, binary; pages of 4 KiB.
-    Vscsi,
-    /// Block requests from the MSR Cambridge traces, CSV; pages of 4 KiB.
-    Msr,
-    /// Requests from Twitter's cache traces, CSV; each key is a page.
-    Twitter,
-}
-
-/// How the column with the ids is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Column {
-    /// Name of the column in the header.
-    Name(String),
-    /// Number of the column, counted from 1.
-    Number(usize),
-}
-
-impl fmt::Display for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Number(number) => write!(f, "{number}"),
-        }
-    }
-}
+pub use format::{Column, Format};
+use head::Head;
 
 /// Description of a format.
 struct Form {
@@ -128,9 +80,8 @@ static FORMS: [Form; 12] = [
 ];
 
 /// Returns the names of all formats, for messages.
-pub(crate) fn names() -> String {
-    let names: Vec<&str> = FORMS.iter().map(|form| form.name).collect();
-    names.join(", ")
+fn names() -> Vec<&'static str> {
+    FORMS.iter().map(|form| form.name).collect()
 }
 
 impl Format {
@@ -158,7 +109,7 @@ impl FromStr for Format {
         let found = FORMS.iter().find(|form| form.name == text);
         found
             .map(|form| form.format.clone())
-            .ok_or_else(|| format!("give one of {}, or csv:COLUMN", names()))
+            .ok_or_else(|| format!("give one of {}, or csv:COLUMN", names().join(", ")))
     }
 }
 
@@ -200,7 +151,7 @@ pub(crate) fn each(
     let mut input = compressed::open(File::open(path)?)?;
     let format = match format {
         Some(format) => format,
-        None => tell::tell(input.fill_buf()?)?,
+        None => tell(input.fill_buf()?)?,
     };
     if told == Told::Writes && !format.form().is_some_and(|form| form.writes) {
         return Err(Trouble::NoWrites {
@@ -220,5 +171,22 @@ pub(crate) fn each(
         Format::Vscsi => vscsi::read(input, &mut take),
         Format::Msr => msr::read(input, &mut take),
         Format::Twitter => twitter::read(input, &mut take),
+    }
+}
+
+/// Returns the only format that fits a file with this beginning. Fails if no format fits, or several do.
+fn tell(bytes: &[u8]) -> Result<Format, Trouble> {
+    let head = Head::of(bytes)?;
+    let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
+    if fits.len() > 1 {
+        // Most text formats also look like tables.
+        fits.retain(|form| form.format != Format::Csv(None));
+    }
+    match fits[..] {
+        [] => Err(Trouble::Unknown { known: names() }),
+        [form] => Ok(form.format.clone()),
+        _ => Err(Trouble::Ambiguous {
+            names: fits.iter().map(|form| form.name).collect(),
+        }),
     }
 }

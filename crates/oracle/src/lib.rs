@@ -13,6 +13,7 @@
 mod answer;
 pub mod curve;
 mod error;
+mod fewest_writes;
 mod flat;
 mod ingest;
 mod known;
@@ -45,3 +46,6 @@ pub const MOST_PAGES: u32 = 1 << 28;
 
 /// Largest number of references in a string, chosen so that times fit in 32 bits.
 pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;
+
+/// Largest number of pages that one entry of a file may cover: 4 GiB.
+pub(crate) const MOST_PAGES_AT_ONCE: u64 = 1 << 20;

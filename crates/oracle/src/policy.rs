@@ -8,7 +8,8 @@ use pagetide_quantity::nearest;
 
 use crate::error::ParameterError;
 use crate::flat::AHEAD;
-use crate::writes::Ledger;
+use crate::number::at;
+use crate::writes::Writes;
 
 /// Declares the modules of the policies and the list of all policies, in display order.
 macro_rules! policies {
@@ -295,4 +296,40 @@ pub fn find(name: &str) -> Result<&'static About, ParameterError> {
                 near: near.and_then(|near| names.clone().find(|known| *known == near)),
             }
         })
+}
+
+/// Counts the write-backs of a policy while it processes references.
+pub struct Ledger<'a> {
+    writes: &'a Writes,
+    time: u64,
+    dirty: Vec<bool>,
+    write_backs: u64,
+}
+
+impl<'a> Ledger<'a> {
+    /// Creates a ledger with all pages clean, for page numbers below `pages`.
+    pub fn new(writes: &'a Writes, pages: u32) -> Self {
+        Self {
+            writes,
+            time: 0,
+            dirty: vec![false; at(pages)],
+            write_backs: 0,
+        }
+    }
+
+    /// Records the next reference. `hit` is true if its page was in memory.
+    #[inline]
+    pub fn note(&mut self, page: u32, hit: bool) {
+        let dirty = &mut self.dirty[at(page)];
+        self.write_backs += u64::from(!hit && *dirty);
+        *dirty = (hit && *dirty) || self.writes.is(self.time);
+        self.time += 1;
+    }
+
+    /// Returns the number of dirty pages evicted. Must be called after the last reference.
+    pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
+        let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
+        let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();
+        self.write_backs + gone as u64
+    }
 }

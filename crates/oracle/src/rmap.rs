@@ -8,6 +8,7 @@
 
 mod disk;
 mod kernel;
+mod parameters;
 mod rmap14a;
 mod virtual_scan;
 
@@ -16,51 +17,7 @@ use serde::Serialize;
 use disk::Disk;
 use kernel::{Memory, Reclaim};
 use pagetide_reference::Pattern;
-
-/// Parameters of the model of both kernels and the disk.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Parameters {
-    /// Number of page frames for the process. The paper's machine had about 100 MB, and 25,000 pages fit.
-    pub frames: u32,
-    /// Processor time of a reference, in nanoseconds. A reference copied a whole page: 4 KiB at 400 MB/s.
-    pub touch: u64,
-    /// Processor time of a page fault, in nanoseconds.
-    pub fault: u64,
-    /// Processor time of scanning a page during reclaim, in nanoseconds.
-    pub scan: u64,
-    /// Number of pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
-    pub batch: u32,
-    /// Number of swap slots read at a fault (1 << page_cluster; 8 with more than 32 MB of memory).
-    pub around: u32,
-    /// Time of a seek to the next track, in nanoseconds.
-    pub seek_least: u64,
-    /// Time of a seek across a third of the disk, which manufacturers state as the average seek time, in nanoseconds.
-    pub seek_average: u64,
-    /// Time of one rotation at 7,200 per minute, in nanoseconds.
-    pub turn: u64,
-    /// Time to transfer a page at 25 MB/s, in nanoseconds.
-    pub transfer: u64,
-    /// Number of pages on the whole disk (40 GB). Swap is one contiguous part of it.
-    pub disk_pages: u32,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            frames: 25_600,
-            touch: 10_240,
-            fault: 5_000,
-            scan: 500,
-            batch: 32,
-            around: 8,
-            seek_least: 1_000_000,
-            seek_average: 9_000_000,
-            turn: 8_333_000,
-            transfer: 163_840,
-            disk_pages: 10_000_000,
-        }
-    }
-}
+pub use parameters::Parameters;
 
 /// Result of one kernel in one of the paper's tests.
 #[derive(Debug, Clone, Copy, Default, Serialize)]

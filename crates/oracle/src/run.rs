@@ -8,8 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::policy::Choice;
+use crate::policy::Ledger;
 use crate::string::ReferenceString;
-use crate::writes::{Ledger, Writes};
+use crate::writes::Writes;
 
 /// A simulation to run: one policy at one size.
 #[derive(Debug, Clone)]

@@ -4,13 +4,9 @@
 //! report what it evicts. A page that faults again was evicted once since its last reference. After the last reference
 //! of the string, the policy is asked which of the dirty pages are still in memory.
 
-use std::io;
 use std::str::FromStr;
 
 use crate::error::WriteCostError;
-use crate::number::at;
-use crate::policy::{Choice, Simulator};
-use crate::string::ReferenceString;
 
 /// Cost of evicting a dirty page, in faults: a finite number from 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,69 +133,4 @@ impl Bits {
             rest: Rest::Each(self.words),
         }
     }
-}
-
-/// Counts the write-backs of a policy while it processes references.
-pub struct Ledger<'a> {
-    writes: &'a Writes,
-    time: u64,
-    dirty: Vec<bool>,
-    write_backs: u64,
-}
-
-impl<'a> Ledger<'a> {
-    /// Creates a ledger with all pages clean, for page numbers below `pages`.
-    pub fn new(writes: &'a Writes, pages: u32) -> Self {
-        Self {
-            writes,
-            time: 0,
-            dirty: vec![false; at(pages)],
-            write_backs: 0,
-        }
-    }
-
-    /// Records the next reference. `hit` is true if its page was in memory.
-    #[inline]
-    pub fn note(&mut self, page: u32, hit: bool) {
-        let dirty = &mut self.dirty[at(page)];
-        self.write_backs += u64::from(!hit && *dirty);
-        *dirty = (hit && *dirty) || self.writes.is(self.time);
-        self.time += 1;
-    }
-
-    /// Returns the number of dirty pages evicted. Must be called after the last reference.
-    pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
-        let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
-        let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();
-        self.write_backs + gone as u64
-    }
-}
-
-/// Returns a lower bound of the write-backs of any policy with memory of `size` pages.
-///
-/// Between two writes to a page, the page stays in memory or there is a write-back. The same holds from its last write
-/// to the end. At each write, memory can hold `size` − 1 pages in addition to the written page. So the largest number
-/// of intervals in which pages stay is the number of hits of OPT on the writes alone, plus the pages that OPT can hold
-/// at the end. Reads need memory as well, but are ignored. So this is a lower bound that is not always reached.
-pub(crate) fn fewest_write_backs(
-    string: &ReferenceString,
-    writes: &Writes,
-    size: u32,
-) -> io::Result<u64> {
-    let all = Writes::alike(true);
-    let mut policy = Choice::opt().start(string.pages(), size);
-    let mut ledger = Ledger::new(&all, string.pages());
-    let mut time = 0;
-    let mut written = Vec::new();
-    string.each(0, string.references(), |references| {
-        written.clear();
-        for &page in references {
-            if writes.is(time) {
-                written.push(page);
-            }
-            time += 1;
-        }
-        policy.feed_counting(&written, &mut ledger);
-    })?;
-    Ok(ledger.finish(&mut *policy))
 }

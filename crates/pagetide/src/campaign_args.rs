@@ -9,7 +9,7 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
-use crate::command::compare::AcceptArgs;
+use crate::accept_args::AcceptArgs;
 
 /// Options that define a campaign.
 #[derive(Args, Clone, Debug, Default)]

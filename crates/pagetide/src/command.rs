@@ -27,7 +27,7 @@ pub mod store;
 
 use anyhow::Result;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, definition};
 use crate::exit::End;
 use crate::output::{Output, say};
 use pagetide_quantity::command::told;
@@ -55,7 +55,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Calibrate(args) => calibrate::run(&args, &places, out),
         Command::Import(args) => import::run(&args, &places, out),
         Command::Store(args) => store::run(&args, &places, out),
-        Command::Man(args) => manual::man(&args),
+        Command::Man(args) => manual::man(&args, definition()),
         Command::Completions(args) => manual::completions(&args),
         Command::Explain(args) => {
             renamed("explain", "compare --why");

@@ -13,6 +13,7 @@ macro_rules! put {
     }};
 }
 
+mod accept_args;
 mod campaign_args;
 mod cli;
 mod command;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
+mod circles;
 #[allow(dead_code, reason = "tests with guests use the rest")]
 mod common;
 mod house;

@@ -21,8 +21,10 @@ mod error;
 pub mod meaning;
 pub mod observed;
 mod probe;
+mod probes;
 pub mod text;
 pub mod trace;
 
 pub use error::ProbeError;
-pub use probe::{Finding, MissingSource, Probe, Probes, Scope};
+pub use probe::{Finding, Probe};
+pub use probes::{MissingSource, Probes, Scope};

@@ -11,6 +11,7 @@
 mod access;
 mod capture;
 mod container;
+mod event_name;
 mod format;
 mod instance;
 mod merge;
@@ -22,10 +23,11 @@ mod tracefs;
 
 pub use access::{FieldAccess, IdTable, TextAccess};
 pub use capture::{Capture, CpuStats, KALLSYMS};
-pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta};
+pub use container::{CpuBuffer, Function, StoredFormat, TraceFile, TraceMeta};
+pub use event_name::{EventName, SLEEP_STACK};
 pub use format::{EventFormat, Field, FieldShape, PageLayout};
-pub use instance::{EventName, Instance, SLEEP_STACK, TraceSettings};
+pub use instance::{Instance, TraceSettings};
 pub use merge::Merge;
-pub use stack::{Function, StackAccess};
+pub use stack::StackAccess;
 pub use subbuffer::{CpuReader, Losses, RawEvent, Stride, pack};
 pub use tracefs::Tracefs;

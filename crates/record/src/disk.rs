@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use pagetide_quantity::{Nanos, UnitError};
-use serde::{Deserialize, Serialize};
 
-use crate::subject::{exact_time, serde_as_text};
+use crate::text::{exact_time, serde_as_text};
 
 /// A disk that serves one request at a time. The cost of a request is its transfer time, plus a seek unless the request
 /// begins where the previous one ended.

@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{DiskError, DiskSpec};
-use crate::subject::serde_as_text;
+use crate::text::serde_as_text;
 
 /// Type of a file system that a trial can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

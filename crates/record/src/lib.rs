@@ -17,6 +17,7 @@ pub mod record;
 pub mod setting;
 pub mod subject;
 pub mod swap;
+pub mod text;
 pub mod trace_ring;
 pub mod wire;
 

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use pagetide_quantity::{Bytes, Nanos, UnitError};
+use pagetide_quantity::{Bytes, UnitError};
 
 use crate::files::{FileSystem, FilesSpec};
 use crate::swap::SwapSpec;
+use crate::text::{exact_size, serde_as_text};
 use crate::trace_ring::TraceRing;
 
 /// Identity of a kernel: origin, release, version and digests.
@@ -105,27 +106,6 @@ impl Default for MemorySpec {
     }
 }
 
-/// Exact text of a size, in the largest binary unit that divides the size, so that the text can be parsed back to the
-/// same value.
-pub(crate) fn exact_size(bytes: Bytes) -> String {
-    for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
-        if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
-            return format!("{}{unit}", bytes.0 >> shift);
-        }
-    }
-    bytes.0.to_string()
-}
-
-/// Exact text of a time, in the largest unit that divides the time.
-pub fn exact_time(time: Nanos) -> String {
-    for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
-        if time.0 != 0 && time.0.is_multiple_of(scale) {
-            return format!("{}{unit}", time.0 / scale);
-        }
-    }
-    format!("{}ns", time.0)
-}
-
 impl fmt::Display for MemorySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -150,26 +130,6 @@ impl FromStr for MemorySpec {
         }
     }
 }
-
-/// Implements serde serialisation and deserialisation for a type through its text form (`Display` and `FromStr`).
-macro_rules! serde_as_text {
-    ($type:ty) => {
-        impl Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    };
-}
-
-pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
 

@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use pagetide_quantity::{Nanos, UnitError, nearest};
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{DiskError, DiskSpec};
-use crate::subject::{exact_time, serde_as_text};
+use crate::text::{exact_time, serde_as_text};
 
 /// A compression algorithm of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

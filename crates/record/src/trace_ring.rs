@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use serde::{Deserialize, Serialize};
 
-use crate::subject::{exact_size, serde_as_text};
+use crate::text::{exact_size, serde_as_text};
 
 /// Size of the ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
 ///

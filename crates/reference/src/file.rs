@@ -8,11 +8,11 @@
 
 mod binary;
 mod error;
+mod form;
 mod packed;
 mod reader;
 mod text;
 
-use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::Path;
@@ -21,32 +21,11 @@ use serde::{Deserialize, Serialize};
 
 pub use binary::write_binary;
 pub use error::{FileError, Place, ReadError};
+pub use form::Form;
 pub use packed::PackedFile;
 pub(crate) use packed::PackedReferences;
 pub use reader::Reader;
 pub use text::{write_counts, write_text};
-
-/// Form of a file of references.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// One page index per line, in the order of the references.
-    Text,
-    /// `page count` per line, in ascending order of pages.
-    Counts,
-    /// The compact binary form, see [`write_binary`].
-    Binary,
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Counts => "counts",
-            Self::Binary => "binary",
-        })
-    }
-}
 
 /// Summary of a file of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@
 
 mod file;
 mod generate;
+mod limits;
 mod number;
 mod pattern;
 mod references;
@@ -25,10 +26,8 @@ pub use file::{
 pub use generate::hot_cold::HotCold;
 pub use generate::scan::ScanWithHotCore;
 pub use generate::zipf::Zipf;
-pub use pattern::{
-    About, MAX_PAGES, MAX_REFS, Parameter, ParameterKind, Pattern, PatternError, StringError,
-    catalogue,
-};
+pub use limits::{MAX_PAGES, MAX_REFS};
+pub use pattern::{About, Parameter, ParameterKind, Pattern, PatternError, StringError, catalogue};
 pub use references::{References, tally};
 pub use rng::Rng;
 pub use source::{Source, SourceError, StringFacts};

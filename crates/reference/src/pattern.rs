@@ -1,30 +1,24 @@
 //! The reference patterns and their parameters, in the form that users write, records store and help shows.
 
 mod catalogue;
+mod error;
 mod parse;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 pub use catalogue::{About, Parameter, ParameterKind, catalogue};
-pub use parse::PatternError;
+pub use error::{PatternError, StringError};
 
 use crate::generate::hot_cold::HotCold;
 use crate::generate::scan::ScanWithHotCore;
 use crate::generate::smooth_sin::Curve;
 use crate::generate::urn;
 use crate::generate::zipf::Zipf;
+use crate::limits::{MAX_PAGES, MAX_REFS};
 use crate::number::whole_u64;
-use crate::references::References;
-
-/// Maximum number of pages in the range of a pattern: 2^28, a tebibyte of 4 KiB pages.
-pub const MAX_PAGES: u32 = 1 << 28;
-
-/// Maximum number of references in a string, so that every count fits into 32 bits.
-pub const MAX_REFS: u64 = u32::MAX as u64;
 
 /// A reference pattern with its parameters, which determine the order in which pages are touched.
 ///
@@ -70,54 +64,6 @@ pub enum Pattern {
     Loop,
     /// References read from a file.
     File(PathBuf),
-}
-
-/// Reasons why a pattern cannot generate a string.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum StringError {
-    /// The range has no pages.
-    #[error("cannot make references over 0 pages: give a range of at least {least} page(s)")]
-    NoPages {
-        /// Minimum number of pages for this pattern.
-        least: u32,
-    },
-    /// The range is too small for the pattern.
-    #[error("cannot make {pattern} references over {pages} page(s): give at least {least}")]
-    TooFewPages {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// Requested number of pages.
-        pages: u32,
-        /// Minimum number of pages for this pattern.
-        least: u32,
-    },
-    /// The range is larger than [`MAX_PAGES`].
-    #[error("cannot make references over {pages} pages: give at most {MAX_PAGES}")]
-    TooManyPages {
-        /// Requested number of pages.
-        pages: u32,
-    },
-    /// The requested number of references is zero.
-    #[error("cannot make a string of 0 references: give at least 1")]
-    NoRefs,
-    /// The number of references is more than [`MAX_REFS`], as requested or with the original's overshoot.
-    #[error("cannot make a string of {refs} references: give at most {MAX_REFS}")]
-    TooManyRefs {
-        /// Requested number of references.
-        refs: u64,
-    },
-    /// A parameter of the pattern is out of bounds. Possible only for a pattern built in code, because parsing checks
-    /// bounds.
-    #[error(transparent)]
-    Parameter(#[from] PatternError),
-    /// The pattern names a file of references, which this function does not open.
-    #[error(
-        "cannot make the references of {path}: they are read, not made; read the file or its compact form"
-    )]
-    InFile {
-        /// Path of the file of references.
-        path: PathBuf,
-    },
 }
 
 impl Pattern {
@@ -204,36 +150,6 @@ impl Pattern {
         } else {
             refs
         })
-    }
-
-    /// Generates the references over `pages` pages; the same arguments always give the same string.
-    ///
-    /// Random numbers come from [`Rng::stream`](crate::Rng::stream) with `seed` and a label specific to the pattern.
-    pub fn references(
-        &self,
-        pages: u32,
-        refs: u64,
-        seed: u64,
-    ) -> Result<References<'static>, StringError> {
-        self.check(pages, refs)?;
-        References::generate(self, pages, refs, seed).ok_or_else(|| StringError::InFile {
-            path: self.path().map(PathBuf::from).unwrap_or_default(),
-        })
-    }
-
-    /// Number of references of each page, in page order.
-    ///
-    /// The sine patterns compute the counts from their formula, without regard to the seed. All other patterns generate
-    /// the string and count.
-    pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
-        match self {
-            Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
-                self.check(pages, refs)?;
-                let curve = Curve::new(pages, refs, *as_written);
-                Ok((0..pages).map(|page| curve.count(page)).collect())
-            }
-            _ => Ok(crate::tally(self.references(pages, refs, seed)?, pages)),
-        }
     }
 
     /// Heap memory that the generator of this pattern needs for `pages` pages, in bytes.

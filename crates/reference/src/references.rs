@@ -1,8 +1,9 @@
 //! The stream of page indices that a scenario touches.
 
 use std::iter::FusedIterator;
+use std::path::PathBuf;
 
-use crate::file::PackedReferences;
+use crate::file::{PackedFile, PackedReferences};
 use crate::generate::Generator;
 use crate::generate::cycle::Cycle;
 use crate::generate::hot_cold::HotSet;
@@ -13,7 +14,7 @@ use crate::generate::smooth_sin::{Curve, SmoothSin};
 use crate::generate::urn::Urn;
 use crate::generate::zipf::ZipfPages;
 use crate::generate::zipf05::Zipf05;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, StringError};
 
 /// A string of references: page indices in the order in which a scenario touches the pages. Available one by one or in
 /// batches.
@@ -70,17 +71,9 @@ macro_rules! with_generator {
     };
 }
 
-impl<'a> References<'a> {
-    /// The first `refs` references of a packed file in memory; repeated from the start if there are fewer.
-    pub(crate) fn packed(packed: PackedReferences<'a>, refs: u64) -> Self {
-        Self {
-            source: Source::Packed(packed),
-            left: refs,
-        }
-    }
-
+impl References<'_> {
     /// Starts the string of a pattern that passed [`Pattern::check`]; `None` if the references are in a file.
-    pub(crate) fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
+    fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
         let mut left = refs;
         let source = match pattern {
             Pattern::Linear => Source::Cycle(Cycle::linear(pages)),
@@ -123,6 +116,48 @@ impl<'a> References<'a> {
             }
         });
         filled
+    }
+}
+
+impl Pattern {
+    /// Generates the references over `pages` pages; the same arguments always give the same string.
+    ///
+    /// Random numbers come from [`Rng::stream`](crate::Rng::stream) with `seed` and a label specific to the pattern.
+    pub fn references(
+        &self,
+        pages: u32,
+        refs: u64,
+        seed: u64,
+    ) -> Result<References<'static>, StringError> {
+        self.check(pages, refs)?;
+        References::generate(self, pages, refs, seed).ok_or_else(|| StringError::InFile {
+            path: self.path().map(PathBuf::from).unwrap_or_default(),
+        })
+    }
+
+    /// Number of references of each page, in page order.
+    ///
+    /// The sine patterns compute the counts from their formula, without regard to the seed. All other patterns generate
+    /// the string and count.
+    pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
+        match self {
+            Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
+                self.check(pages, refs)?;
+                let curve = Curve::new(pages, refs, *as_written);
+                Ok((0..pages).map(|page| curve.count(page)).collect())
+            }
+            _ => Ok(tally(self.references(pages, refs, seed)?, pages)),
+        }
+    }
+}
+
+impl<'a> PackedFile<'a> {
+    /// Iterator over `refs` references: those of the file, repeated from the start if the file has fewer.
+    pub fn references(&self, refs: u64) -> References<'a> {
+        References {
+            source: Source::Packed(PackedReferences::new(*self)),
+            left: refs,
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::file::{
     FileError, FileSummary, Form, check_file, open_file, write_binary, write_counts, write_text,
 };
-use crate::pattern::{MAX_PAGES, Pattern, StringError};
+use crate::limits::MAX_PAGES;
+use crate::pattern::{Pattern, StringError};
 use crate::references::tally;
 use crate::{Rng, STRINGS};
 

@@ -186,3 +186,7 @@ pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
     }
     all
 }
+
+/// Meaning of times in the exact arena; printed wherever such times are shown.
+pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
+    contention are not modelled.";

@@ -7,7 +7,7 @@ use pagetide_compare::bisected::BisectResult;
 use pagetide_compare::explain::explain;
 use pagetide_compare::{CalibrationError, CalibrationNote, CompareError, Comparison, tails};
 use pagetide_quantity::Histogram;
-use pagetide_record::{ArenaKind, FileError, Machine, Record};
+use pagetide_record::{ArenaKind, FileError};
 use pagetide_store::{Store, StoreError};
 
 use crate::about::About;
@@ -15,6 +15,7 @@ use crate::csv::CsvError;
 use crate::draw::Look;
 use crate::html::{self, HtmlError};
 use crate::paper::{self, ExtrasError, NoPaper};
+use crate::records::{identities, machine, records};
 use crate::terminal::show::{Presence, presence};
 use crate::terminal::{self, Options, presence_maps, verdicts};
 use crate::{csv, json, kcidb, ktap, mail, markdown};
@@ -228,34 +229,6 @@ fn table(
         text.push('\n');
     }
     Ok(text)
-}
-
-/// Identities of the valid records, each with the indices of its cell and column.
-fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
-    comparison
-        .cells
-        .iter()
-        .enumerate()
-        .flat_map(|(cell, group)| {
-            let sides = group.sides.iter().enumerate();
-            sides.flat_map(move |(column, side)| {
-                let ids = side.trials.iter().map(|trial| trial.record.as_str());
-                ids.map(move |id| ((cell, column), id))
-            })
-        })
-}
-
-/// Machine of the first record; `None` if the file of the record cannot be read. This is not an error, because no
-/// number depends on the machine.
-pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
-    let (_, id) = identities(comparison).next()?;
-    Some(store.load(id).ok()?.into_record().wall.machine)
-}
-
-fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>, StoreError> {
-    identities(comparison)
-        .map(|(_, id)| Ok(store.load(id)?.into_record()))
-        .collect()
 }
 
 /// Access latencies in nanoseconds by indices of cell and column, merged over all trials of the column.

@@ -15,6 +15,7 @@ mod pgbench;
 mod phoronix;
 mod run;
 mod stress_ng;
+pub mod tool;
 mod xml;
 mod ycsb;
 

@@ -31,6 +31,7 @@ pub mod mail;
 pub mod markdown;
 mod names;
 pub mod paper;
+mod records;
 pub mod terminal;
 pub mod timeline;
 pub mod trace;

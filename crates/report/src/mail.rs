@@ -12,6 +12,7 @@ use pagetide_quantity::command::continued;
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 
+use crate::about::EXACT_CAVEAT;
 use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::clean::wrap;
@@ -20,7 +21,7 @@ use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::summary;
-use crate::terminal::verdicts::{EXACT_CAVEAT, seeds};
+use crate::terminal::verdicts::seeds;
 use crate::why;
 
 /// Width of a mail that remains readable when quoted.

@@ -5,12 +5,12 @@
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
+use crate::about::EXACT_CAVEAT;
 use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
 use crate::terminal::notes::{level, methods, notes};
-use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::terminal::{effect, summary};
 use crate::why;
 

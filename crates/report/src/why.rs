@@ -16,14 +16,11 @@ use self::head::{head, is_imported, short_head};
 pub use self::listing::explanations;
 pub(crate) use self::paragraph::under_cell;
 use self::piece::pieces_of;
-use self::words::{claim, in_brackets, moved, of_claim};
+use self::words::{NAME_CHARS, claim, in_brackets, moved, of_claim};
 use crate::draw::clean::clean;
 
 /// Maximum numbers of findings, and of pieces of evidence for each finding, in the short form under a comparison.
 const SHORT: [usize; 2] = [3, 3];
-
-/// Maximum length of a name in a sentence, in columns.
-const NAME_CHARS: usize = 40;
 
 /// Amount of detail of an explanation.
 #[derive(Clone, Copy)]

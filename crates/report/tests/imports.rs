@@ -77,10 +77,10 @@ fn near(found: f64, wanted: f64) {
 #[test]
 fn the_format_of_every_real_file_is_told_from_its_content() {
     for (format, file) in FILES {
-        assert_eq!(Format::of(&data(file)).unwrap().name, format, "{file}");
+        assert_eq!(Format::of(&data(file)).unwrap().tool.name, format, "{file}");
     }
-    assert_eq!(Format::of(&data("lkp")).unwrap().name, "lkp");
-    assert_eq!(Format::of(&data("lkp/old")).unwrap().name, "lkp");
+    assert_eq!(Format::of(&data("lkp")).unwrap().tool.name, "lkp");
+    assert_eq!(Format::of(&data("lkp/old")).unwrap().tool.name, "lkp");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("any");
     for unknown in ["", "{}", "<a/>", "hello, world\n", "1,2,3\n"] {
@@ -88,7 +88,7 @@ fn the_format_of_every_real_file_is_told_from_its_content() {
         let error = Format::of(&path).unwrap_err().to_string();
         assert!(error.contains("name the format"), "{unknown}: {error}");
     }
-    let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+    let names: Vec<_> = FORMATS.iter().map(|format| format.tool.name).collect();
     assert!(names.is_sorted(), "{names:?}");
 }
 

@@ -3,24 +3,18 @@
 //! No name in the archive is used as a path on this machine. Contents of files go into numbered files of a private
 //! folder, and names only into the [`Tree`].
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
 use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
 use crate::image::MOST;
-use crate::members;
+use crate::members::{self, opened, spool_file};
 use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
-
-/// First bytes of an archive compressed by gzip. Source: RFC 1952.
-const GZIP: &[u8] = &[0x1f, 0x8b];
-/// First bytes of an archive compressed by zstd. Source: RFC 8878.
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 impl Tree {
     /// Adds the content of the archive at `path`. The bytes of its files go into the empty folder `spool`.
@@ -120,41 +114,6 @@ impl Tree {
             _ => Err(bad()),
         }
     }
-}
-
-/// Opens an archive and returns a reader of its uncompressed content.
-pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
-    let file = File::open(path).map_err(io("reading", path))?;
-    let mut start = Vec::new();
-    (&file)
-        .take(4)
-        .read_to_end(&mut start)
-        .map_err(io("reading", path))?;
-    let file = File::open(path).map_err(io("reading", path))?;
-    Ok(if start.starts_with(GZIP) {
-        Box::new(MultiGzDecoder::new(file))
-    } else if start.starts_with(ZSTD) {
-        Box::new(zstd::stream::read::Decoder::new(file).map_err(io("reading", path))?)
-    } else {
-        Box::new(file)
-    })
-}
-
-/// Copies the content of a member to a new private file; fails if that file already exists.
-pub(crate) fn spool_file(
-    content: &mut dyn Read,
-    to: &PathBuf,
-    name: &Path,
-) -> Result<(), RootError> {
-    let mut file = File::create_new(to).map_err(io("making", to))?;
-    // For a sparse file, the stated size is smaller than the size of its content.
-    let copied =
-        io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
-    if copied > MOST.0 {
-        let size = Bytes(copied);
-        return Err(RootError::TooLarge { size, most: MOST });
-    }
-    Ok(())
 }
 
 /// Converts a name in an archive to a path inside the root. Names that begin with `/` are relative to the root too.

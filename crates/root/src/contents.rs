@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 
 use crate::error::RootError;
-use crate::host::Host;
+use crate::host::{Host, ShellLine};
 use crate::oci;
 use crate::path::RootPath;
 use crate::roots::{Root, Roots};
-use crate::runtime::ShellLine;
 use crate::tree::Tree;
 use crate::{LEAST_SPACE, WORK};
 

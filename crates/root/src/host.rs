@@ -13,9 +13,8 @@ use crate::WORK;
 use crate::elf;
 use crate::error::{RootError, io};
 use crate::image::MOST;
-use crate::libraries;
+use crate::loader;
 use crate::path::RootPath;
-use crate::runtime::ShellLine;
 use crate::tree::Tree;
 
 /// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
@@ -97,8 +96,8 @@ impl Host {
                 .unwrap_or_default()
         };
         let mut all = folders("LD_LIBRARY_PATH");
-        all.extend(libraries::configured(Path::new("/etc/ld.so.conf")));
-        all.extend(libraries::DEFAULT.iter().map(PathBuf::from));
+        all.extend(loader::configured(Path::new("/etc/ld.so.conf")));
+        all.extend(loader::DEFAULT.iter().map(PathBuf::from));
         Ok(Self {
             here,
             folder: WORK.to_owned(),
@@ -385,4 +384,13 @@ fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     }
     parts.reverse();
     Ok(parts)
+}
+
+/// A command line or a script that a shell runs inside the root.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellLine {
+    /// Description of the line or script, for messages.
+    pub(crate) what: String,
+    /// Names of the programs that the line or script starts.
+    pub(crate) names: Vec<String>,
 }

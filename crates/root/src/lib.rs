@@ -16,6 +16,7 @@ mod host;
 mod image;
 mod inodes;
 mod libraries;
+mod loader;
 mod members;
 mod oci;
 mod path;

@@ -5,14 +5,17 @@
 //! input passes through a meter, which ends the reading when a limit is reached.
 
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use flate2::read::MultiGzDecoder;
 use pagetide_quantity::Bytes;
 use tar::EntryType;
 
 use crate::error::{RootError, io};
+use crate::image::MOST;
 use crate::path::{MOST_DEPTH, MOST_PATH, is_too_long};
 use crate::tree::{MOST_NAME_BYTES, MOST_NAMES};
 
@@ -163,4 +166,45 @@ impl<R: Read> Read for Metered<R> {
         }
         Ok(n)
     }
+}
+
+/// First bytes of an archive compressed by gzip. Source: RFC 1952.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// First bytes of an archive compressed by zstd. Source: RFC 8878.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Opens an archive and returns a reader of its uncompressed content.
+pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
+    let file = File::open(path).map_err(io("reading", path))?;
+    let mut start = Vec::new();
+    (&file)
+        .take(4)
+        .read_to_end(&mut start)
+        .map_err(io("reading", path))?;
+    let file = File::open(path).map_err(io("reading", path))?;
+    Ok(if start.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(file))
+    } else if start.starts_with(ZSTD) {
+        Box::new(zstd::stream::read::Decoder::new(file).map_err(io("reading", path))?)
+    } else {
+        Box::new(file)
+    })
+}
+
+/// Copies the content of a member to a new private file; fails if that file already exists.
+pub(crate) fn spool_file(
+    content: &mut dyn Read,
+    to: &PathBuf,
+    name: &Path,
+) -> Result<(), RootError> {
+    let mut file = File::create_new(to).map_err(io("making", to))?;
+    // For a sparse file, the stated size is smaller than the size of its content.
+    let copied =
+        io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
+    if copied > MOST.0 {
+        let size = Bytes(copied);
+        return Err(RootError::TooLarge { size, most: MOST });
+    }
+    Ok(())
 }

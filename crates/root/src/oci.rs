@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 use serde_json::Value;
 
-use crate::archive::{opened, spool_file};
 use crate::error::{RootError, io};
 use crate::image::MOST;
-use crate::members;
+use crate::members::{self, opened, spool_file};
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
 

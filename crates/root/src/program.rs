@@ -9,7 +9,7 @@ use crate::elf;
 use crate::error::{RootError, io};
 use crate::host::{Host, is_executable, take, text};
 use crate::path::RootPath;
-use crate::resident::PATH;
+use crate::resident::{PATH, script};
 use crate::tree::Tree;
 
 /// Most scripts that may be interpreters of scripts in a chain. Source: Linux `fs/exec.c`, `exec_binprm`.
@@ -240,11 +240,4 @@ fn merged(tree: &mut Tree) -> Result<(), RootError> {
         }
     }
     Ok(())
-}
-
-/// Text after `#!` in a script's first line; `None` if `bytes` do not begin with `#!`.
-pub(crate) fn script(bytes: &[u8]) -> Option<String> {
-    let line = bytes.strip_prefix(b"#!")?;
-    let line = line.split(|byte| *byte == b'\n').next()?;
-    Some(String::from_utf8_lossy(line).trim().to_owned())
 }

@@ -7,7 +7,6 @@ use crate::WORK;
 use crate::elf::{self, Elf};
 use crate::error::{RootError, io};
 use crate::path::RootPath;
-use crate::program::script;
 use crate::tree::{Entry, Source, Tree};
 
 /// Folders inside a root that are searched for programs, in order. Programs get them as `PATH`.
@@ -113,4 +112,11 @@ impl Tree {
             _ => None,
         }
     }
+}
+
+/// Text after `#!` in a script's first line; `None` if `bytes` do not begin with `#!`.
+pub(crate) fn script(bytes: &[u8]) -> Option<String> {
+    let line = bytes.strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    Some(String::from_utf8_lossy(line).trim().to_owned())
 }

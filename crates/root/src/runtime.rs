@@ -21,8 +21,6 @@ use crate::host::Host;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
-pub(crate) use shell::ShellLine;
-
 /// Most bytes of a script that is searched for names.
 const MOST_SCRIPT: u64 = 4 << 20;
 

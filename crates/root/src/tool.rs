@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::elf;
 use crate::error::{RootError, io};
-use crate::libraries::DEFAULT;
+use crate::loader::DEFAULT;
 use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree};
 

@@ -9,8 +9,9 @@ use pagetide_quantity::{Bytes, Nanos, Pages};
 use crate::clock::Clock;
 use crate::error::Stop;
 use crate::fill::Filler;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::Mapping;
 use crate::number;
+use crate::page::PAGE;
 use crate::pagemap::PageMap;
 use crate::params::choice;
 

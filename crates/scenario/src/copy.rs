@@ -9,8 +9,9 @@ use std::path::Path;
 use pagetide_quantity::Pages;
 
 use crate::error::Stop;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::Mapping;
 use crate::number;
+use crate::page::PAGE;
 
 /// A way to copy a file, as the scenario `filecopy` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};
+pub(crate) use crate::form::{Form, form};
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
@@ -44,15 +45,6 @@ pub struct Needs {
     pub root: Option<String>,
     /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
-}
-
-/// The variant of the scenario: corrected or as originally written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// The mistakes of the original are corrected.
-    Repaired,
-    /// The same as the original, including its mistakes.
-    AsWritten,
 }
 
 /// A scenario. Implemented by its struct of parameters.
@@ -238,14 +230,6 @@ pub(crate) fn resolve(
     }
     (definition.check)(definition.name, &resolved, form(as_written), context)?;
     Ok(resolved)
-}
-
-pub(crate) const fn form(as_written: bool) -> Form {
-    if as_written {
-        Form::AsWritten
-    } else {
-        Form::Repaired
-    }
 }
 
 /// Fails if the workload does not fit into memory and swap together.

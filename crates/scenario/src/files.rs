@@ -9,7 +9,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::Stop;
 use crate::fill::Filler;
-use crate::mapping::PAGE;
+use crate::page::PAGE;
 use crate::trial::Trial;
 
 /// Returns the size of an ext4 file system for this amount of data: 1/16 more for metadata, and some reserve. It is

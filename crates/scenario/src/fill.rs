@@ -11,11 +11,11 @@
 
 use pagetide_reference::Rng;
 
-use crate::definition::Form;
 use crate::error::{ScenarioError, Stop};
+use crate::form::Form;
 use crate::harness::LockedBuffer;
-use crate::mapping::PAGE;
 use crate::number;
+use crate::page::PAGE;
 
 /// Number of words in the pool: 32 KiB.
 const POOL_WORDS: usize = 4096;

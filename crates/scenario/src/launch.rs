@@ -146,7 +146,7 @@ impl Child<'_> {
 
 /// What a child does before it executes the program. If a step fails, the child reports its index, which needs no
 /// allocation.
-pub(crate) const STEPS: [&str; 8] = [
+const STEPS: [&str; 8] = [
     "starting a session",
     "entering the root",
     "becoming an unprivileged user",
@@ -204,6 +204,6 @@ impl Launch<'_> {
         }
         drop((child, fault_end));
         let name = self.command.first().cloned().unwrap_or_default();
-        RunningProgram::new(name, pid, began, [output, errors], fault)
+        RunningProgram::new(name, pid, began, [output, errors], (fault, &STEPS))
     }
 }

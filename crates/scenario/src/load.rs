@@ -12,7 +12,7 @@ use crate::clock;
 use crate::error::Stop;
 use crate::files::read_through;
 use crate::fill::Filler;
-use crate::mapping::PAGE;
+use crate::page::PAGE;
 use crate::page_size::PageSize;
 use crate::trial::Trial;
 use crate::workers::{Member, Team};

@@ -12,9 +12,7 @@ use pagetide_system::{Mapping as Memory, Source};
 use crate::error::Stop;
 use crate::fill::Filler;
 use crate::number;
-
-/// Size of a page in memory.
-pub(crate) const PAGE: usize = 4096;
+use crate::page::PAGE;
 
 /// Address space of the workload, in pages; unmapped on drop.
 pub(crate) struct Mapping {

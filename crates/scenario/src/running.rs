@@ -8,7 +8,6 @@ use pagetide_quantity::{Bytes, Nanos};
 
 use crate::capture::Capture;
 use crate::error::Stop;
-use crate::launch::STEPS;
 use crate::workers::{ProcessUsage, Usage};
 
 /// The way in which a program ended.
@@ -48,6 +47,8 @@ pub(crate) struct RunningProgram {
     pub errors: Capture,
     /// Pipe on which the child reports why the program could not be started.
     fault: OwnedFd,
+    /// What a child does before it executes the program, by the index that it reports.
+    steps: &'static [&'static str],
 }
 
 impl RunningProgram {
@@ -57,7 +58,7 @@ impl RunningProgram {
         pid: libc::pid_t,
         began: Nanos,
         [output, errors]: [Capture; 2],
-        fault: OwnedFd,
+        (fault, steps): (OwnedFd, &'static [&'static str]),
     ) -> Result<Self, Stop> {
         Ok(Self {
             name,
@@ -67,6 +68,7 @@ impl RunningProgram {
             output,
             errors,
             fault,
+            steps,
         })
     }
 
@@ -136,7 +138,11 @@ impl RunningProgram {
             return Ok(());
         }
         let [step, why @ ..] = said;
-        let what = STEPS.get(usize::from(step)).copied().unwrap_or_default();
+        let what = self
+            .steps
+            .get(usize::from(step))
+            .copied()
+            .unwrap_or_default();
         let why = io::Error::from_raw_os_error(i32::from_ne_bytes(why));
         Err(Stop::system(format!("cannot start {}, {what}", self.name))(
             why,

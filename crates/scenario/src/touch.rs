@@ -20,8 +20,9 @@ use crate::clock::{Clock, MonotonicTicks, RawTsc, Ticks};
 use crate::error::Stop;
 use crate::fill::Filler;
 use crate::harness::LockedBuffer;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::Mapping;
 use crate::number;
+use crate::page::PAGE;
 
 /// Number of lower bits of a log entry that hold nanoseconds; the page number is above them.
 pub const LATENCY_BITS: u32 = 36;

@@ -1,7 +1,6 @@
 //! The trial as a scenario sees it: clock, seed, output, and the results that every trial reports.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -12,10 +11,9 @@ use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock};
-use crate::definition::{Definition, Form, form};
 use crate::error::Stop;
+use crate::form::{Form, form};
 use crate::harness::{self, HarnessMemory};
-use crate::registry;
 use crate::touch::Recorder;
 use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
@@ -104,12 +102,13 @@ pub(crate) use metrics;
 
 /// A trial in progress: the only handle through which a scenario acts and reports.
 pub(crate) struct Trial<'a> {
-    definition: &'static Definition,
+    /// Definitions of the scenario's metrics.
+    metrics: &'static [MetricDef],
     /// Scenario, parameters, seed and memory: everything that determines the result.
     pub subject: &'a Subject,
     pub place: Place<'a>,
     values: BTreeMap<String, Metric>,
-    outcome: Outcome,
+    pub outcome: Outcome,
     started: Nanos,
     own_before: Usage,
     members: Usage,
@@ -118,51 +117,27 @@ pub(crate) struct Trial<'a> {
     settled: Option<HarnessMemory>,
 }
 
-/// Runs the scenario of `subject`, whose parameters must be resolved by [`crate::resolve`]. Errors and panics do not
-/// escape; they are reasons in the outcome why it is invalid.
-pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
-    let definition = match registry::find(&subject.scenario) {
-        Ok(definition) => definition,
-        Err(error) => {
-            return Outcome {
-                invalid: vec![Invalid::Scenario {
-                    why: error.to_string(),
-                }],
-                ..Outcome::default()
-            };
-        }
-    };
-    let mut trial = Trial {
-        definition,
-        subject,
-        started: place.clock.now(),
-        place,
-        values: BTreeMap::new(),
-        outcome: Outcome::default(),
-        own_before: Usage::own(),
-        members: Usage::default(),
-        ledger: Ledger::default(),
-        omitted: Vec::new(),
-        settled: None,
-    };
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        (definition.run)(&subject.params, &mut trial)
-    }));
-    match result {
-        Ok(Ok(())) => {}
-        Ok(Err(stop)) => trial.outcome.invalid.push(stop.into_invalid()),
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no reason given");
-            trial.outcome.invalid.push(Invalid::Scenario {
-                why: format!("it panicked ({text}), please report it"),
-            });
+impl<'a> Trial<'a> {
+    /// Begins a trial whose scenario has these metrics.
+    pub(crate) fn begin(
+        subject: &'a Subject,
+        place: Place<'a>,
+        metrics: &'static [MetricDef],
+    ) -> Self {
+        Self {
+            metrics,
+            subject,
+            started: place.clock.now(),
+            place,
+            values: BTreeMap::new(),
+            outcome: Outcome::default(),
+            own_before: Usage::own(),
+            members: Usage::default(),
+            ledger: Ledger::default(),
+            omitted: Vec::new(),
+            settled: None,
         }
     }
-    trial.end()
 }
 
 impl Trial<'_> {
@@ -298,7 +273,7 @@ impl Trial<'_> {
     }
 
     fn declared(&self, name: &str) -> Option<&'static MetricDef> {
-        self.definition.metrics.iter().find(|def| def.name == name)
+        self.metrics.iter().find(|def| def.name == name)
     }
 
     fn undeclared(&mut self, name: &str) {
@@ -410,7 +385,8 @@ impl Trial<'_> {
         self.outcome.texts.insert(name.to_owned(), text);
     }
 
-    fn end(mut self) -> Outcome {
+    /// Ends the trial and returns its results.
+    pub(crate) fn end(mut self) -> Outcome {
         self.outcome.elapsed = self.elapsed();
         self.count_harness();
         let own = Usage::own().since(self.own_before);
@@ -422,7 +398,6 @@ impl Trial<'_> {
         self.time_metric("user", usage.user);
         self.time_metric("system", usage.system);
         self.outcome.metrics = self
-            .definition
             .metrics
             .iter()
             .filter(|def| !self.omitted.iter().any(|name| name == def.name))

@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::error::Stop;
 use crate::harness;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::Mapping;
 use crate::number;
+use crate::page::PAGE;
 
 /// Number of gates of a team. Members pass them in order.
 const GATES: usize = 16;

@@ -1,6 +1,5 @@
 //! Campaigns: progress, time left, stopping and resuming.
 
-use std::collections::HashMap;
 use std::os::unix::process::CommandExt;
 use std::path::Path as FilePath;
 use std::process::{Command, Stdio};
@@ -22,9 +21,9 @@ use pagetide_store::Store;
 use pagetide_store::{CampaignNote, Filter, RunEnd, RunState};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::Site;
 use crate::form::{Form, is_own};
 use crate::pages::{NAME_CHARS, answer, message, rendered};
+use crate::site::Site;
 
 /// Maximum length of a line of a run's output, in characters.
 const LINE_CHARS: usize = 300;
@@ -35,9 +34,6 @@ const SOON: Duration = Duration::from_secs(3);
 
 /// Number of newest campaigns whose results are shown in the list; results of older ones are on their own pages.
 const ANSWERED: usize = 40;
-
-/// Results of campaigns by identity. A value is the number of trials in the result, and the result as HTML.
-pub(crate) type Answers = HashMap<String, (usize, String)>;
 
 struct TrialRow {
     what: String,

@@ -7,8 +7,8 @@
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;
 
-use crate::Site;
 use crate::guard::same;
+use crate::site::Site;
 
 /// Fields that every form of this server contains.
 #[derive(Deserialize)]

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::Site;
+use crate::site::Site;
 
 /// Content security policy of every page: only scripts and styles of this server, no other hosts, no embedding in
 /// frames.

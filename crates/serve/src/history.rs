@@ -14,8 +14,8 @@ use pagetide_store::Filter;
 use pagetide_store::Store;
 use serde::Deserialize;
 
-use crate::Site;
 use crate::pages::{answer, given, rendered};
+use crate::site::Site;
 
 /// Left and right end of the picture in pixels; values are printed to the left of the picture.
 const ACROSS: (f64, f64) = (96.0, 786.0);

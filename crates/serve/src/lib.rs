@@ -15,6 +15,7 @@ mod history;
 mod listener;
 mod pages;
 mod records;
+mod site;
 
 pub use address::{PORT, address};
 
@@ -33,6 +34,7 @@ use pagetide_store::{Store, StoreError};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use listener::{PATIENCE, PatientListener};
+use site::Site;
 
 /// Reasons why the server cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -65,24 +67,6 @@ pub struct Options {
     pub cache: PathBuf,
     /// Path of the program that runs and resumes campaigns.
     pub program: PathBuf,
-}
-
-/// State shared by all requests.
-pub(crate) struct Site {
-    /// Absolute path of the folder of the store.
-    pub folder: PathBuf,
-    /// Absolute path of the folder of kernels and snapshots.
-    pub cache: PathBuf,
-    /// Path of the program that runs and resumes campaigns.
-    pub program: PathBuf,
-    /// Secret in the forms of this server process.
-    pub key: String,
-    /// Token of this server process, which every request must contain.
-    pub token: String,
-    /// The address on which the server listens.
-    pub address: SocketAddr,
-    /// Results of campaigns by identity, kept so that a page does not compute them again.
-    pub answers: Mutex<campaigns::Answers>,
 }
 
 /// A server that listens but does not respond yet.

@@ -15,7 +15,7 @@ use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single, title
 use pagetide_store::Store;
 use serde::Deserialize;
 
-use crate::Site;
+use crate::site::Site;
 
 /// Maximum length of a name, in characters.
 pub(crate) const NAME_CHARS: usize = 80;

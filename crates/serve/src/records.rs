@@ -12,8 +12,8 @@ use pagetide_store::Store;
 use pagetide_store::{Filter, Row};
 use serde::{Deserialize, Serialize};
 
-use crate::Site;
 use crate::pages::{NAME_CHARS, answer, given, rendered};
+use crate::site::Site;
 
 /// Number of records on one page.
 const ROWS: u32 = 200;

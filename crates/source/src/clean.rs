@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::compile::{CONFIGURED, Job, compile, configure};
 use crate::error::SourceError;
 use crate::make::Make;
 use crate::step::{BuildStep, Watch};
-use crate::workshop::{CONFIGURED, Job, compile, configure};
 
 /// Name of the subfolder that holds the files of a kept folder while one object is compiled in a clean folder.
 pub const KEPT: &str = "kept";

@@ -97,6 +97,9 @@ pub fn option_of(makefile: &str, object: &str) -> Option<String> {
     })
 }
 
+/// Largest accepted size in bytes of a file with options; Debian's file has 300 KB.
+pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;

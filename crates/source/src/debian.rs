@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use pagetide_kernel::{Cache, Freshness, KernelError, Lock, Scratch};
 use pagetide_outside::{Place, read_text};
 
+use crate::config::MOST_CONFIG_BYTES;
 use crate::error::SourceError;
-use crate::options::MOST_CONFIG_BYTES;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
 
@@ -112,7 +112,7 @@ pub fn config(
     fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
     let gate = sources.join("lock");
     let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
-    let fresh = Scratch::new(cache)?;
+    let fresh = Scratch::new(cache.root())?;
     let mut watch_kernel = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
     let package = fresh.inner("package")?;
     match cache.fetch_config(suite, series, &package, freshness, &mut watch_kernel) {
@@ -141,7 +141,7 @@ fn fetch(
     series: &str,
     watch: &mut pagetide_kernel::Watch,
 ) -> Result<PathBuf, SourceError> {
-    let fresh = Scratch::new(cache)?;
+    let fresh = Scratch::new(cache.root())?;
     let (package, unpacked) = (fresh.inner("package")?, fresh.inner("unpacked")?);
     let fetched = cache.fetch_source(suite, series, &package, watch)?;
     let top = cache.unpack_source(&fetched.file, &unpacked, watch)?;

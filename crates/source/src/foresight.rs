@@ -10,11 +10,7 @@ use pagetide_outside::{Place, read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
-use crate::recipe::Recipe;
-use crate::step::Watch;
 use crate::tree::{MOST_NOTE_BYTES, write};
-use crate::variants::{Order, OrderError, is_judged_alone};
-use crate::workshop::Workshop;
 
 /// Assumed time of an incremental build after a patch, used if no such build was timed on this machine.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
@@ -49,13 +45,6 @@ pub enum BuildState {
         /// Approximate duration of the build after the source is fetched.
         about: Duration,
     },
-}
-
-impl VariantForecast {
-    /// True if the kernel of the variant must be built.
-    pub fn is_to_build(&self) -> bool {
-        matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
-    }
 }
 
 impl BuildState {
@@ -95,18 +84,6 @@ impl Display for BuildForecast {
             ),
         }
     }
-}
-
-/// Prediction for the kernel of a variant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VariantForecast {
-    /// The kernel is not built from a recipe.
-    Other,
-    /// The kernel is in the cache or would be built.
-    Kernel(BuildForecast),
-    /// The variant would be left out. The sentence states why: its kernel cannot be built, or is the same as the
-    /// baseline's.
-    LeftOut(String),
 }
 
 /// Measured durations of builds in one build folder.
@@ -166,72 +143,5 @@ pub(crate) fn of_folder(
         about: known.unwrap_or(guess),
         whole,
         timed: known.is_some(),
-    }
-}
-
-impl Workshop {
-    /// Predicts the builds of the variants' kernels. Builds and fetches nothing. Fails if [`Workshop::deliver`] would
-    /// fail before it fetches or builds; only missing programs are not checked for.
-    #[allow(
-        clippy::result_large_err,
-        reason = "it is made once, and ends the command"
-    )]
-    pub fn foretell(&self, orders: &[Order]) -> Result<Vec<VariantForecast>, OrderError> {
-        self.foretell_telling(orders, &mut |_| {})
-    }
-
-    /// Predicts the builds of the variants' kernels, like [`Self::foretell`]. `watch` receives a step if another
-    /// process must be waited for.
-    #[allow(
-        clippy::result_large_err,
-        reason = "it is made once, and ends the command"
-    )]
-    pub(crate) fn foretell_telling(
-        &self,
-        orders: &[Order],
-        watch: &mut Watch,
-    ) -> Result<Vec<VariantForecast>, OrderError> {
-        let mut there = BTreeSet::new();
-        let mut baseline: Option<String> = None;
-        let must = is_judged_alone(orders);
-        let mut all = Vec::new();
-        for (place, order) in orders.iter().enumerate() {
-            if !Recipe::is_recipe(&order.kernel) {
-                all.push(VariantForecast::Other);
-                continue;
-            }
-            let foreseen = order
-                .kernel
-                .parse()
-                .and_then(|recipe| self.foresee(&recipe, &mut there, watch));
-            all.push(match foreseen {
-                Ok(foresight) => {
-                    let name = match &foresight.state {
-                        BuildState::Built(name) => name.split(' ').next().map(str::to_owned),
-                        _ => None,
-                    };
-                    if place == 0 {
-                        baseline.clone_from(&name);
-                    }
-                    let is_same = place > 0 && name.is_some() && name == baseline;
-                    if is_same && order.is_kernel_alone {
-                        VariantForecast::LeftOut(format!(
-                            "variant {} is left out: no change in code: its kernel is the baseline's to the last byte",
-                            order.name
-                        ))
-                    } else {
-                        VariantForecast::Kernel(foresight)
-                    }
-                }
-                Err(source) if place == 0 || must => {
-                    let name = order.name.clone();
-                    return Err(OrderError { name, source });
-                }
-                Err(why) => {
-                    VariantForecast::LeftOut(format!("variant {} is left out: {why}", order.name))
-                }
-            });
-        }
-        Ok(all)
     }
 }

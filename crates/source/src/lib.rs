@@ -10,6 +10,7 @@
 
 mod apply;
 mod clean;
+mod compile;
 mod config;
 mod debian;
 mod diff;
@@ -32,10 +33,10 @@ mod workshop;
 
 pub use config::FRAGMENT;
 pub use error::SourceError;
-pub use foresight::{BuildForecast, BuildState, VariantForecast};
+pub use foresight::{BuildForecast, BuildState};
 pub use history::{Commit, Commits};
 pub use recipe::{ConfigRef, Recipe, SourceRef};
 pub use series::{Patch, Series};
 pub use step::{BuildStep, Watch};
-pub use variants::{Delivery, Order, OrderError};
+pub use variants::{Delivery, Order, OrderError, VariantForecast};
 pub use workshop::{BuiltKernel, Workshop};

@@ -5,14 +5,11 @@ use std::time::Duration;
 use pagetide_kernel::Cache;
 use pagetide_outside::{Place, read_text};
 
-use crate::config::{self, FRAGMENT, Options};
+use crate::config::{self, FRAGMENT, MOST_CONFIG_BYTES, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::recipe::{ConfigRef, Recipe};
 use crate::step::human;
-
-/// Largest accepted size in bytes of a file with options; Debian's file has 300 KB.
-pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
 
 /// Defaults of the options that a recipe does not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

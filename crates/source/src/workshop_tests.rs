@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::time::Duration;
+
 use pagetide_kernel::Stop;
 use tempfile::TempDir;
 
 use super::*;
-use crate::foresight::VariantForecast;
-use crate::variants::Order;
+use crate::variants::{Order, VariantForecast};
 
 #[path = "../../kernel/tests/sample/mod.rs"]
 mod sample;

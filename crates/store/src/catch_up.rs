@@ -11,8 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, params};
 
 use crate::error::Trouble;
+use crate::files::entries;
+use crate::index::enter;
 use crate::row;
-use crate::store::{enter, entries};
 
 /// Age below which a folder's modification time is not trusted: a file added within the same tick of the clock would
 /// not change it.

@@ -8,7 +8,7 @@ use pagetide_quantity::command::told;
 use pagetide_record::FileError;
 
 use crate::proof::Disagreement;
-use crate::store::FORMAT;
+use crate::schema::{FORMAT, PATIENCE};
 
 /// Reasons why a store operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -263,7 +263,7 @@ pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ 
             ) => StoreError::IndexFull { path, source },
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Busy {
                 path,
-                seconds: crate::store::PATIENCE.as_secs(),
+                seconds: PATIENCE.as_secs(),
             },
             _ => StoreError::Index { path, source },
         }

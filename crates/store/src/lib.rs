@@ -21,12 +21,15 @@
 
 mod catch_up;
 mod error;
+mod files;
+mod index;
 mod many;
 mod names;
 mod note;
 mod proof;
 mod read_only;
 mod remove;
+mod report;
 mod row;
 mod running;
 mod schema;
@@ -42,7 +45,9 @@ pub use note::{
 };
 pub use pagetide_quantity::command::shell;
 pub use remove::Removal;
+pub use report::{DamagedFile, StoreReport};
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
+pub use schema::FORMAT;
 pub use select::{Filter, Point};
-pub use store::{DamagedFile, FORMAT, Store, StoreReport};
+pub use store::Store;

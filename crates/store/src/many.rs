@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use pagetide_record::{Record, RecordWriter};
 
 use crate::error::StoreError;
+use crate::files;
 use crate::row::Row;
-use crate::store;
 
 /// Minimum number of records for each thread.
 const WORTH_A_THREAD: usize = 64;
@@ -78,7 +78,7 @@ pub(crate) fn records(
 
 /// Moves written record files to their final paths, with several threads.
 pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), StoreError> {
-    let one = |(path, row): &WrittenRecord| store::settle(root, path, &row.id).map(drop);
+    let one = |(path, row): &WrittenRecord| files::settle(root, path, &row.id).map(drop);
     std::thread::scope(|scope| {
         let threads: Vec<_> = written
             .chunks(share_of(written.len()))

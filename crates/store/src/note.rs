@@ -206,7 +206,7 @@ fn file(folder: &Path, id: &str) -> PathBuf {
 
 /// Deletes a campaign's file. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
-    crate::store::take_away(&file(folder, id))
+    crate::files::take_away(&file(folder, id))
 }
 
 /// Writes a campaign's file atomically: a reader sees the old or the new content.
@@ -224,7 +224,7 @@ pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError
     if json.len() as u64 > MOST_NOTE_BYTES {
         return Err(unreadable("it is larger than 512 MiB".to_owned()));
     }
-    crate::store::replace(&path, &json)
+    crate::files::replace(&path, &json)
 }
 
 /// Text of the last JSON member of a campaign's file: a checksum of the JSON without this member.

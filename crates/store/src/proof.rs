@@ -4,8 +4,6 @@
 //! value always changes the checksum. It detects damage and accidental changes, not forgery. Against forgery each
 //! record has a digest, and `pagetide store verify` compares records and index.
 
-use crate::row::Row;
-
 /// State of a checksum computation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Proof(u64);
@@ -39,38 +37,6 @@ impl Proof {
     pub(crate) const fn kept(self) -> i64 {
         self.0.cast_signed()
     }
-}
-
-/// The checksum of a row; `cell` and `variant` are the checksums of the texts of the cell and the variant.
-pub(crate) fn of_row(row: &Row, cell: u64, variant: u64) -> i64 {
-    let mut proof = Proof::new();
-    for text in [
-        &*row.id,
-        &row.key,
-        &row.digest,
-        &row.cmdline,
-        &row.guest,
-        &row.campaign,
-    ] {
-        proof = proof.text(text);
-    }
-    let invalid = row.invalid.as_deref();
-    for number in [
-        cell,
-        variant,
-        row.seed,
-        u64::from(row.unit),
-        u64::from(row.repetition),
-        row.started.0,
-        row.wall.0,
-        row.elapsed.0,
-        u64::from(row.accident),
-        u64::from(row.warnings),
-        u64::from(invalid.is_some()),
-    ] {
-        proof = proof.number(number);
-    }
-    proof.text(invalid.unwrap_or_default()).kept()
 }
 
 /// The checksum of texts that are stored once in the index and used by many rows.

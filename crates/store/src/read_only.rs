@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::catch_up::{differences, folders};
 use crate::error::{StoreError, Trouble, index};
+use crate::index::fill;
 use crate::schema;
-use crate::store::fill;
 
 /// Opens an index for reading, for a store whose index cannot be opened for writing.
 pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreError> {

@@ -11,9 +11,10 @@ use pagetide_quantity::{Bytes, nearest};
 use serde::Serialize;
 
 use crate::error::StoreError;
+use crate::files::take_away;
 use crate::note::{self, CampaignNote};
 use crate::running;
-use crate::store::{Store, take_away};
+use crate::store::Store;
 
 /// Campaigns and records that are, or would be, removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

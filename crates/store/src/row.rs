@@ -239,7 +239,7 @@ pub(crate) fn insert_row(index: &Connection, record: &Record, row: &Row) -> rusq
             row.accident,
             row.warnings,
             i64::try_from(metrics.len()).unwrap_or(i64::MAX),
-            proof::of_row(row, cell_proof, proof::of_texts(&[&spec])),
+            checksum(row, cell_proof, proof::of_texts(&[&spec])),
         ])?;
     if added == 0 {
         return Ok(());
@@ -307,4 +307,36 @@ pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
             .execute([row])?;
     }
     Ok(())
+}
+
+/// The checksum of a row; `cell` and `variant` are the checksums of the texts of the cell and the variant.
+pub(crate) fn checksum(row: &Row, cell: u64, variant: u64) -> i64 {
+    let mut proof = proof::Proof::new();
+    for text in [
+        &*row.id,
+        &row.key,
+        &row.digest,
+        &row.cmdline,
+        &row.guest,
+        &row.campaign,
+    ] {
+        proof = proof.text(text);
+    }
+    let invalid = row.invalid.as_deref();
+    for number in [
+        cell,
+        variant,
+        row.seed,
+        u64::from(row.unit),
+        u64::from(row.repetition),
+        row.started.0,
+        row.wall.0,
+        row.elapsed.0,
+        u64::from(row.accident),
+        u64::from(row.warnings),
+        u64::from(invalid.is_some()),
+    ] {
+        proof = proof.number(number);
+    }
+    proof.text(invalid.unwrap_or_default()).kept()
 }

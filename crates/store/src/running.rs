@@ -93,7 +93,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     let path = file(folder, &state.name);
     match readable_json(state) {
-        Ok(json) => crate::store::replace(&path, &json),
+        Ok(json) => crate::files::replace(&path, &json),
         Err(why) => Err(StoreError::Unreadable {
             path,
             why: why.to_string(),
@@ -103,7 +103,7 @@ pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
 
 /// Deletes the progress file of a campaign. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
-    crate::store::take_away(&file(folder, name))
+    crate::files::take_away(&file(folder, name))
 }
 
 /// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.

@@ -7,6 +7,8 @@
 //! rows, and a comparison reads a few definitions for a few hundred records. Rows and values have checksums
 //! ([`crate::proof`]). Folders of records have the time of their last check ([`crate::catch_up`]).
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 
 /// Version of the tables. An index with tables of another version is rebuilt from the record files.
@@ -95,3 +97,9 @@ pub(crate) fn create(index: &Connection) -> rusqlite::Result<()> {
     index.execute_batch(TABLES)?;
     index.pragma_update(None, "user_version", VERSION)
 }
+
+/// Version of the store's layout. A store with a later version is refused.
+pub const FORMAT: u32 = 1;
+
+/// Time that a process waits for another process that is writing the index.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

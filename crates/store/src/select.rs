@@ -151,7 +151,7 @@ impl<'a> Lookups<'a> {
             accident: row.get(16)?,
             warnings: row.get(17)?,
         };
-        if proof::of_row(&read, cell_proof, variant_proof) != row.get::<_, i64>(18)? {
+        if crate::row::checksum(&read, cell_proof, variant_proof) != row.get::<_, i64>(18)? {
             return Err(Disagreement { id: read.id }.into());
         }
         Ok(read)

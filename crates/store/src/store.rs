@@ -1,15 +1,14 @@
 //! An open store: writing, adding, finding and loading records.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod verify;
+
+use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use pagetide_outside::{Place, Refusal};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use pagetide_quantity::Metric;
 use pagetide_quantity::Nanos;
@@ -17,22 +16,18 @@ use pagetide_record::Record;
 use pagetide_record::{FileError, RecordReader, RecordWriter};
 
 use crate::error::{StoreError, Trouble, at, index};
+use crate::files::{check_format, entries, has_writer, path, replace, settle};
+use crate::index::{connect, enter, fill, remove_index};
 use crate::note::{CampaignLock, CampaignNote};
-use crate::row::{MetricKey, Row};
+use crate::report::{DamagedFile, StoreReport};
+use crate::row::Row;
 use crate::running::RunState;
+use crate::schema::FORMAT;
 use crate::select::{Filter, Point};
 use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
-/// Version of the store's layout. A store with a later version is refused.
-pub const FORMAT: u32 = 1;
-/// Maximum size of the file `format` in bytes.
-const MOST_FORMAT_BYTES: u64 = 4096;
-/// Time that a process waits for another process that is writing the index.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum number of records that are added in one transaction, so that the disk is flushed once for all of them.
 const AT_ONCE: usize = 16_384;
-/// Number of records that are in memory at once during verification.
-const READ_AT_ONCE: usize = 1024;
 /// Number of matching records that a message lists if a prefix is ambiguous.
 const SOME: u32 = 4;
 
@@ -43,59 +38,6 @@ pub struct Store {
     index: Connection,
     /// Reason why the store can only be read; `None` if it can be written.
     why_read_only: Option<io::ErrorKind>,
-}
-
-/// A damaged record file, or a damaged index entry of a record.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct DamagedFile {
-    /// Path of the damaged file.
-    #[serde(serialize_with = "shown")]
-    pub path: PathBuf,
-    /// The damage, in one sentence.
-    pub why: String,
-    /// True if the damage is in the index and can be repaired with `rebuild`; the record file is then undamaged.
-    pub index: bool,
-}
-
-/// Serialises a path as text, with unprintable bytes replaced, because JSON has only Unicode strings.
-fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
-}
-
-/// The result of rebuilding or verifying a store: number of undamaged records, and damaged files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct StoreReport {
-    /// Number of undamaged records.
-    pub records: u64,
-    /// Damaged files, which are neither moved nor changed.
-    pub damaged: Vec<DamagedFile>,
-}
-
-impl StoreReport {
-    /// Text for the user, one line per finding. `done` is the word for undamaged records, such as "whole".
-    pub fn text(&self, done: &str) -> String {
-        let mut text = format!("{} records are {done}\n", self.records);
-        for damaged in &self.damaged {
-            // If only the index is damaged, the record is fine and must not be moved away.
-            let remedy = if damaged.index { "" } else { "; move it away" };
-            let (path, why) = (damaged.path.display(), &damaged.why);
-            let _ = writeln!(text, "damaged: {path} ({why}){remedy}");
-        }
-        text
-    }
-}
-
-/// Replaces the content of a file atomically: a reader sees the old or the new content.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    pagetide_outside::replace(path, bytes).map_err(at("writing", path))
-}
-
-/// Deletes a file. No error if the file does not exist.
-pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
-    match std::fs::remove_file(path) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
-        _ => Ok(()),
-    }
 }
 
 impl Store {
@@ -258,119 +200,6 @@ impl Store {
             records: self.count(&Filter::default())?,
             damaged: self.damaged()?,
         })
-    }
-
-    /// Reads all sections of all records, and compares the records with the index.
-    pub fn verify(&self) -> Result<StoreReport, StoreError> {
-        self.catch_up()?;
-        let mut found = StoreReport {
-            records: 0,
-            damaged: self.damaged()?,
-        };
-        let known: HashSet<PathBuf> = found.damaged.iter().map(|file| file.path.clone()).collect();
-        let ids = select::all_ids(&self.index).map_err(index(&self.database))?;
-        for some in ids.chunks(READ_AT_ONCE) {
-            let root = self.root.as_path();
-            let records = many::records(some, |id| {
-                let reader = RecordReader::open(&path(root, id))?;
-                reader.verify()?;
-                Ok(reader.into_record())
-            });
-            let disagrees = self.disagreements(some, &records)?;
-            for (id, record) in some.iter().zip(records) {
-                let why = match record {
-                    Err(why) => why,
-                    Ok(_) if disagrees.contains(id.as_str()) => StoreError::Disagrees {
-                        path: self.database.clone(),
-                        id: id.clone(),
-                    },
-                    Ok(_) => {
-                        found.records += 1;
-                        continue;
-                    }
-                };
-                let file = self.path(id);
-                if known.contains(&file) {
-                    continue;
-                }
-                let index = matches!(why, StoreError::Disagrees { .. });
-                found.damaged.push(DamagedFile {
-                    path: if index { self.database.clone() } else { file },
-                    why: why.to_string(),
-                    index,
-                });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns those of the given identities whose index rows or metrics differ from the record file.
-    fn disagreements<'a>(
-        &self,
-        ids: &'a [String],
-        records: &[Result<Record, StoreError>],
-    ) -> Result<HashSet<&'a str>, StoreError> {
-        let mut wrong = HashSet::new();
-        let mut rows: BTreeMap<&str, Vec<(&'a str, i64, &Record)>> = BTreeMap::new();
-        for (id, record) in ids.iter().zip(records) {
-            let Ok(record) = record else {
-                continue;
-            };
-            let found = select::by_prefix(&self.index, id, 1).map_err(index(&self.database));
-            let row = match found {
-                Ok(mut found) => found.pop(),
-                Err(StoreError::Disagrees { .. } | StoreError::Index { .. }) => None,
-                Err(error) => return Err(error),
-            };
-            let of_record = |row: i64| Row {
-                row,
-                ..Row::of(record)
-            };
-            match row {
-                Some(row) if row == of_record(row.row) => {
-                    let of_scenario = rows.entry(&record.subject.scenario).or_default();
-                    of_scenario.push((id, row.row, record));
-                }
-                _ => {
-                    wrong.insert(id.as_str());
-                }
-            }
-        }
-        for (scenario, rows) in rows {
-            // All together; one by one only to tell which is wrong.
-            if self.has_metrics_of(scenario, &rows) {
-                continue;
-            }
-            for row in rows {
-                if !self.has_metrics_of(scenario, &[row]) {
-                    wrong.insert(row.0);
-                }
-            }
-        }
-        Ok(wrong)
-    }
-
-    /// True if the metrics of these rows in the index are exactly the metrics of these records.
-    fn has_metrics_of(&self, scenario: &str, rows: &[(&str, i64, &Record)]) -> bool {
-        let numbers: Vec<i64> = rows.iter().map(|(_, row, _)| *row).collect();
-        let Ok(kept) = self.metrics(scenario, &numbers) else {
-            return false;
-        };
-        let kept: HashMap<(i64, MetricKey<'_>), &Metric> = kept
-            .iter()
-            .map(|(row, metric)| ((*row, row::key(metric)), metric))
-            .collect();
-        let mut count = 0;
-        for (_, row, record) in rows {
-            for metric in row::kept_metrics(record) {
-                count += 1;
-                let found = kept.get(&(*row, row::key(metric)));
-                if !found.is_some_and(|kept| same(kept, metric)) {
-                    return false;
-                }
-            }
-        }
-        count == kept.len()
     }
 
     /// Damaged files found earlier that still exist.
@@ -616,224 +445,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Fills an empty index from all record files. If `whole`, all sections of the files are read and checked. The caller
-/// must have opened a transaction.
-pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), Trouble> {
-    schema::create(index)?;
-    for path in all_files(root)? {
-        enter(index, root, &path, whole)?;
-    }
-    Ok(())
-}
-
-/// True if two metrics are equal. NaN counts as equal to NaN and to an absent value.
-fn same(kept: &Metric, metric: &Metric) -> bool {
-    let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
-    kept == metric || (is_no_number(kept) && is_no_number(metric))
-}
-
-/// Adds a record file to the index, or to the list of damaged files. If `whole`, all sections of the file are read and
-/// checked. The caller must have opened a transaction.
-pub(crate) fn enter(
-    index: &Connection,
-    root: &Path,
-    path: &Path,
-    whole: bool,
-) -> rusqlite::Result<()> {
-    let read = || -> Result<RecordReader, String> {
-        let reader = RecordReader::open(path).map_err(|why| why.to_string())?;
-        if whole {
-            reader.verify().map_err(|why| why.to_string())?;
-        }
-        let place = place(root, &reader.record().id());
-        if path.starts_with(root.join("records")) && path != place {
-            return Err(format!("its place is {}: move it there", place.display()));
-        }
-        Ok(reader)
-    };
-    // The folder may be called anything, and may be moved.
-    let within = path.strip_prefix(root).unwrap_or(path);
-    let within = within.as_os_str().as_bytes();
-    match read() {
-        Ok(reader) => {
-            index
-                .prepare_cached("DELETE FROM damaged WHERE path = ?1")?
-                .execute([within])?;
-            row::insert(index, reader.record())
-        }
-        // The file was moved to its final path, where it is found too.
-        Err(_) if !path.exists() => Ok(()),
-        Err(why) => {
-            index
-                .prepare_cached("INSERT OR REPLACE INTO damaged (path, why) VALUES (?1, ?2)")?
-                .execute(params![within, why])?;
-            Ok(())
-        }
-    }
-}
-
-/// Moves the file of a record to its final path and returns this path. The index must already contain the record.
-pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
-    let place = place(root, id);
-    let mut moved = std::fs::rename(path, &place);
-    if moved.is_err()
-        && let Some(folder) = place.parent()
-    {
-        // The folder does not exist yet, or another process has moved the file.
-        std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
-        moved = std::fs::rename(path, &place);
-    }
-    match moved {
-        Ok(()) => Ok(place),
-        // Another process has opened the store in the meantime and moved the file.
-        Err(_) if place.exists() => Ok(place),
-        Err(error) => Err(at("moving a record to", &place)(error)),
-    }
-}
-
-/// Current path of a record's file: final path, or the path in `incoming` if the file was not moved yet.
-fn path(root: &Path, id: &str) -> PathBuf {
-    let place = place(root, id);
-    if place.exists() {
-        return place;
-    }
-    // In the moment between index and place the record is still where it was written.
-    let waiting = root.join("incoming").join(format!("{id}.record"));
-    if waiting.exists() { waiting } else { place }
-}
-
-/// The final path of a record's file.
-fn place(root: &Path, id: &str) -> PathBuf {
-    let folder = id.get(..2).unwrap_or("xx");
-    root.join("records")
-        .join(folder)
-        .join(format!("{id}.record"))
-}
-
-/// Paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are found at
-/// their final path.
-fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut files = entries(&root.join("incoming"))?;
-    for folder in entries(&root.join("records"))? {
-        if folder.is_dir() {
-            files.extend(entries(&folder)?);
-        }
-    }
-    files.retain(|path| path.extension().is_some_and(|e| e == "record"));
-    files.sort_unstable();
-    Ok(files)
-}
-
-/// Paths of all entries of a folder, unordered.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    std::fs::read_dir(folder)
-        .map_err(at("reading", folder))?
-        .map(|entry| {
-            entry
-                .map(|entry| entry.path())
-                .map_err(at("reading", folder))
-        })
-        .collect()
-}
-
-/// True if the process that writes a temporary file is still running. The process id is the last number before the
-/// extension, or else the first number in the file name: `quick.PID.new`, `PID-….part`.
-fn has_writer(file: &Path) -> bool {
-    let stem = file
-        .file_stem()
-        .and_then(|name| name.to_str())
-        .unwrap_or("");
-    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());
-    let pid = number(stem.rsplit('.').next()).or_else(|| number(stem.split('-').next()));
-    pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
-}
-
-/// Fails if the store has a later format.
-fn check_format(root: &Path) -> Result<(), StoreError> {
-    let path = root.join("format");
-    match pagetide_outside::read_text(&path, Place::Own, MOST_FORMAT_BYTES) {
-        Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
-        Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
-            path,
-            what: "empty",
-        }),
-        Ok(text) => Err(StoreError::Newer {
-            path: root.to_owned(),
-            found: text.trim().chars().take(20).collect(),
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(StoreError::Format {
-            path,
-            what: "no text",
-        }),
-        Err(error) => Err(at("opening", &path)(error)),
-    }
-}
-
-/// Opens the index in SQLite's write-ahead mode, so that other processes can read while one process writes.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    for file in files_of_index(path) {
-        // What is there must be a file: SQLite would follow a link, and wait for a pipe.
-        match pagetide_outside::open(&file, Place::Own) {
-            Err(why) if Refusal::of(&why).is_some() => return Err(at("opening", &file)(why)),
-            _ => {}
-        }
-    }
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
-        connection.set_prepared_statement_cache_capacity(64);
-        // The switch to the write-ahead log does not wait for locks of other processes, so it is repeated.
-        let mut tries = 0;
-        loop {
-            let mode = connection
-                .query_row("PRAGMA journal_mode = WAL", [], |row| {
-                    row.get::<_, String>(0)
-                })
-                .optional();
-            match mode {
-                Err(error)
-                    if tries < 500
-                        && error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
-                {
-                    tries += 1;
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                Err(error) => return Err(error),
-                Ok(_) => break,
-            }
-        }
-        // The record files are authoritative, so the index may lose its last rows in a power failure.
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update(None, "cache_size", -32_768)?;
-        schema::version(&connection)?;
-        Ok(connection)
-    };
-    open().map_err(index(path))
-}
-
-/// Paths of the index and of SQLite's two auxiliary files.
-fn files_of_index(path: &Path) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    })
-}
-
-/// Deletes a damaged index and SQLite's auxiliary files.
-fn remove_index(path: &Path) -> Result<(), StoreError> {
-    for file in files_of_index(path) {
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(at("removing", &file)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// A short description of a record, for a list of candidates in a message.

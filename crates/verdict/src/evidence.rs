@@ -1,9 +1,9 @@
 //! Estimate, interval and p-value of one metric, not yet adjusted for the other metrics of its family. The working
 //! scale has no effect at zero: log ratios or differences.
 
-mod paired;
-mod tails;
-mod unpaired;
+pub(crate) mod paired;
+pub(crate) mod tails;
+pub(crate) mod unpaired;
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::{Interval, Test};
@@ -11,7 +11,7 @@ use crate::judgement::{EffectKind, Methods, Note, Summary};
 use crate::nested::Components;
 use crate::number::{all_finite, log_ratio, mean, median, not_empty, standard_deviation};
 use crate::outlier::Outlier;
-use crate::sample::{Data, MetricSample, Scale};
+use crate::sample::{MetricSample, Scale};
 
 /// How to analyse the data of one metric.
 #[derive(Clone, Copy, Debug)]
@@ -75,25 +75,6 @@ impl Evidence {
     pub fn effective_n(&self) -> f64 {
         let n = self.n as f64;
         self.n_b.map_or(n, |m| 2.0 / (1.0 / n + 1.0 / m as f64))
-    }
-}
-
-/// Analyses the data of one metric. Fails if they cannot be analysed.
-pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
-    match &sample.data {
-        Data::Paired { pairs } => paired::weigh(sample, pairs, look),
-        Data::NestedPaired { units } => paired::weigh_nested(sample, units, look),
-        Data::Unpaired { a, b } => unpaired::weigh(sample, a, b, look),
-        Data::NestedUnpaired { a, b } => unpaired::weigh_nested(sample, a, b, look),
-        Data::PairedTails { quantile, pairs } => {
-            tails::weigh_paired(sample, *quantile, pairs, look)
-        }
-        Data::UnpairedTails { quantile, a, b } => {
-            tails::weigh_unpaired(sample, *quantile, a, b, look)
-        }
-        Data::Invalid { reason } => Err(StatError::Refused {
-            reason: reason.clone(),
-        }),
     }
 }
 

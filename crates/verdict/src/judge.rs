@@ -2,7 +2,7 @@
 
 use crate::adjust::{benjamini_hochberg, step_down};
 use crate::error::{Result, StatError};
-use crate::evidence::{Evidence, Look, weigh};
+use crate::evidence::{Evidence, Look};
 use crate::interval::Interval;
 use crate::judgement::{Effect, EffectKind, Judgement, Methods, Note, Shift, Verdict};
 use crate::margin::{Margin, MarginUsed, default_for};
@@ -10,6 +10,7 @@ use crate::normal;
 use crate::number::floor_u64;
 use crate::rule::Rule;
 use crate::sample::{Family, MetricSample};
+use crate::weigh::weigh;
 use pagetide_quantity::Direction;
 
 /// Power for which `n_needed` of [`Verdict::Inconclusive`] is computed.

@@ -63,6 +63,7 @@ pub mod student;
 pub mod tail;
 mod tie;
 pub mod waiting;
+mod weigh;
 
 pub use error::{Result, Side, StatError};
 pub use interval::{EXACT_PAIRS, EXACT_UNPAIRED, Interval, Test};

@@ -3,7 +3,6 @@
 
 use crate::interval::Interval;
 use crate::number::{bisect_floats, median_of_sorted};
-use crate::signed_rank::Cutoff;
 
 /// Values derived from a sample, such as the averages of all its pairs or the differences from another sample.
 pub(crate) trait Ordered {
@@ -53,4 +52,13 @@ pub(crate) trait Ordered {
             wanted,
         }
     }
+}
+
+/// Position of the interval ends in the sorted Walsh averages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cutoff {
+    /// Number of Walsh averages excluded at each end.
+    pub outside: u64,
+    /// Two-sided error rate of the test that the interval inverts: 1 minus the level.
+    pub error: f64,
 }

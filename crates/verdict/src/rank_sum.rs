@@ -3,7 +3,7 @@
 //! Sources: Mann and Whitney (1947); Hodges and Lehmann (1963); Hollander, Wolfe and Chicken, "Nonparametric
 //! Statistical Methods" (3rd edition), sections 4.1 to 4.3.
 
-use crate::ordered::Ordered;
+use crate::ordered::{Cutoff, Ordered};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::interval::{EXACT_UNPAIRED, Test};
 use crate::normal;
 use crate::number::{all_finite, floor_u64, not_empty, probability, sorted};
 use crate::rank::rank;
-use crate::signed_rank::{Cutoff, Estimate, cut_of, two_sided_tail};
+use crate::signed_rank::{Estimate, cut_of, two_sided_tail};
 
 fn check(a: &[f64], b: &[f64]) -> Result<()> {
     not_empty("A in an unpaired comparison", a)?;

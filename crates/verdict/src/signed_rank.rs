@@ -3,7 +3,7 @@
 //! Sources: Wilcoxon (1945); Pratt (1959) for differences of zero; Hodges and Lehmann (1963); Hollander, Wolfe and
 //! Chicken, "Nonparametric Statistical Methods" (3rd edition), sections 3.1 to 3.3.
 
-use crate::ordered::Ordered;
+use crate::ordered::{Cutoff, Ordered};
 use std::sync::OnceLock;
 
 use crate::error::{Result, Side};
@@ -129,15 +129,6 @@ fn sign_distribution(weights: &[u32]) -> Vec<f64> {
         }
     }
     distribution
-}
-
-/// Position of the interval ends in the sorted Walsh averages.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cutoff {
-    /// Number of Walsh averages excluded at each end.
-    pub outside: u64,
-    /// Two-sided error rate of the test that the interval inverts: 1 minus the level.
-    pub error: f64,
 }
 
 /// The cutoff that excludes the most Walsh averages with an error rate of at most `alpha`. With too few values nothing

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use super::FileDefaults;
+use super::defaults::FileDefaults;
 use super::error::FileError;
 use super::table::{Item, Table};
 use super::vocabulary::Vocabulary;

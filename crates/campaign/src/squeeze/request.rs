@@ -28,7 +28,7 @@ const TIME_LIMIT: Nanos = Nanos::from_secs(600);
 ///
 /// If the text is not a share, or is below 0.1 % or above 1000 %. The error is a sentence.
 pub fn share(text: &str) -> Result<f64, String> {
-    let share = crate::file::share(text.trim());
+    let share = crate::file::defaults::share(text.trim());
     share
         .filter(|share| (0.001..=10.0).contains(share))
         .ok_or_else(|| "give a share from 0.1 % to 1000 %, such as 5%".to_owned())

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pagetide_oracle::{Choice, Job, Outcome, ReferenceString, simulate};
 use pagetide_record::Subject;
 
-use super::WINDOWS;
-
 /// Number of cached results. A small number suffices, because variants of a seed run one after another.
 const MOST_STRINGS: usize = 16;
 
@@ -73,3 +71,6 @@ pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> i
     }
     Ok(best)
 }
+
+/// Number of windows into which the reference string is divided for the series of faults.
+pub(super) const WINDOWS: u32 = 64;

@@ -22,14 +22,16 @@ mod halving;
 mod layout;
 mod leaf;
 mod owners;
+mod sizes;
 
 use super::Curve;
 use super::ranks::Ranks;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, narrow};
 use crate::tokens::Tokens;
-use group::{Group, Sizes};
+use group::Group;
 use owners::Exchange;
+use sizes::Sizes;
 
 /// Number of references in a piece for each page.
 ///

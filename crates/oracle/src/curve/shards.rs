@@ -15,10 +15,8 @@ use crate::error::{ReferenceError, Trouble};
 use crate::flat;
 use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
-use groups::Groups;
+use groups::{GROUPS, Groups};
 
-/// Number of subsamples from which the error is estimated.
-const GROUPS: usize = 10;
 /// Smallest number of sampled pages for which the subsamples give an error.
 const FEWEST_PAGES: u32 = 100;
 /// Number of sampled pages that is advised if a sample was too small.

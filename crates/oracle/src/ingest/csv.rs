@@ -8,10 +8,10 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufRead;
 
+use super::format::Column;
+use super::head::Head;
 use super::lines::{id, lines, shown};
 use super::sink::{Refusal, Sink, Take};
-use super::tell::Head;
-use crate::Column;
 use crate::error::Trouble;
 
 /// Possible separators, in the order in which they are searched for in the first line.

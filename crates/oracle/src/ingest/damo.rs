@@ -11,10 +11,10 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{decimal, hex, lines, words};
 use super::sink::{Refusal, Sink, Take};
 use super::spaces::Spaces;
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// Beginning of the first line of a report.

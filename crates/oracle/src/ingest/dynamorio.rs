@@ -12,9 +12,9 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{decimal, hex, lines, words};
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 const SIMPLE: &[u8] = b"Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>";

@@ -7,9 +7,9 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{decimal, lines, number};
 use super::sink::{Refusal, Sink, Take};
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// Returns true if the first line was printed by lackey or by valgrind itself.

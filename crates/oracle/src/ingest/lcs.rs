@@ -10,8 +10,8 @@
 use std::io::{BufRead, ErrorKind};
 
 use super::entries::{ENTRIES, entries, u64_at};
+use super::head::Head;
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 const HEADER_BYTES: usize = 8192;

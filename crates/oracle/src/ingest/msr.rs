@@ -8,10 +8,10 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{decimal, lines};
 use super::sink::Take;
 use super::spaces::Spaces;
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// The header line, which only some copies of the traces have.

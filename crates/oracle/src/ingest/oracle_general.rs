@@ -6,8 +6,8 @@
 use std::io::BufRead;
 
 use super::entries::{ENTRIES, entries, u32_at, u64_at};
+use super::head::Head;
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 const ENTRY_BYTES: usize = 24;

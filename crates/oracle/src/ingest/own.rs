@@ -4,9 +4,9 @@ use std::io::BufRead;
 
 use pagetide_reference::{Form, MAX_PAGES, Reader};
 
+use super::head::Head;
 use super::lines::{decimal, words};
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// Returns true for pagetide's binary form, and for lines of two decimal numbers: a page and a count.

@@ -15,9 +15,9 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{hex, lines, words};
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// Beginning of a dump of `perf mem`.

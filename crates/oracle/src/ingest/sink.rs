@@ -1,5 +1,6 @@
 //! Passes ids from the reader of a format to its caller, and splits ranges of bytes into pages.
 
+use crate::MOST_PAGES_AT_ONCE;
 use crate::error::Trouble;
 
 /// Number of ids passed on at a time.
@@ -10,8 +11,6 @@ const PAGE_BITS: u32 = 12;
 const NUMBER_BITS: u32 = 64 - PAGE_BITS;
 /// Largest number of address spaces in a file. Their numbers are stored in the bits above a page number.
 pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
-/// Largest number of pages that one entry of a file may cover: 4 GiB.
-pub(crate) const MOST_PAGES_AT_ONCE: u64 = 1 << 20;
 
 /// Receives ids in pieces. The second slice tells for each id whether the reference writes; it is empty if the format
 /// does not contain this.

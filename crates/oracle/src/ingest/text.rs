@@ -2,9 +2,9 @@
 
 use std::io::BufRead;
 
+use super::head::Head;
 use super::lines::{id, lines};
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 /// Returns true if the first line is a single number.

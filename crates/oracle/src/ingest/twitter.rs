@@ -9,9 +9,9 @@
 use std::io::BufRead;
 
 use super::csv::id_of_word;
+use super::head::Head;
 use super::lines::{decimal, lines};
 use super::sink::Take;
-use super::tell::Head;
 use crate::error::Trouble;
 
 const OPERATIONS: [&[u8]; 11] = [

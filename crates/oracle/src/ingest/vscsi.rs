@@ -11,8 +11,8 @@
 use std::io::BufRead;
 
 use super::entries::{entries, u16_at, u32_at, u64_at};
+use super::head::Head;
 use super::sink::{Refusal, Sink, Take};
-use super::tell::Head;
 use crate::error::Trouble;
 
 const BLOCK_BYTES: u64 = 512;

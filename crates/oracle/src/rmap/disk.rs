@@ -1,6 +1,6 @@
 //! Model of a disk of 2002: seek time, rotation, and one request at a time.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 /// The swap area on a disk. Times are in nanoseconds from the start.
 pub(super) struct Disk {

@@ -1,7 +1,7 @@
 //! The part of the model that both kernels share: page frames, swap slots, faults and reading around them.
 
-use super::Parameters;
 use super::disk::Disk;
+use super::parameters::Parameters;
 use crate::number::at;
 
 /// Slot number of a page that has no slot in swap.

@@ -1,9 +1,8 @@
 //! `pagetide compare`: judges two sides or a whole campaign.
 
 use anyhow::Result;
-use pagetide_compare::beside::Kind;
-use pagetide_compare::{Allowance, Names};
 
+use crate::accept_args::AcceptArgs;
 use crate::command::explain::why;
 use crate::exit::End;
 use crate::judged::JudgedArgs;
@@ -41,28 +40,6 @@ pub struct Args {
     accept: AcceptArgs,
     #[command(flatten)]
     judged: JudgedArgs,
-}
-
-/// Options to accept unintended differences between the sides.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct AcceptArgs {
-    /// Accept an unintended difference: huge-pages, swap, memory, dirty-limits, given, or a setting
-    #[arg(long, value_name = "WHAT", value_parser = Kind::accept, help_heading = "What is compared")]
-    pub accept: Vec<String>,
-}
-
-impl AcceptArgs {
-    /// The sides to compare; `anyway` permits differences in more than the variant.
-    pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
-        Names {
-            a: a.map(str::to_owned),
-            b: b.map(str::to_owned),
-            allowed: Allowance {
-                anyway,
-                accepted: self.accept.clone(),
-            },
-        }
-    }
 }
 
 /// Runs the command and returns how it ended.

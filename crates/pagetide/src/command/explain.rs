@@ -5,7 +5,7 @@ use pagetide_compare::Names;
 use pagetide_compare::explain::explain;
 use pagetide_report::why::explanations;
 
-use crate::command::compare::AcceptArgs;
+use crate::accept_args::AcceptArgs;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;

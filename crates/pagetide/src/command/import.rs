@@ -90,7 +90,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         Some(format) if args.paths.len() == 1 => {
             return Err(Usage::error(format!(
                 "`{}` is a format: name the file or folder after it",
-                format.name
+                format.tool.name
             )));
         }
         Some(_) => &args.paths[1..],
@@ -102,17 +102,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     // A first word that is not a path may be a misspelled format.
     if let Some(word) = first.filter(|_| named.is_none() && sources.len() > 1 && !path.exists())
-        && let Some(near) = slip(word, FORMATS.iter().map(|format| format.name))
+        && let Some(near) = slip(word, FORMATS.iter().map(|format| format.tool.name))
     {
         return Err(Usage::error(format!(
             "`{word}` is neither a path nor a format: did you mean {near}?"
         )));
     }
     let format = named.map_or_else(|| Format::of(path), Ok)?;
-    if args.pair.is_some() && format.name != "csv" {
+    if args.pair.is_some() && format.tool.name != "csv" {
         return Err(Usage::error(format!(
             "--pair names a column of CSV, and these are results of {}: leave it out",
-            format.name
+            format.tool.name
         )));
     }
     let batch = format.import(&sources, args.pair.as_deref())?;

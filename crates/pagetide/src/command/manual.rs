@@ -9,7 +9,6 @@ use clap_complete::{Shell, env::Shells};
 use clap_mangen::Man;
 use pagetide_campaign::reference;
 
-use crate::cli::definition;
 use crate::exit::End;
 
 /// Print a man page, or write all man pages into a folder: each command, campaign files, scenarios
@@ -50,15 +49,15 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-/// Prints a man page, or writes all man pages into a folder.
-pub fn man(args: &ManArgs) -> Result<End> {
+/// Prints a man page, or writes all man pages into a folder. `definition` is that of the command line.
+pub fn man(args: &ManArgs, definition: clap::Command) -> Result<End> {
     let Some(folder) = &args.into else {
         let page = match args.page {
             Page::Scenarios => pagetide_scenario::guide::man().into_bytes(),
             Page::Campaign => reference::man().into_bytes(),
             Page::Pagetide => {
                 let mut page = Vec::new();
-                Man::new(definition()).render(&mut page)?;
+                Man::new(definition).render(&mut page)?;
                 page
             }
         };
@@ -71,7 +70,7 @@ pub fn man(args: &ManArgs) -> Result<End> {
             fs::create_dir_all(folder)?;
         }
         fs::write(files.join("pagetide-campaign.5"), reference::man())?;
-        clap_mangen::generate_to(definition(), commands)?;
+        clap_mangen::generate_to(definition, commands)?;
         let scenarios = pagetide_scenario::guide::man();
         fs::write(other.join("pagetide-scenarios.7"), scenarios)
     };

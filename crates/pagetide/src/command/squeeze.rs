@@ -8,8 +8,8 @@ use pagetide_campaign::squeeze::{
     varied_word,
 };
 use pagetide_compare::followed::VariedSqueezes;
-use pagetide_compare::pressure::{ComparedSqueezes, VariantSqueeze};
 use pagetide_compare::squeezed::Knob;
+use pagetide_compare::squeezes::{ComparedSqueezes, VariantSqueeze};
 use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;

@@ -7,106 +7,20 @@
 //! time.
 
 mod parts;
+mod task_time;
 mod track;
 
-use std::collections::{BTreeMap, HashMap};
-
-use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 use super::decoder::Decoder;
 use super::event::{Event, TraceEvent};
-use super::sleep::{SleepSite, SleepSites};
+use super::sleep::SleepSites;
 use crate::ProbeError;
 use crate::trace::TraceFile;
 use pagetide_quantity::Nanos;
 pub use parts::{Part, Parts};
+pub use task_time::{QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits};
 use track::Track;
-
-/// CPU accounting of a task, measured by the task itself. Times are on the trace's clock.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskAccounting {
-    /// Thread ID of the task.
-    pub pid: u32,
-    /// Begin of the measured time; `None` if it begins when the trace shows the fork of the task.
-    pub begin: Option<Nanos>,
-    /// End of the measured time; `None` if it ends when the trace shows the exit of the task.
-    pub end: Option<Nanos>,
-    /// User time between begin and end; `None` if unknown.
-    pub user: Option<Nanos>,
-    /// System time between begin and end; `None` if unknown.
-    pub system: Option<Nanos>,
-}
-
-/// One task's time, divided into parts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskTime {
-    /// Thread ID of the task.
-    pub pid: u32,
-    /// Time from begin to end of the measured time.
-    pub elapsed: Nanos,
-    /// Time in each part. The parts add up to `elapsed`.
-    pub parts: Parts,
-    /// Number of page faults in user mode; 0 if they were not traced.
-    pub faults: u64,
-    /// Number of times the task was switched off a CPU.
-    pub switches: u64,
-    /// Time on a CPU according to the trace.
-    pub on_cpu: Nanos,
-    /// Time on a CPU according to the task's accounting; `None` if unknown. Should agree with `on_cpu`.
-    pub accounted: Option<Nanos>,
-    /// Pages that the task scanned in reclaim.
-    #[serde(default)]
-    pub scanned: u64,
-    /// Pages that the task freed in reclaim.
-    #[serde(default)]
-    pub reclaimed: u64,
-    /// Number and longest duration of the task's waits, by part: within reclaim, within compaction, and uninterruptible
-    /// elsewhere. Needs traced task switches.
-    #[serde(default)]
-    pub waits: BTreeMap<Part, Waits>,
-    /// The task's waits by part and by the kernel function that waits, from the stack traces. Longest total time first.
-    #[serde(default)]
-    pub slept: Vec<SiteSleeps>,
-    /// Other tasks that had the CPU while this task was runnable, longest time first. If task switches were traced, the
-    /// times add up to [`Part::RunQueue`].
-    #[serde(default)]
-    pub behind: Vec<QueueWait>,
-}
-
-/// Number of a task's waits in one part, and the longest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
-    /// Number of waits.
-    pub count: u64,
-    /// Duration of the longest wait.
-    pub longest: Nanos,
-}
-
-/// Waits of one task in one part at one place in the kernel code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SiteSleeps {
-    /// The part that the waits belong to.
-    pub part: Part,
-    /// Place in the kernel code; `None` if no stack was recorded or the stack has no named function.
-    pub site: Option<SleepSite>,
-    /// Number of waits.
-    pub count: u64,
-    /// Total duration of the waits.
-    pub time: Nanos,
-    /// Duration of the longest wait.
-    pub longest: Nanos,
-}
-
-/// Time in which a task was runnable while one other task had the CPU.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueWait {
-    /// Thread ID of the task that had the CPU.
-    pub pid: u32,
-    /// Name of the task that had the CPU; empty if unknown.
-    pub name: String,
-    /// Total time for which that task had the CPU while the attributed task was runnable.
-    pub time: Nanos,
-}
 
 /// Attributes the time of these tasks in a stored trace. The trace must contain the events of
 /// [`super::ATTRIBUTION_EVENTS`] and [`super::RECLAIM_EVENTS`].

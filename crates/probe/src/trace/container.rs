@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::event_name::SLEEP_STACK;
 use super::format::{EventFormat, PageLayout};
-use super::instance::SLEEP_STACK;
 use super::merge::Merge;
-use super::stack::Function;
 use super::subbuffer::{CpuReader, Losses, Stride};
 use crate::ProbeError;
 use pagetide_quantity::Nanos;
@@ -115,4 +114,13 @@ impl TraceFile {
     pub fn size(&self) -> usize {
         self.cpus.iter().map(|buffer| buffer.bytes.len()).sum()
     }
+}
+
+/// A kernel function in a recorded stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// An address within the function, as recorded in a stack.
+    pub address: u64,
+    /// Name of the function.
+    pub name: String,
 }

@@ -10,18 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::container::StoredFormat;
+use super::event_name::{EventName, SLEEP_STACK};
 use super::format::PageLayout;
 use super::tracefs::Tracefs;
 use crate::ProbeError;
-
-/// Subsystem and name of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventName {
-    /// Name of the subsystem, such as `vmscan`.
-    pub system: &'static str,
-    /// Name of the event, such as `mm_vmscan_lru_isolate`.
-    pub name: &'static str,
-}
 
 /// Settings of a trace.
 #[derive(Debug, Clone)]
@@ -40,11 +32,6 @@ pub struct TraceSettings {
     pub sleep_stacks: bool,
 }
 
-/// The event that contains a kernel stack.
-pub const SLEEP_STACK: EventName = EventName {
-    system: "ftrace",
-    name: "kernel_stack",
-};
 /// Trigger file of the task switch event, after which a stack is recorded.
 const TRIGGER: &str = "events/sched/sched_switch/trigger";
 /// Trigger that records the stack of the task that is switched out (kernel `Documentation/trace/events.rst`, section

@@ -3,22 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
-use serde::{Deserialize, Serialize};
-
 use super::access::FieldAccess;
-use super::container::TraceFile;
+use super::container::{Function, TraceFile};
+use super::event_name::SLEEP_STACK;
 use super::format::{EventFormat, FieldShape};
-use super::instance::SLEEP_STACK;
 use crate::ProbeError;
-
-/// A kernel function in a recorded stack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Function {
-    /// An address within the function, as recorded in a stack.
-    pub address: u64,
-    /// Name of the function.
-    pub name: String,
-}
 
 /// Position of the stack entries in a stack event (`struct stack_entry`, kernel/trace/trace_entries.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

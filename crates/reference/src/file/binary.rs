@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use super::error::{Place, ReadError};
-use crate::pattern::{MAX_PAGES, MAX_REFS};
+use crate::limits::{MAX_PAGES, MAX_REFS};
 
 /// First bytes of a file in binary form. The first byte is not ASCII, so no text begins with it. The last byte reveals
 /// a conversion of line ends.

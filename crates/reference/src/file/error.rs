@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::pattern::MAX_REFS;
+use crate::limits::MAX_REFS;
 
 /// Error of reading a file of references.
 #[derive(Debug, Error)]

@@ -3,7 +3,6 @@
 use super::binary::{HEADER, Header, Step, TRAILER, check_trailer};
 use super::error::{Place, ReadError};
 use crate::generate::Generator;
-use crate::references::References;
 
 /// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
 ///
@@ -82,11 +81,6 @@ impl<'a> PackedFile<'a> {
     pub fn pages(&self) -> u32 {
         self.highest + 1
     }
-
-    /// Iterator over `refs` references: those of the file, repeated from the start if the file has fewer.
-    pub fn references(&self, refs: u64) -> References<'a> {
-        References::packed(PackedReferences::new(*self), refs)
-    }
 }
 
 /// A position in the references of a [`PackedFile`]; it wraps around at the end.
@@ -99,7 +93,7 @@ pub(crate) struct PackedReferences<'a> {
 }
 
 impl<'a> PackedReferences<'a> {
-    fn new(packed: PackedFile<'a>) -> Self {
+    pub(crate) fn new(packed: PackedFile<'a>) -> Self {
         Self {
             packed,
             rest: packed.steps,

@@ -3,9 +3,9 @@
 use std::io::BufRead;
 use std::iter::FusedIterator;
 
-use super::Form;
 use super::binary::{MAGIC, Steps, wait};
 use super::error::ReadError;
+use super::form::Form;
 use super::text::Lines;
 
 /// Iterator over the references in a stream of any form. The form is determined from the first bytes.

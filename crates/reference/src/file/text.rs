@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use super::Form;
 use super::error::{Place, ReadError};
-use crate::pattern::MAX_REFS;
+use super::form::Form;
+use crate::limits::MAX_REFS;
 
 /// Maximum length of a line in bytes: enough for two numbers and spaces. Longer lines are errors.
 const LONGEST_LINE: u64 = 80;

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Display};
 
-use super::parse::PatternError;
+use super::error::PatternError;
 
 /// Description of a pattern, for help and documentation.
 #[derive(Debug, Clone, Copy, PartialEq)]

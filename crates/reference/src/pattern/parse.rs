@@ -4,87 +4,12 @@ use pagetide_quantity::hint;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use thiserror::Error;
-
 use super::Pattern;
 use super::catalogue::{About, Parameter, ParameterKind, catalogue};
+use super::error::PatternError;
 
 /// End of a hint: the command that lists all patterns and their parameters.
 const ALL: &str = "`pagetide list scenarios --long` shows all";
-
-/// Reasons why a text is not a pattern.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum PatternError {
-    /// No pattern has this name.
-    #[error("cannot use pattern \"{given}\": {hint}")]
-    Unknown {
-        /// The unknown pattern name.
-        given: String,
-        /// A similar name, or all names.
-        hint: String,
-    },
-    /// The pattern has no parameter with this name.
-    #[error("cannot set \"{given}\" of pattern {pattern}: {hint}")]
-    UnknownParameter {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// The unknown parameter name.
-        given: String,
-        /// A similar name, or all names.
-        hint: String,
-    },
-    /// More values were given than the pattern has parameters.
-    #[error("cannot use value \"{given}\" of pattern {pattern}: {hint}")]
-    TooManyValues {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// The first value for which there is no parameter.
-        given: String,
-        /// The pattern's parameters, as text.
-        hint: String,
-    },
-    /// A parameter was set more than once.
-    #[error("cannot set {parameter} of pattern {pattern} twice: keep one")]
-    Twice {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// Name of the parameter.
-        parameter: &'static str,
-    },
-    /// A value cannot be parsed.
-    #[error("cannot set {parameter} of pattern {pattern} to \"{given}\": give {bounds}")]
-    NotAValue {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// Name of the parameter.
-        parameter: &'static str,
-        /// The value, as given.
-        given: String,
-        /// The allowed values, in words.
-        bounds: String,
-    },
-    /// The value of a parameter is out of bounds.
-    #[error("cannot set {parameter} of pattern {pattern} to {value}: give {bounds}")]
-    OutOfBounds {
-        /// Name of the pattern.
-        pattern: &'static str,
-        /// Name of the parameter.
-        parameter: &'static str,
-        /// The value, as given.
-        value: f64,
-        /// The allowed values, in words.
-        bounds: String,
-    },
-    /// The parentheses of a pattern do not match.
-    #[error("cannot read pattern \"{given}\": write it as name or name(value, parameter=value)")]
-    Parentheses {
-        /// The text of the pattern, as given.
-        given: String,
-    },
-    /// The text is `file:` without a path.
-    #[error("cannot read references from \"file:\": name the file, as in file:trace.txt")]
-    NoPath,
-}
 
 impl FromStr for Pattern {
     type Err = PatternError;

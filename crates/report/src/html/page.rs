@@ -8,8 +8,8 @@ use super::{
     Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, squeeze, verdicts, waterfall,
 };
 use crate::about;
+use crate::about::EXACT_CAVEAT;
 use crate::draw::quantity;
-use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::why;
 
 /// HTML of everything before the data of the figures.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_compare::pressure::ComparedSqueezes;
+use pagetide_compare::squeezes::ComparedSqueezes;
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
 use pagetide_store::Store;
 

@@ -1,12 +1,15 @@
 //! The search for the smallest memory: its answer, curves over memory, and the slowdown by pressure, for each variant.
 
-use pagetide_compare::pressure::{ComparedSqueezes, Pressure};
-use pagetide_compare::squeezed::{SqueezeResult, TriedSize};
+use pagetide_compare::pressure::Pressure;
+use pagetide_compare::squeezed::SqueezeResult;
+use pagetide_compare::squeezes::ComparedSqueezes;
+use pagetide_compare::tried::TriedSize;
 use pagetide_quantity::Unit;
 
 use super::escape::{LONG, prose, text};
-use crate::draw::quantity::{grouped, show, signed};
-use crate::terminal::squeeze::{differences, sentence};
+use crate::draw::quantity::{grouped, show};
+use crate::terminal::list::Row;
+use crate::terminal::squeeze::{cells, differences, sentence};
 
 /// Width of a picture in pixels.
 const WIDTH: f64 = 720.0;
@@ -216,31 +219,21 @@ impl Picture<'_> {
 fn table(variant: &str, squeeze: &SqueezeResult, out: &mut String) {
     put!(
         out,
-        "<table><caption>{}: {} of {}</caption>\n<thead><tr><th>memory</th><th>slower</th><th>95 %</th><th>seeds</th>\
-         <th>refaults</th><th>swapped out</th><th>PSI some</th><th>PSI full</th><th></th></tr></thead>\n<tbody>\n",
+        "<table><caption>{}: {} of {}</caption>\n<thead><tr>",
         text(variant, 200),
         text(&squeeze.metric, 200),
         text(&squeeze.cell, LONG)
     );
-    let percent = |value: f64| format!("{} %", signed(value * 100.0, 2, false));
+    for (head, _) in TriedSize::HEADS {
+        put!(out, "<th>{head}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
     for tried in &squeeze.curve {
-        let (point, means) = (&tried.point, &tried.means);
-        let interval = point.interval.map_or_else(String::new, |[low, high]| {
-            format!("{} to {}", percent(low), percent(high))
-        });
-        let or = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(String::new, show);
-        put!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td>{interval}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            size(point.size as f64),
-            point.slowdown.map_or_else(String::new, percent),
-            point.seeds,
-            or(means.refaults, count),
-            or(means.swapped_out, count),
-            or(means.psi_some, share),
-            or(means.psi_full, share),
-            text(point.died.as_deref().unwrap_or_default(), 200)
-        );
+        out.push_str("<tr>");
+        for cell in cells(tried, false) {
+            put!(out, "<td>{}</td>", text(&cell, 200));
+        }
+        out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table>\n");
 }

@@ -9,7 +9,7 @@ use pagetide_store::Store;
 
 use super::{Assets, HtmlError, Input, PageSummary, Sources, write};
 use crate::about::About;
-use crate::format::machine;
+use crate::records::machine;
 
 /// Writes the page of a comparison whose records are in `store`. If `about` has no machine, the page shows the machine
 /// of the first record.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pagetide_compare::version::by_version;
 use pagetide_outside::Place;
 
-use super::format::Format;
+use super::tool::Tool;
 use super::{ImportError, MOST_BYTES, MOST_FILES};
 use crate::draw::clean;
 
@@ -16,18 +16,18 @@ use crate::draw::clean;
 pub(super) struct Text<'a> {
     /// Path of the file.
     pub path: &'a Path,
-    /// Expected format of the file.
-    pub format: &'static Format,
+    /// The tool that made the file.
+    pub tool: &'static Tool,
     /// Text of the file; bytes that are not UTF-8 are replaced.
     pub content: String,
 }
 
 impl<'a> Text<'a> {
     /// Reads a file. If its name ends in `.gz`, it is decompressed.
-    pub fn read(path: &'a Path, format: &'static Format) -> Result<Self, ImportError> {
+    pub fn read(path: &'a Path, tool: &'static Tool) -> Result<Self, ImportError> {
         Ok(Self {
             path,
-            format,
+            tool,
             content: text(path)?,
         })
     }
@@ -38,9 +38,9 @@ impl<'a> Text<'a> {
         ImportError::Malformed {
             path: self.path.to_owned(),
             line,
-            tool: self.format.name,
+            tool: self.tool.name,
             why: clean(&why.to_string(), 300, false),
-            made_by: self.format.made_by,
+            made_by: self.tool.made_by,
         }
     }
 

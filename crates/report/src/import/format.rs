@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{self, Text};
 use super::run::{self, Found, Run};
+use super::tool::Tool;
 use super::{
     Batch, ImportError, Source, csv, fio, hyperfine, lkp, mmtests, perf, pgbench, phoronix,
     stress_ng, ycsb,
@@ -13,14 +14,8 @@ use super::{
 /// A format that can be imported.
 #[derive(Debug)]
 pub struct Format {
-    /// Name of the format on the command line, which is the name of the tool.
-    pub name: &'static str,
-    /// Description of the format in a few words.
-    pub help: &'static str,
-    /// The command that makes a file of this format, or a description of such files.
-    pub made_by: &'static str,
-    /// True if the tool repeats one variant before it runs the next. Then the variants in a file did not take turns.
-    pub in_a_row: bool,
+    /// The tool whose results have this format.
+    pub tool: Tool,
     /// Name of the file that is read in a folder; `None` if all files are read.
     only: Option<&'static str>,
     /// Function that returns true if a text looks like a file of this format.
@@ -30,7 +25,7 @@ pub struct Format {
 }
 
 /// Function that reads the files in and below a folder; returns each file with its runs.
-type ReadFolder = fn(&Path, &'static Format) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>;
+type ReadFolder = fn(&Path, &'static Tool) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError>;
 
 /// How results in a format are read.
 #[derive(Debug)]
@@ -51,91 +46,111 @@ fn never(_: &str) -> bool {
 /// All formats that can be imported.
 pub static FORMATS: [Format; 10] = [
     Format {
-        name: "csv",
-        help: "table of comma-separated values, a line for each trial and metric",
-        made_by: "columns scenario, variant, metric, value",
-        in_a_row: false,
+        tool: Tool {
+            name: "csv",
+            help: "table of comma-separated values, a line for each trial and metric",
+            made_by: "columns scenario, variant, metric, value",
+            in_a_row: false,
+        },
         only: None,
         is_in: csv::is_in,
         reader: Reader::Whole(csv::import),
     },
     Format {
-        name: "fio",
-        help: "JSON of fio",
-        made_by: "fio --output-format=json --output=FILE",
-        in_a_row: false,
+        tool: Tool {
+            name: "fio",
+            help: "JSON of fio",
+            made_by: "fio --output-format=json --output=FILE",
+            in_a_row: false,
+        },
         only: None,
         is_in: fio::is_in,
         reader: Reader::Files(fio::read),
     },
     Format {
-        name: "hyperfine",
-        help: "JSON of hyperfine",
-        made_by: "hyperfine --export-json FILE",
-        in_a_row: true,
+        tool: Tool {
+            name: "hyperfine",
+            help: "JSON of hyperfine",
+            made_by: "hyperfine --export-json FILE",
+            in_a_row: true,
+        },
         only: None,
         is_in: hyperfine::is_in,
         reader: Reader::Files(hyperfine::read),
     },
     Format {
-        name: "lkp",
-        help: "folders of LKP with matrix.json or stats.json",
-        made_by: "lkp run JOB",
-        in_a_row: false,
+        tool: Tool {
+            name: "lkp",
+            help: "folders of LKP with matrix.json or stats.json",
+            made_by: "lkp run JOB",
+            in_a_row: false,
+        },
         only: None,
         is_in: never,
         reader: Reader::Folders(lkp::read),
     },
     Format {
-        name: "mmtests",
-        help: "folder of the logs of mmtests",
-        made_by: "run-mmtests.sh",
-        in_a_row: false,
+        tool: Tool {
+            name: "mmtests",
+            help: "folder of the logs of mmtests",
+            made_by: "run-mmtests.sh",
+            in_a_row: false,
+        },
         only: None,
         is_in: never,
         reader: Reader::Whole(|path, _| mmtests::import(path)),
     },
     Format {
-        name: "perf",
-        help: "counters of perf stat, as CSV or JSON",
-        made_by: "perf stat -x, -o FILE, or perf stat -j -o FILE",
-        in_a_row: false,
+        tool: Tool {
+            name: "perf",
+            help: "counters of perf stat, as CSV or JSON",
+            made_by: "perf stat -x, -o FILE, or perf stat -j -o FILE",
+            in_a_row: false,
+        },
         only: None,
         is_in: perf::is_in,
         reader: Reader::Files(|file, _| perf::read(file)),
     },
     Format {
-        name: "pgbench",
-        help: "text of pgbench",
-        made_by: "pgbench > FILE",
-        in_a_row: false,
+        tool: Tool {
+            name: "pgbench",
+            help: "text of pgbench",
+            made_by: "pgbench > FILE",
+            in_a_row: false,
+        },
         only: None,
         is_in: pgbench::is_in,
         reader: Reader::Files(|file, _| pgbench::read(file)),
     },
     Format {
-        name: "phoronix",
-        help: "composite.xml of the Phoronix Test Suite",
-        made_by: "phoronix-test-suite batch-run TEST",
-        in_a_row: true,
+        tool: Tool {
+            name: "phoronix",
+            help: "composite.xml of the Phoronix Test Suite",
+            made_by: "phoronix-test-suite batch-run TEST",
+            in_a_row: true,
+        },
         only: Some("composite.xml"),
         is_in: phoronix::is_in,
         reader: Reader::Files(|file, _| phoronix::read(file)),
     },
     Format {
-        name: "stress-ng",
-        help: "YAML of stress-ng",
-        made_by: "stress-ng --metrics --yaml FILE",
-        in_a_row: false,
+        tool: Tool {
+            name: "stress-ng",
+            help: "YAML of stress-ng",
+            made_by: "stress-ng --metrics --yaml FILE",
+            in_a_row: false,
+        },
         only: None,
         is_in: stress_ng::is_in,
         reader: Reader::Files(|file, _| stress_ng::read(file)),
     },
     Format {
-        name: "ycsb",
-        help: "text of YCSB",
-        made_by: "ycsb run DATABASE -P WORKLOAD > FILE",
-        in_a_row: false,
+        tool: Tool {
+            name: "ycsb",
+            help: "text of YCSB",
+            made_by: "ycsb run DATABASE -P WORKLOAD > FILE",
+            in_a_row: false,
+        },
         only: None,
         is_in: ycsb::is_in,
         reader: Reader::Files(|file, _| ycsb::read(file)),
@@ -145,7 +160,7 @@ pub static FORMATS: [Format; 10] = [
 impl Format {
     /// The format with this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<&'static Self> {
-        FORMATS.iter().find(|format| format.name == name)
+        FORMATS.iter().find(|format| format.tool.name == name)
     }
 
     /// Detects the format of a file or folder from its content. Fails if no format or several formats match.
@@ -188,17 +203,19 @@ impl Format {
                             path,
                         },
                     ] => read(path, pair),
-                    _ => Err(ImportError::OneOnly { tool: self.name }),
+                    _ => Err(ImportError::OneOnly {
+                        tool: self.tool.name,
+                    }),
                 };
             }
             Reader::Folders(read) => {
                 let mut found = Vec::new();
                 for source in sources {
-                    for (path, runs) in read(&source.path, self)? {
+                    for (path, runs) in read(&source.path, &self.tool)? {
                         found.push(Found { source, path, runs });
                     }
                 }
-                return run::batch(self, found);
+                return run::batch(&self.tool, found);
             }
             Reader::Files(read) => read,
         };
@@ -211,10 +228,10 @@ impl Format {
         let is_alone = matches!(&*files, [(Source { variant: None, .. }, _)]);
         let mut found = Vec::new();
         for (source, path) in files {
-            let runs = read(&Text::read(&path, self)?, is_alone)?;
+            let runs = read(&Text::read(&path, &self.tool)?, is_alone)?;
             found.push(Found { source, path, runs });
         }
-        run::batch(self, found)
+        run::batch(&self.tool, found)
     }
 }
 
@@ -225,7 +242,7 @@ pub fn table() -> String {
         let _ = writeln!(
             text,
             "  {:<10} {} ({})",
-            format.name, format.help, format.made_by
+            format.tool.name, format.tool.help, format.tool.made_by
         );
     }
     text

@@ -20,9 +20,9 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::file::{self, Text};
-use super::format::Format;
 use super::mmtests::VMSTAT;
 use super::run::{self, Known, Run};
+use super::tool::Tool;
 use super::{ImportError, MOST_FILES};
 
 /// Maximum depth of folders: the levels of LKP's paths, and a few above them.
@@ -154,7 +154,7 @@ pub(super) fn is_in(folder: &Path) -> bool {
 /// Reads the results in a file, or in and below a folder.
 pub(super) fn read(
     path: &Path,
-    format: &'static Format,
+    tool: &'static Tool,
 ) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError> {
     let mut files = Vec::new();
     if path.is_dir() {
@@ -166,7 +166,7 @@ pub(super) fn read(
     }
     let mut all = Vec::new();
     for path in files {
-        let file = Text::read(&path, format)?;
+        let file = Text::read(&path, tool)?;
         let runs = runs(&file)?;
         if !runs.is_empty() {
             all.push((path, runs));

@@ -8,7 +8,7 @@ use pagetide_record::file::MOST_VALUE;
 use pagetide_record::{Invalid, KernelId, Variant};
 
 use super::file::Text;
-use super::format::Format;
+use super::tool::Tool;
 use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
 use crate::draw::clean;
 
@@ -242,12 +242,12 @@ fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
 /// Converts runs to records. The runs of each cell are numbered separately for each variant: by start time if all start
 /// times are known, otherwise in the order of reading. Runs with equal numbers are pairs if the variants took turns and
 /// all variants have the same number of runs.
-pub(super) fn batch(format: &Format, mut found: Vec<Found<'_>>) -> Result<Batch, ImportError> {
+pub(super) fn batch(tool: &Tool, mut found: Vec<Found<'_>>) -> Result<Batch, ImportError> {
     named(&mut found)?;
     let mut in_a_row = None;
     let mut all: Vec<Run> = Vec::new();
     for of_file in found {
-        if format.in_a_row {
+        if tool.in_a_row {
             let mut seen = BTreeSet::new();
             let again = of_file
                 .runs
@@ -286,10 +286,10 @@ pub(super) fn batch(format: &Format, mut found: Vec<Found<'_>>) -> Result<Batch,
             },
             ..Variant::default()
         };
-        let mut record = record(format.name, &run.scenario, variant, *count);
+        let mut record = record(tool.name, &run.scenario, variant, *count);
         record.subject.params = run.params;
         record.wall.started = run.started;
-        format.name.clone_into(&mut record.wall.campaign);
+        tool.name.clone_into(&mut record.wall.campaign);
         record.results.metrics = run.metrics;
         record.results.invalid = run.invalid;
         records.push(record);

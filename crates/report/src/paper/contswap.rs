@@ -10,21 +10,22 @@ pub(super) fn table(view: &View) -> String {
     );
     let runs = view.columns().map(|column| view.trials(column).to_string());
     let mut rows = vec![head(view), row("runs", runs.collect(), ["5", "5"])];
-    let cells = |metric: &str, show: fn(f64) -> String, cpu: Option<fn(&super::CpuTime) -> u64>| {
-        view.columns()
-            .map(|column| {
-                let centre = view.centre(metric, column);
-                let found = centre.map(|centre| (centre.mean, centre.deviation));
-                match found.or_else(|| of_processes(view, column, cpu?)) {
-                    Some((mean, Some(deviation))) => {
-                        format!("{} ({})", show(mean), seconds(deviation))
+    let cells =
+        |metric: &str, show: fn(f64) -> String, cpu: Option<fn(&super::extras::CpuTime) -> u64>| {
+            view.columns()
+                .map(|column| {
+                    let centre = view.centre(metric, column);
+                    let found = centre.map(|centre| (centre.mean, centre.deviation));
+                    match found.or_else(|| of_processes(view, column, cpu?)) {
+                        Some((mean, Some(deviation))) => {
+                            format!("{} ({})", show(mean), seconds(deviation))
+                        }
+                        Some((mean, None)) => format!("{} (single)", show(mean)),
+                        None => view.why(metric, column).to_owned(),
                     }
-                    Some((mean, None)) => format!("{} (single)", show(mean)),
-                    None => view.why(metric, column).to_owned(),
-                }
-            })
-            .collect::<Vec<_>>()
-    };
+                })
+                .collect::<Vec<_>>()
+        };
     rows.push(row(
         "swap-in",
         cells("swap-in", seconds, None),
@@ -60,7 +61,7 @@ pub(super) fn table(view: &View) -> String {
 fn of_processes(
     view: &View,
     column: usize,
-    part: fn(&super::CpuTime) -> u64,
+    part: fn(&super::extras::CpuTime) -> u64,
 ) -> Option<(f64, Option<f64>)> {
     let times = view.extras.cpu.get(&(view.place, column))?;
     let numbers: Vec<f64> = times.iter().map(|time| part(time) as f64).collect();

@@ -2,7 +2,7 @@
 
 use pagetide_compare::{Cell, Comparison};
 
-use super::{Extras, HEAD_CHARS};
+use super::extras::Extras;
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
@@ -107,6 +107,9 @@ fn word(reason: &str) -> &'static str {
     let found = WORDS.iter().find(|(part, _)| reason.contains(part));
     found.map_or("absent", |(_, word)| word)
 }
+
+/// Maximum length of a column's name, in columns.
+pub(super) const HEAD_CHARS: usize = 20;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use pagetide_compare::Comparison;
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Record;
 
-use super::view::TITLE_CHARS;
+use super::view::{HEAD_CHARS, TITLE_CHARS};
 use super::{Paper, View, lay};
 use crate::draw::{Look, clean, picture};
 use crate::terminal::show::Presence;
@@ -110,7 +110,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         let sizes = sizes(comparison, &group);
         let mut head = vec![String::new()];
         for (index, column) in comparison.columns.iter().enumerate() {
-            head.push(clean(&column.name, super::HEAD_CHARS, true));
+            head.push(clean(&column.name, HEAD_CHARS, true));
             if index > 0 {
                 head.push("difference".to_owned());
             }
@@ -151,7 +151,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
 
 /// Cells of the table for one test: the time of each column, and the difference from the first column.
 fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
-    let none = super::Extras::default();
+    let none = super::extras::Extras::default();
     let view = place.map(|place| View {
         comparison,
         cell: &comparison.cells[place],

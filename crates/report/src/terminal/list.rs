@@ -43,32 +43,38 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> St
     text
 }
 
-/// Draws a list as a table as wide as the terminal. Long cells are wrapped, widest columns first, and between words if
-/// possible.
+/// Draws a list as a table as wide as the terminal.
 pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
-    let heads = T::HEADS
-        .iter()
-        .map(|(head, _)| (*head).to_owned())
-        .collect();
-    let all: Vec<Vec<String>> = std::iter::once(heads)
-        .chain(rows.iter().map(|row| {
-            let cells = row.cells();
-            cells
-                .iter()
-                .map(|text| clean(text, LONGEST_CHARS, look.ascii))
-                .collect()
-        }))
+    let cells = rows.iter().map(Row::cells).collect();
+    table(T::HEADS, T::WHOLE, cells, look)
+}
+
+/// Draws a table as wide as the terminal. Long cells are wrapped, widest columns first, and between words if possible;
+/// the columns `whole` are never wrapped.
+pub(crate) fn table(
+    heads: &[(&str, Align)],
+    whole: &[usize],
+    rows: Vec<Vec<String>>,
+    look: &Look,
+) -> String {
+    let names = heads.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(names)
+        .chain(rows)
+        .map(|row| {
+            let clean = |text: &String| clean(text, LONGEST_CHARS, look.ascii);
+            row.iter().map(clean).collect()
+        })
         .collect();
     let widest = |column: usize| {
         let cells = all.iter().filter_map(|row| row.get(column));
         cells.map(|cell| width(cell)).max().unwrap_or(0)
     };
-    let mut widths: Vec<usize> = (0..T::HEADS.len()).map(widest).collect();
+    let mut widths: Vec<usize> = (0..heads.len()).map(widest).collect();
     let room = look
         .width
         .saturating_sub(GAP * widths.len().saturating_sub(1));
     let word = |column: usize| {
-        if T::WHOLE.contains(&column) {
+        if whole.contains(&column) {
             return widest(column);
         }
         let cells = all.iter().filter_map(|row| row.get(column));
@@ -78,7 +84,7 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
             .max()
             .unwrap_or(0)
     };
-    let words: Vec<usize> = (0..T::HEADS.len()).map(word).collect();
+    let words: Vec<usize> = (0..heads.len()).map(word).collect();
     while widths.iter().sum::<usize>() > room {
         let wider = widths
             .iter_mut()
@@ -91,13 +97,13 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     }
     while widths.iter().sum::<usize>() > room {
         let columns = widths.iter_mut().enumerate();
-        let wrapping = columns.filter(|(column, _)| !T::WHOLE.contains(column));
+        let wrapping = columns.filter(|(column, _)| !whole.contains(column));
         match wrapping.map(|(_, wide)| wide).max() {
             Some(widest) if *widest > NARROWEST_CHARS => *widest -= 1,
             _ => break,
         }
     }
-    let mut grid = Grid::new(T::HEADS.iter().map(|(_, align)| *align));
+    let mut grid = Grid::new(heads.iter().map(|(_, align)| *align));
     for (at, row) in all.iter().enumerate() {
         let ink = if at == 0 { Ink::Strong } else { Ink::Plain };
         let wrapped: Vec<Vec<String>> = row

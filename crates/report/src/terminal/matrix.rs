@@ -7,10 +7,10 @@ use pagetide_record::SwapSpec;
 use pagetide_verdict::factorial::{Effect, Interaction};
 use serde::Serialize;
 
+use crate::about::EXACT_CAVEAT;
 use crate::draw::quantity::{estimate_within, show};
 use crate::draw::{Align, Ink, Look};
-use crate::terminal::list::{Row, list};
-use crate::terminal::verdicts::EXACT_CAVEAT;
+use crate::terminal::list::{Row, list, table};
 
 /// Message for a search that was stopped.
 pub const STOPPED: &str = "stopped; the same command goes on from here";
@@ -26,14 +26,14 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
         found.cell,
         design(found)
     );
-    out.push_str(&list(&effects(found, look.ascii), look));
+    out.push_str(&table(&EFFECTS, &[], effects(found, look.ascii), look));
     let pairs = pairs(found, look.ascii);
     if !pairs.is_empty() {
         put!(
             out,
             "\nWhat settings do together: both at `from` or both at `to`, against one of them alone at `to`\n"
         );
-        out.push_str(&list(&pairs, look));
+        out.push_str(&table(&PAIRS, &[], pairs, look));
     }
     for kind in found.kinds.iter().filter(|kind| kind.died > 0) {
         put!(out, "{}\n", deaths(found, kind));
@@ -203,29 +203,18 @@ fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     )
 }
 
-/// Row for the effect of a setting under a kind of swap.
-#[derive(Serialize)]
-struct EffectRow {
-    cells: Vec<String>,
-}
+/// Heads of the table of effects: a row for each setting under each kind of swap.
+const EFFECTS: [(&str, Align); 7] = [
+    ("setting", Align::Left),
+    ("from", Align::Right),
+    ("to", Align::Left),
+    ("swap", Align::Left),
+    ("cost", Align::Right),
+    ("95 %", Align::Left),
+    ("", Align::Left),
+];
 
-impl Row for EffectRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("setting", Align::Left),
-        ("from", Align::Right),
-        ("to", Align::Left),
-        ("swap", Align::Left),
-        ("cost", Align::Right),
-        ("95 %", Align::Left),
-        ("", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        self.cells.clone()
-    }
-}
-
-fn effects(found: &Matrixed, ascii: bool) -> Vec<EffectRow> {
+fn effects(found: &Matrixed, ascii: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (place, factor) in found.factors.iter().enumerate() {
         for (number, kind) in found.kinds.iter().enumerate() {
@@ -236,50 +225,37 @@ fn effects(found: &Matrixed, ascii: bool) -> Vec<EffectRow> {
                 0 => text.to_owned(),
                 _ => String::new(),
             };
-            rows.push(EffectRow {
-                cells: vec![
-                    once(&factor.key),
-                    once(&factor.levels[0]),
-                    once(&factor.levels[1]),
-                    kind.swap.clone(),
-                    share(effect, ascii),
-                    interval(effect, ascii),
-                    match (Matrixed::is_sure(effect), effect.share) {
-                        (true, _) => "sure".to_owned(),
-                        (false, Some(_)) => String::new(),
-                        (false, None) => "not known".to_owned(),
-                    },
-                ],
-            });
+            rows.push(vec![
+                once(&factor.key),
+                once(&factor.levels[0]),
+                once(&factor.levels[1]),
+                kind.swap.clone(),
+                share(effect, ascii),
+                interval(effect, ascii),
+                match (Matrixed::is_sure(effect), effect.share) {
+                    (true, _) => "sure".to_owned(),
+                    (false, Some(_)) => String::new(),
+                    (false, None) => "not known".to_owned(),
+                },
+            ]);
         }
     }
     rows
 }
 
-/// Row for a sure interaction of two settings under a kind of swap.
-#[derive(Serialize)]
-struct PairRow {
-    cells: Vec<String>,
-}
+/// Heads of the table of interactions: a row for each sure one under each kind of swap.
+const PAIRS: [(&str, Align); 5] = [
+    ("settings", Align::Left),
+    ("swap", Align::Left),
+    ("cost", Align::Right),
+    ("95 %", Align::Left),
+    ("", Align::Left),
+];
 
-impl Row for PairRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("settings", Align::Left),
-        ("swap", Align::Left),
-        ("cost", Align::Right),
-        ("95 %", Align::Left),
-        ("", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        self.cells.clone()
-    }
-}
-
-fn pairs(found: &Matrixed, ascii: bool) -> Vec<PairRow> {
-    let of_kind = |kind: &KindEffects| -> Vec<PairRow> {
-        let row = |interaction: &Interaction| PairRow {
-            cells: vec![
+fn pairs(found: &Matrixed, ascii: bool) -> Vec<Vec<String>> {
+    let of_kind = |kind: &KindEffects| -> Vec<Vec<String>> {
+        let row = |interaction: &Interaction| {
+            vec![
                 pair_names(found, interaction, " with ", ", or "),
                 kind.swap.clone(),
                 share(&interaction.effect, ascii),
@@ -288,7 +264,7 @@ fn pairs(found: &Matrixed, ascii: bool) -> Vec<PairRow> {
                     1 => "sure".to_owned(),
                     _ => "sure of one of them, not of which".to_owned(),
                 },
-            ],
+            ]
         };
         kind.sure_interactions().map(row).collect()
     };

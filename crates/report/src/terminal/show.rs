@@ -3,10 +3,10 @@
 use pagetide_quantity::{ColumnData, Direction, Value};
 use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 
+use crate::about::EXACT_CAVEAT;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
-use crate::terminal::verdicts::EXACT_CAVEAT;
 
 /// Maximum number of counters shown for each source.
 const MOST_COUNTERS: usize = 12;

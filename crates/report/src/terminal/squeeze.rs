@@ -1,8 +1,10 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and the content of memory at that size.
 
 use pagetide_compare::followed::{Follows, VariedSqueezes};
-use pagetide_compare::pressure::{ComparedSqueezes, MeaningRow, Pressure, PressureDifference};
-use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
+use pagetide_compare::pressure::Pressure;
+use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult};
+use pagetide_compare::squeezes::{ComparedSqueezes, MeaningRow, PressureDifference};
+use pagetide_compare::tried::TriedSize;
 use pagetide_quantity::command::command;
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
@@ -317,6 +319,38 @@ fn percent(value: f64, ascii: bool) -> String {
     format!("{} %", signed(value * 100.0, digits, ascii))
 }
 
+/// Texts of a tested size, one for each column.
+pub(crate) fn cells(tried: &TriedSize, ascii: bool) -> Vec<String> {
+    let (point, means) = (&tried.point, &tried.means);
+    let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));
+    let share = |value: Option<f64>| {
+        value.map_or_else(String::new, |value| {
+            format!("{} %", grouped(value * 100.0, 1))
+        })
+    };
+    let said = match (point.fit, &point.died) {
+        (_, Some(why)) => why.clone(),
+        (Fit::Within, _) => "enough".to_owned(),
+        (Fit::TooSlow | Fit::Died, _) => "too slow".to_owned(),
+        (Fit::Open, _) => "open".to_owned(),
+    };
+    vec![
+        size(point.size, ascii),
+        point
+            .slowdown
+            .map_or_else(String::new, |value| percent(value, ascii)),
+        point.interval.map_or_else(String::new, |[low, high]| {
+            format!("{} to {}", percent(low, ascii), percent(high, ascii))
+        }),
+        point.seeds.to_string(),
+        count(means.refaults),
+        count(means.swapped_out),
+        share(means.psi_some),
+        share(means.psi_full),
+        said,
+    ]
+}
+
 impl Row for TriedSize {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("memory", Align::Right),
@@ -331,34 +365,7 @@ impl Row for TriedSize {
     ];
 
     fn cells(&self) -> Vec<String> {
-        let (point, means) = (&self.point, &self.means);
-        let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));
-        let share = |value: Option<f64>| {
-            value.map_or_else(String::new, |value| {
-                format!("{} %", grouped(value * 100.0, 1))
-            })
-        };
-        let said = match (point.fit, &point.died) {
-            (_, Some(why)) => why.clone(),
-            (Fit::Within, _) => "enough".to_owned(),
-            (Fit::TooSlow | Fit::Died, _) => "too slow".to_owned(),
-            (Fit::Open, _) => "open".to_owned(),
-        };
-        vec![
-            size(point.size, true),
-            point
-                .slowdown
-                .map_or_else(String::new, |value| percent(value, true)),
-            point.interval.map_or_else(String::new, |[low, high]| {
-                format!("{} to {}", percent(low, true), percent(high, true))
-            }),
-            point.seeds.to_string(),
-            count(means.refaults),
-            count(means.swapped_out),
-            share(means.psi_some),
-            share(means.psi_full),
-            said,
-        ]
+        cells(self, true)
     }
 }
 

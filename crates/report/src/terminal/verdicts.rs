@@ -18,10 +18,6 @@ use crate::terminal::sizes::across_sizes;
 use crate::terminal::{effect, summary};
 use crate::why;
 
-/// Meaning of times in the exact arena; printed wherever such times are shown.
-pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
-    contention are not modelled.";
-
 /// Maximum lengths of metric names, in columns; they are tried in turn until the table fits.
 const METRIC: [usize; 4] = [28, 22, 16, 12];
 /// Maximum length of a variant's name as a column heading, in columns.
@@ -73,7 +69,7 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
         faint(&mut out, &method, 0, look);
     }
     if about::is_exact(comparison) {
-        faint(&mut out, EXACT_CAVEAT, 0, look);
+        faint(&mut out, about::EXACT_CAVEAT, 0, look);
     }
     out
 }

@@ -4,10 +4,11 @@ use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
 use pagetide_quantity::Unit;
 
+use super::SHORT;
 use super::head::basis;
 use super::piece::pieces_of;
+use super::words::NAME_CHARS;
 use super::words::{in_brackets, moved, of_claim, reservation};
-use super::{NAME_CHARS, SHORT};
 use crate::about;
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;

@@ -6,8 +6,7 @@ use pagetide_quantity::Unit;
 use pagetide_record::Subject;
 use pagetide_verdict::Verdict;
 
-use super::NAME_CHARS;
-use super::words::{both, in_brackets, moved, of_claim, percent, reservation};
+use super::words::{NAME_CHARS, both, in_brackets, moved, of_claim, percent, reservation};
 use crate::about::{self, BASELINE};
 use crate::draw::clean::clean;
 

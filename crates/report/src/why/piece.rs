@@ -2,8 +2,7 @@
 
 use pagetide_compare::explain::{Basis, Evidence, Explanation, LIST_MOVES, Reading, Source};
 
-use super::NAME_CHARS;
-use super::words::{arrow, both};
+use super::words::{NAME_CHARS, arrow, both};
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 

@@ -4,7 +4,6 @@ use pagetide_compare::explain::{Answer, Claim, Explanation, Finding};
 use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::EffectKind;
 
-use super::NAME_CHARS;
 use crate::draw::clean::clean;
 use crate::draw::quantity::{self, Scale, show};
 
@@ -115,3 +114,6 @@ pub(super) fn signed(time: f64, ascii: bool) -> String {
     };
     format!("{sign}{}", show(Unit::Nanos, time.abs(), ascii))
 }
+
+/// Maximum length of a name in a sentence, in columns.
+pub(super) const NAME_CHARS: usize = 40;

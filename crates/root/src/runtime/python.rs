@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Options;
-use super::imports::Imports;
+use super::imports::{Imports, compiled};
 use crate::error::RootError;
-use crate::host::{Change, Host, Wants, take};
-use crate::inodes::EPOCH_SECONDS;
+use crate::host::{Host, Wants, take};
 use crate::path::RootPath;
 use crate::tree::Tree;
 
@@ -250,52 +248,4 @@ fn numbers(path: &Path) -> Option<(u32, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix("python")?;
     let (major, minor) = name.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// Decides how a file of a library is added. A compiled module is added only if Python would use it on this machine.
-/// Its header then states the modification time that its source has inside the root. Source: CPython,
-/// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
-pub(super) fn compiled(path: &Path) -> Change {
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let Some(stem) = name.strip_suffix(".pyc") else {
-        return Change::None;
-    };
-    let folder = path.parent().unwrap_or(path);
-    if !folder.ends_with("__pycache__") {
-        // This is a compiled module without a source.
-        return Change::None;
-    }
-    // The name has the form `json.cpython-311`. Other names, such as `json.cpython-311.opt-1`, are for certain options
-    // of Python.
-    let mut parts = stem.rsplitn(2, '.');
-    let (tag, module) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
-    let source = folder.with_file_name(format!("{module}.py"));
-    let (Ok(mut bytes), Ok(source)) = (fs::read(path), fs::metadata(source)) else {
-        return Change::Leave;
-    };
-    let field = |at: usize| {
-        let field = bytes
-            .get(at..at + 4)
-            .and_then(|field| field.try_into().ok());
-        field.map(u32::from_le_bytes)
-    };
-    // The file stores only the lower 32 bits of each number.
-    let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
-    let is_current =
-        field(8) == low(source.mtime().unsigned_abs()) && field(12) == low(source.len());
-    match field(4) {
-        // The module identifies its source by a hash, so the source's time does not matter.
-        Some(1 | 3) if tag.starts_with("cpython-") => Change::None,
-        Some(0) if tag.starts_with("cpython-") && is_current => {
-            bytes[8..12].copy_from_slice(&EPOCH_SECONDS.to_le_bytes());
-            Change::Bytes(bytes)
-        }
-        _ => Change::Leave,
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Options;
 use super::pieces::{Piece, pieces};
 use crate::error::RootError;
-use crate::host::Host;
+use crate::host::{Host, ShellLine};
 use crate::path::RootPath;
 use crate::resident::PATH;
 use crate::tree::Tree;
@@ -26,15 +26,6 @@ const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd 
                    source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
 /// Words of a shell command after which another command begins.
 const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
-
-/// A command line or a script that a shell runs inside the root.
-#[derive(Clone, Debug)]
-pub(crate) struct ShellLine {
-    /// Description of the line or script, for messages.
-    what: String,
-    /// Names of the programs that the line or script starts.
-    names: Vec<String>,
-}
 
 impl Host {
     /// Adds the program by which a shell with these arguments replaces itself. Records the other programs that the

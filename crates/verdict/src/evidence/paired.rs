@@ -10,7 +10,7 @@ use crate::sign_flip;
 use crate::signed_rank::{self, Zeros};
 use crate::tie;
 
-pub(super) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result<Evidence> {
+pub(crate) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result<Evidence> {
     let a: Vec<f64> = pairs.iter().map(|pair| pair.a).collect();
     let b: Vec<f64> = pairs.iter().map(|pair| pair.b).collect();
     let (kind, note) = choose_kind(sample, &a, &b)?;
@@ -20,7 +20,7 @@ pub(super) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result
     Ok(evidence)
 }
 
-pub(super) fn weigh_nested(
+pub(crate) fn weigh_nested(
     sample: &MetricSample,
     units: &[UnitPair],
     look: Look,

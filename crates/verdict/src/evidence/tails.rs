@@ -7,7 +7,7 @@ use crate::outlier;
 use crate::sample::{Bin, MetricSample, TailPair};
 use crate::tail::{self, TailQuestion};
 
-pub(super) fn weigh_paired(
+pub(crate) fn weigh_paired(
     sample: &MetricSample,
     quantile: f64,
     pairs: &[TailPair],
@@ -21,7 +21,7 @@ pub(super) fn weigh_paired(
     Ok(evidence)
 }
 
-pub(super) fn weigh_unpaired(
+pub(crate) fn weigh_unpaired(
     sample: &MetricSample,
     quantile: f64,
     a: &[Vec<Bin>],

@@ -14,7 +14,7 @@ use crate::sample::MetricSample;
 use crate::serial::{self, Dependence};
 use crate::tie;
 
-pub(super) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
+pub(crate) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
     let (kind, note) = choose_kind(sample, a, b)?;
     // Rank the values themselves: large neighbouring values may have equal logarithms.
     let test = rank_sum::test(a, b)?;
@@ -25,7 +25,7 @@ pub(super) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> 
     Ok(evidence)
 }
 
-pub(super) fn weigh_nested(
+pub(crate) fn weigh_nested(
     sample: &MetricSample,
     a: &[Vec<f64>],
     b: &[Vec<f64>],

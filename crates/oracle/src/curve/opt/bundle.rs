@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::group::Sizes;
 use super::halving::Halving;
 use super::layout::Layout;
 use super::leaf::{self, Leaf};
 use super::owners::{Exchange, Owners};
+use super::sizes::Sizes;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, low15};
 use crate::wide::{Plain, Registers, Wide};

@@ -2,6 +2,7 @@
 
 use super::bundle::{self, Bundle, Patience};
 use super::owners::{self, Exchange, Owners};
+use super::sizes::Sizes;
 use crate::curve::ranks::Ranks;
 use crate::flat::AHEAD;
 use crate::number::at;
@@ -9,17 +10,6 @@ use crate::wide::{Plain, Registers, Wide};
 
 /// Largest number of exchanges that a small group within a group performs at a time.
 const EXCHANGES: usize = 1 << 20;
-
-/// A run of consecutive sizes of memory.
-pub(super) struct Sizes<'a> {
-    /// Number of sizes that are smaller than the first size of this run.
-    pub first: usize,
-    /// For each size, the time at which its additional token became free: the one that the next smaller size does not
-    /// have.
-    pub free: &'a mut [u32],
-    /// For each size, the number of intervals that no smaller size can serve.
-    pub hits: &'a mut [u32],
-}
 
 /// Performs exchanges among any number of sizes, by dividing them into parts down to bundles.
 pub(super) struct Group {

@@ -21,8 +21,8 @@
 //! from before its beginning. At its end, an interval takes the latest token up to its beginning and is served by the
 //! lower half. If there is none, it takes the latest token up to now and is left to the upper half.
 
-use super::group::Sizes;
 use super::leaf::{self, Leaf};
+use super::sizes::Sizes;
 use crate::number::{at, low15, narrow};
 use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};

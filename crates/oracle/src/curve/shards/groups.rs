@@ -4,7 +4,6 @@
 //! axis of time, and each group has its own bit for each time. One query counts the last uses of every group, where ten
 //! passes would need ten queries. The axis is closed up when it is full (see `lru.rs`).
 
-use super::GROUPS;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
@@ -190,6 +189,9 @@ impl Groups {
         debug_assert_eq!(self.count, count);
     }
 }
+
+/// Number of subsamples from which the error is estimated.
+pub(super) const GROUPS: usize = 10;
 
 #[cfg(test)]
 mod tests {

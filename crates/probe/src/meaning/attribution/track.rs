@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::super::event::Event;
 use super::super::sleep::{SiteNumber, SleepSites};
-use super::{Part, Parts, QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits};
+use super::parts::{Part, Parts};
+use super::task_time::{QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits};
 use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).

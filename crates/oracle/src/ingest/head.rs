@@ -1,6 +1,5 @@
-//! Detects the format of a file from its beginning.
+//! The beginning of a file, by which its format is detected.
 
-use super::{FORMS, Form, Format};
 use crate::error::Trouble;
 
 /// Number of bytes examined to distinguish text from binary data.
@@ -21,7 +20,7 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, Trouble> {
+    pub fn of(bytes: &'a [u8]) -> Result<Self, Trouble> {
         let is_text = is_text(&bytes[..bytes.len().min(LOOKED_AT)]);
         let mut lines = bytes
             .split(|byte| *byte == b'\n')
@@ -49,21 +48,4 @@ fn is_text(bytes: &[u8]) -> bool {
     };
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     utf8 && !bytes.iter().any(is_control)
-}
-
-/// Returns the only format that fits a file with this beginning. Fails if no format fits, or several do.
-pub(super) fn tell(bytes: &[u8]) -> Result<Format, Trouble> {
-    let head = Head::of(bytes)?;
-    let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
-    if fits.len() > 1 {
-        // Most text formats also look like tables.
-        fits.retain(|form| form.format != Format::Csv(None));
-    }
-    match fits[..] {
-        [] => Err(Trouble::Unknown),
-        [form] => Ok(form.format.clone()),
-        _ => Err(Trouble::Ambiguous {
-            names: fits.iter().map(|form| form.name).collect(),
-        }),
-    }
 }

@@ -1,0 +1,179 @@
+//! Keys of a campaign file that are allowed both above all tables and in a scenario.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use pagetide_quantity::Bytes;
+use pagetide_record::{FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec};
+use toml::de::DeValue;
+
+use crate::plan::MOST_MACHINES;
+
+use super::error::{FileError, Problem};
+use super::scaled::Share;
+use super::table::{Item, Table};
+
+/// Keys above all tables, which are the defaults for every scenario.
+pub(super) struct FileDefaults {
+    /// Share of the original's sizes to use; `None` if the file states no sizes of an original.
+    pub(super) share: Option<Share>,
+    pub(super) memory: Vec<MemorySpec>,
+    pub(super) swap: Vec<SwapSpec>,
+    pub(super) swap_size: Option<Bytes>,
+    pub(super) files_on: Option<FilesOn>,
+    pub(super) fs: Option<FileSystem>,
+    pub(super) primary: Option<Vec<String>>,
+    pub(super) margins: BTreeMap<String, f64>,
+}
+
+impl FileDefaults {
+    /// Reads the keys that are allowed both above all tables and in a scenario.
+    pub(super) fn read(table: &Table<'_>, share: Option<Share>) -> Result<Self, FileError> {
+        let mut memory: Vec<MemorySpec> =
+            parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?;
+        let mut swap_size: Option<Bytes> = table.parsed("swap-size", "a size such as \"256M\"")?;
+        if let Some(share) = share {
+            memory = memory
+                .into_iter()
+                .map(|size| share.of_memory(size))
+                .collect();
+            swap_size = swap_size.map(|size| share.of(size));
+        }
+        Ok(Self {
+            share,
+            memory,
+            swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
+            swap_size,
+            files_on: table.parsed(
+                "files-on",
+                "\"ssd\", \"null\", \"disk\" or \"disk:SEEK,RATE\"",
+            )?,
+            fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
+            primary: match table.get("primary") {
+                None => None,
+                Some(item) => {
+                    let names: Vec<String> = item
+                        .list()
+                        .iter()
+                        .map(|name| name.string("the name of a metric, or a list of names"))
+                        .collect::<Result<_, _>>()?;
+                    if names.is_empty() {
+                        return Err(item.value(&"give at least one metric, or leave it out"));
+                    }
+                    Some(names)
+                }
+            },
+            margins: match table.get("margins") {
+                None => BTreeMap::new(),
+                Some(item) => item
+                    .table(None)?
+                    .items()
+                    .map(|item| Ok((item.key.clone(), margin(&item)?)))
+                    .collect::<Result<_, FileError>>()?,
+            },
+        })
+    }
+
+    /// File system and disk for files.
+    pub(super) fn files(&self) -> FilesSpec {
+        FilesSpec::default().with(self.fs, self.files_on)
+    }
+
+    /// Fills keys missing here from `above`, except `primary`, because scenarios do not share a primary metric.
+    pub(super) fn over(self, above: &Self) -> Self {
+        let mut margins = above.margins.clone();
+        margins.extend(self.margins);
+        Self {
+            share: self.share,
+            memory: if self.memory.is_empty() {
+                above.memory.clone()
+            } else {
+                self.memory
+            },
+            swap: if self.swap.is_empty() {
+                above.swap.clone()
+            } else {
+                self.swap
+            },
+            swap_size: self.swap_size.or(above.swap_size),
+            files_on: self.files_on.or(above.files_on),
+            fs: self.fs.or(above.fs),
+            primary: self.primary,
+            margins,
+        }
+    }
+
+    /// Primary metrics given here for which `has` is true; `None` if there are none.
+    pub(super) fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
+        let names = self.primary.iter().flatten().filter(|name| has(name));
+        let names: Vec<String> = names.cloned().collect();
+        (!names.is_empty()).then_some(names)
+    }
+}
+
+/// Reads a value, or a list of values, by parsing text.
+pub(super) fn parsed<T: FromStr + PartialEq>(
+    table: &Table<'_>,
+    key: &str,
+    wanted: &'static str,
+) -> Result<Vec<T>, FileError>
+where
+    T::Err: ToString,
+{
+    let Some(item) = table.get(key) else {
+        return Ok(Vec::new());
+    };
+    let mut values = Vec::new();
+    for item in item.list() {
+        let text = item.string(wanted)?;
+        let value = text
+            .parse()
+            .map_err(|why: T::Err| item.value(&why.to_string()))?;
+        if values.contains(&value) {
+            return Err(item.value(&"it is given twice; remove one"));
+        }
+        values.push(value);
+        within(&item, values.len())?;
+    }
+    if values.is_empty() {
+        return Err(item.value(&format!("give {wanted}")));
+    }
+    Ok(values)
+}
+
+/// Reads an equivalence margin as a share of the baseline: `0.02` or `"2%"`.
+pub(super) fn margin(item: &Item<'_>) -> Result<f64, FileError> {
+    let wanted = "a share such as 0.02 or \"2%\"";
+    let text = match item.value {
+        DeValue::Float(_) | DeValue::Integer(_) | DeValue::String(_) => item.text(),
+        _ => None,
+    };
+    let text = text.ok_or_else(|| item.kind(wanted))?;
+    share(&text)
+        .filter(|share| *share > 0.0 && *share < 10.0)
+        .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
+}
+
+/// Fails if a list has more values than allowed.
+pub(super) fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
+    if count <= MOST_VALUES {
+        return Ok(());
+    }
+    Err(item.wrong(Problem::TooMany {
+        what: format!("values of `{}`", item.key),
+        most: MOST_VALUES,
+    }))
+}
+
+/// Parses a share, `2%` or `0.02`; `None` if it is not a finite number.
+pub(crate) fn share(text: &str) -> Option<f64> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some(number / scale)
+}
+
+/// Most values in a list of memory sizes or swap devices.
+pub(super) const MOST_VALUES: usize = MOST_MACHINES;

@@ -1,0 +1,22 @@
+//! Locks of files that processes share.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::FlockOperation;
+
+use crate::error::{ExactError, io};
+
+/// Opens a lock file, creating it if needed, and locks it; `None` if another process holds the lock.
+pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
+    let file = pagetide_outside::lock_file(path)
+        .map_err(io("opening lock", path.display().to_string()))?;
+    loop {
+        match rustix::fs::flock(&file, how) {
+            Ok(()) => return Ok(Some(file)),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(io("locking", path.display().to_string())(errno.into())),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The set of all probes.
+
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Nanos;
+
+use crate::ProbeError;
+use crate::probe::{Finding, Probe};
+use crate::text::{Owner, SOURCES, Text};
+
+/// The workload's own control group and zram device, whose counters are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The workload's control group: a folder of cgroup version 2. If set, the counters of the whole machine are not
+    /// read.
+    pub group: Option<PathBuf>,
+    /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
+    pub zram: Option<PathBuf>,
+}
+
+impl Scope {
+    /// Folder with the files of an owner; `None` if that owner is not in scope.
+    fn folder(&self, owner: Owner) -> Option<&Path> {
+        match owner {
+            Owner::Machine => self.group.is_none().then_some(Path::new("/")),
+            Owner::Group => self.group.as_deref(),
+            Owner::Zram => self.zram.as_deref(),
+        }
+    }
+}
+
+/// A source that cannot be observed on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingSource {
+    /// Name of the source.
+    pub source: String,
+    /// Why the source cannot be observed.
+    pub why: String,
+}
+
+/// All probes that this kernel supports.
+#[derive(Default)]
+pub struct Probes {
+    open: Vec<Box<dyn Probe>>,
+    unsupported: Vec<MissingSource>,
+}
+
+impl Probes {
+    /// Opens every probe in scope. Each probe stores at most `capacity` samples; 0 means that no samples are stored.
+    pub fn open(scope: &Scope, capacity: usize) -> Self {
+        let mut probes = Self::default();
+        for source in SOURCES {
+            let Some(folder) = scope.folder(source.of) else {
+                continue;
+            };
+            match Text::open(source, folder, capacity) {
+                Ok(text) => probes.open.push(Box::new(text)),
+                Err(why) => probes.unsupported.push(MissingSource {
+                    source: source.name.to_owned(),
+                    why: why.to_string(),
+                }),
+            }
+        }
+        probes
+    }
+
+    /// The sources that cannot be observed on this machine.
+    pub fn unsupported(&self) -> &[MissingSource] {
+        &self.unsupported
+    }
+
+    /// Reads the state of all probes before the trial, in reverse order of the probes.
+    pub fn before(&mut self) -> Result<(), ProbeError> {
+        self.open
+            .iter_mut()
+            .rev()
+            .try_for_each(|probe| probe.before())
+    }
+
+    /// Adds a sample to every probe, taken at `time`. Allocates nothing.
+    pub fn sample(&mut self, time: Nanos) -> Result<(), ProbeError> {
+        self.open
+            .iter_mut()
+            .try_for_each(|probe| probe.sample(time))
+    }
+
+    /// Reads the state of all probes after the trial, in their order. Returns each finding with the name of its source.
+    pub fn after(self) -> Result<Vec<(String, Finding)>, ProbeError> {
+        self.open
+            .into_iter()
+            .map(|probe| Ok((probe.name().to_owned(), probe.after()?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_quantity::Unit;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_on_this_machine_is_observed_before_over_time_and_after() {
+        let mut probes = Probes::open(&Scope::default(), 8);
+        let said: Vec<String> = probes
+            .unsupported()
+            .iter()
+            .map(|one| one.source.clone())
+            .collect();
+        probes.before().unwrap();
+        for at in 0..20 {
+            std::hint::black_box(vec![1_u8; 1 << 20]);
+            probes.sample(Nanos(at)).unwrap();
+        }
+        let found = probes.after().unwrap();
+        // Each source of the machine is either observed or reported as unsupported.
+        let of_machine = SOURCES.iter().filter(|source| source.of == Owner::Machine);
+        assert_eq!(found.len() + said.len(), of_machine.count());
+        let of = |name: &str| &found.iter().find(|(probe, _)| probe == name).unwrap().1;
+        let vmstat = of("vmstat");
+        let faults = vmstat
+            .counters
+            .iter()
+            .find(|(name, _)| name == "pgfault")
+            .unwrap()
+            .1;
+        assert!(faults[1] > faults[0]);
+        let series = vmstat.series.as_ref().unwrap();
+        assert!(series.rows() >= 4);
+        let meminfo = of("meminfo").series.as_ref().unwrap();
+        let unit = |name: &str| {
+            let column = meminfo
+                .columns
+                .iter()
+                .find(|(column, _)| column.name == name);
+            column.map(|(column, _)| column.unit)
+        };
+        assert_eq!(
+            (unit("time"), unit("MemFree")),
+            (Some(Unit::Nanos), Some(Unit::Bytes))
+        );
+        let free = meminfo.column("MemFree").unwrap();
+        assert!((0..meminfo.rows()).all(|row| free.get(row) > Some(0.0)));
+    }
+
+    #[test]
+    fn with_a_group_nothing_of_the_machine_is_read() {
+        let group = tempfile::tempdir().unwrap();
+        let stat = group.path().join("memory.stat");
+        std::fs::write(&stat, "pgmajfault 5\n").unwrap();
+        let scope = Scope {
+            group: Some(group.path().to_owned()),
+            zram: None,
+        };
+        let mut probes = Probes::open(&scope, 0);
+        assert_eq!(probes.unsupported()[0].source, "memory.events");
+        probes.before().unwrap();
+        std::fs::write(&stat, "pgmajfault 9\n").unwrap();
+        let found = probes.after().unwrap();
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["memory.stat"]);
+        assert_eq!(found[0].1.counters, [("pgmajfault".to_owned(), [5, 9])]);
+    }
+
+    #[test]
+    fn without_samples_there_is_no_series() {
+        let mut probes = Probes::open(&Scope::default(), 0);
+        probes.before().unwrap();
+        probes.sample(Nanos(1)).unwrap();
+        assert!(
+            probes
+                .after()
+                .unwrap()
+                .iter()
+                .all(|(_, found)| found.series.is_none())
+        );
+    }
+}

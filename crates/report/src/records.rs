@@ -1,0 +1,33 @@
+//! The records of a comparison.
+
+use pagetide_compare::Comparison;
+use pagetide_record::{Machine, Record};
+use pagetide_store::{Store, StoreError};
+
+/// Identities of the valid records, each with the indices of its cell and column.
+pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
+    comparison
+        .cells
+        .iter()
+        .enumerate()
+        .flat_map(|(cell, group)| {
+            let sides = group.sides.iter().enumerate();
+            sides.flat_map(move |(column, side)| {
+                let ids = side.trials.iter().map(|trial| trial.record.as_str());
+                ids.map(move |id| ((cell, column), id))
+            })
+        })
+}
+
+/// Machine of the first record; `None` if the file of the record cannot be read. This is not an error, because no
+/// number depends on the machine.
+pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
+    let (_, id) = identities(comparison).next()?;
+    Some(store.load(id).ok()?.into_record().wall.machine)
+}
+
+pub(crate) fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>, StoreError> {
+    identities(comparison)
+        .map(|(_, id)| Ok(store.load(id)?.into_record()))
+        .collect()
+}

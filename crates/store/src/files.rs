@@ -1,0 +1,122 @@
+//! The files and folders of a store: paths, listing, writing, moving and the version of the layout.
+
+use std::path::{Path, PathBuf};
+
+use pagetide_outside::Place;
+
+use crate::error::{StoreError, at};
+use crate::schema::FORMAT;
+
+/// Maximum size of the file `format` in bytes.
+pub(crate) const MOST_FORMAT_BYTES: u64 = 4096;
+
+/// Fails if the store has a later format.
+pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
+    let path = root.join("format");
+    match pagetide_outside::read_text(&path, Place::Own, MOST_FORMAT_BYTES) {
+        Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
+        Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
+            path,
+            what: "empty",
+        }),
+        Ok(text) => Err(StoreError::Newer {
+            path: root.to_owned(),
+            found: text.trim().chars().take(20).collect(),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(StoreError::Format {
+            path,
+            what: "no text",
+        }),
+        Err(error) => Err(at("opening", &path)(error)),
+    }
+}
+
+/// Replaces the content of a file atomically: a reader sees the old or the new content.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    pagetide_outside::replace(path, bytes).map_err(at("writing", path))
+}
+
+/// Deletes a file. No error if the file does not exist.
+pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
+        _ => Ok(()),
+    }
+}
+
+/// Moves the file of a record to its final path and returns this path. The index must already contain the record.
+pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
+    let place = place(root, id);
+    let mut moved = std::fs::rename(path, &place);
+    if moved.is_err()
+        && let Some(folder) = place.parent()
+    {
+        // The folder does not exist yet, or another process has moved the file.
+        std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
+        moved = std::fs::rename(path, &place);
+    }
+    match moved {
+        Ok(()) => Ok(place),
+        // Another process has opened the store in the meantime and moved the file.
+        Err(_) if place.exists() => Ok(place),
+        Err(error) => Err(at("moving a record to", &place)(error)),
+    }
+}
+
+/// Current path of a record's file: final path, or the path in `incoming` if the file was not moved yet.
+pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
+    let place = place(root, id);
+    if place.exists() {
+        return place;
+    }
+    // In the moment between index and place the record is still where it was written.
+    let waiting = root.join("incoming").join(format!("{id}.record"));
+    if waiting.exists() { waiting } else { place }
+}
+
+/// The final path of a record's file.
+pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
+    let folder = id.get(..2).unwrap_or("xx");
+    root.join("records")
+        .join(folder)
+        .join(format!("{id}.record"))
+}
+
+/// Paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are found at
+/// their final path.
+pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = entries(&root.join("incoming"))?;
+    for folder in entries(&root.join("records"))? {
+        if folder.is_dir() {
+            files.extend(entries(&folder)?);
+        }
+    }
+    files.retain(|path| path.extension().is_some_and(|e| e == "record"));
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Paths of all entries of a folder, unordered.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    std::fs::read_dir(folder)
+        .map_err(at("reading", folder))?
+        .map(|entry| {
+            entry
+                .map(|entry| entry.path())
+                .map_err(at("reading", folder))
+        })
+        .collect()
+}
+
+/// True if the process that writes a temporary file is still running. The process id is the last number before the
+/// extension, or else the first number in the file name: `quick.PID.new`, `PID-….part`.
+pub(crate) fn has_writer(file: &Path) -> bool {
+    let stem = file
+        .file_stem()
+        .and_then(|name| name.to_str())
+        .unwrap_or("");
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());
+    let pid = number(stem.rsplit('.').next()).or_else(|| number(stem.split('-').next()));
+    pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
+}

@@ -1,0 +1,44 @@
+//! Results of rebuilding and verifying a store.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A damaged record file, or a damaged index entry of a record.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DamagedFile {
+    /// Path of the damaged file.
+    #[serde(serialize_with = "shown")]
+    pub path: PathBuf,
+    /// The damage, in one sentence.
+    pub why: String,
+    /// True if the damage is in the index and can be repaired with `rebuild`; the record file is then undamaged.
+    pub index: bool,
+}
+
+/// Serialises a path as text, with unprintable bytes replaced, because JSON has only Unicode strings.
+fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// The result of rebuilding or verifying a store: number of undamaged records, and damaged files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct StoreReport {
+    /// Number of undamaged records.
+    pub records: u64,
+    /// Damaged files, which are neither moved nor changed.
+    pub damaged: Vec<DamagedFile>,
+}
+
+impl StoreReport {
+    /// Text for the user, one line per finding. `done` is the word for undamaged records, such as "whole".
+    pub fn text(&self, done: &str) -> String {
+        let mut text = format!("{} records are {done}\n", self.records);
+        for damaged in &self.damaged {
+            // If only the index is damaged, the record is fine and must not be moved away.
+            let remedy = if damaged.index { "" } else { "; move it away" };
+            let (path, why) = (damaged.path.display(), &damaged.why);
+            let _ = writeln!(text, "damaged: {path} ({why}){remedy}");
+        }
+        text
+    }
+}
