@@ -49,14 +49,14 @@ pub const TOP: TableKeys = TableKeys {
     meaning: "What a scenario may say as well holds here for those that do not.",
     keys: keys! {
         "name" = "\"…\"": "Name of the campaign in the store: letters, digits, hyphens, underscores. Must be there.";
-        "arena" = "\"exact\"": "Where trials run. Without it: exact.";
+        "arena" = "\"exact\"": "Kind of arena in which the trials run. Without it: exact.";
         "seed" = "number": "Seed of the order in which trials run. Without it: 1.";
         "kernel" = "\"debian:bookworm/6.12\"": "Kernel of the variants that name none; see `pagetide list kernels`.";
         "source" = "\"debian:6.12\"": "Source of kernels that are built: Debian's, or a git tree as ~/linux or ~/linux@REV. Without it, where a variant has a patch: debian:6.12.";
         "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built; beside this file, or from where pagetide runs.";
         "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
         "scale" = "0.25": "The file gives memory and swap-size at the size of an original, and this share of them is used, in whole mebibytes; --scale puts another in its place. Without it: they are used as they stand.";
-        "swap" = "\"zram\", or a list": "Where to swap to: zram, zram:COMPRESSOR, ssd, ssd:LATENCY, disk, disk:SEEK,RATE, zswap:COMPRESSOR:POOL+DISK or none. Without it: zram.";
+        "swap" = "\"zram\", or a list": "Kind of swap: zram, zram:COMPRESSOR, ssd, ssd:LATENCY, disk, disk:SEEK,RATE, zswap:COMPRESSOR:POOL+DISK or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
         "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some or for a program: ssd, null (a disk that takes no time), disk or disk:SEEK,RATE. Without it: ssd.";
         "fs" = "\"xfs\"": "File system, where a scenario has files or for a program: ext4, xfs, btrfs or tmpfs. Without it: ext4.";
