@@ -103,12 +103,12 @@ pub struct ReferenceError {
     /// Path of the file.
     pub path: PathBuf,
     /// Why the file cannot be used.
-    pub reason: Trouble,
+    pub reason: ReferenceErrorKind,
 }
 
 /// Why references cannot be read from a file.
 #[derive(Debug, Error)]
-pub enum Trouble {
+pub enum ReferenceErrorKind {
     /// The file has no references.
     #[error("there is no reference in it; give at least one")]
     Empty,
@@ -260,7 +260,7 @@ pub enum Trouble {
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for Trouble {
+impl From<std::io::Error> for ReferenceErrorKind {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }

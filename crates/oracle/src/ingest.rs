@@ -27,7 +27,7 @@ use std::mem::discriminant;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 use crate::memory::memory_at_hand;
 pub(crate) use dense::Dense;
 pub use format::{Column, Format};
@@ -128,8 +128,8 @@ pub(crate) fn read(
     path: &Path,
     format: Option<Format>,
     told: Told,
-    mut take: impl FnMut(&[u32], &[bool]) -> Result<(), Trouble>,
-) -> Result<u32, Trouble> {
+    mut take: impl FnMut(&[u32], &[bool]) -> Result<(), ReferenceErrorKind>,
+) -> Result<u32, ReferenceErrorKind> {
     // The other half of the memory is for the references.
     let mut dense = Dense::within(memory_at_hand() / 2);
     let mut numbers = Vec::with_capacity(sink::PIECE);
@@ -146,15 +146,15 @@ pub(crate) fn each(
     path: &Path,
     format: Option<Format>,
     told: Told,
-    mut take: impl FnMut(&[u64], &[bool]) -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+    mut take: impl FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>,
+) -> Result<(), ReferenceErrorKind> {
     let mut input = compressed::open(File::open(path)?)?;
     let format = match format {
         Some(format) => format,
         None => tell(input.fill_buf()?)?,
     };
     if told == Told::Writes && !format.form().is_some_and(|form| form.writes) {
-        return Err(Trouble::NoWrites {
+        return Err(ReferenceErrorKind::NoWrites {
             form: format.form().map_or("", |form| form.name),
         });
     }
@@ -175,7 +175,7 @@ pub(crate) fn each(
 }
 
 /// Returns the only format that fits a file with this beginning. Fails if no format fits, or several do.
-fn tell(bytes: &[u8]) -> Result<Format, Trouble> {
+fn tell(bytes: &[u8]) -> Result<Format, ReferenceErrorKind> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
     if fits.len() > 1 {
@@ -183,9 +183,9 @@ fn tell(bytes: &[u8]) -> Result<Format, Trouble> {
         fits.retain(|form| form.format != Format::Csv(None));
     }
     match fits[..] {
-        [] => Err(Trouble::Unknown { known: names() }),
+        [] => Err(ReferenceErrorKind::Unknown { known: names() }),
         [form] => Ok(form.format.clone()),
-        _ => Err(Trouble::Ambiguous {
+        _ => Err(ReferenceErrorKind::Ambiguous {
             names: fits.iter().map(|form| form.name).collect(),
         }),
     }

@@ -31,7 +31,7 @@ mod wide;
 mod writes;
 
 pub use answer::{Answer, Bound, Line, ask, ask_costing, headroom};
-pub use error::{ParameterError, ReferenceError, Trouble, WriteCostError};
+pub use error::{ParameterError, ReferenceError, ReferenceErrorKind, WriteCostError};
 pub use ingest::{Column, Format};
 pub use known::{UnknownReferences, known};
 pub use memory::memory_at_hand;

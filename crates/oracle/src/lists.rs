@@ -2,7 +2,7 @@
 
 use crate::flat;
 use crate::number::{at, narrow};
-use crate::queue::Place;
+use crate::queue::Position;
 
 /// Number of slots for each page that all lists together may hold.
 const SLOTS_PER_PAGE: usize = 4;
@@ -15,7 +15,7 @@ const SLOTS_PER_PAGE: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Lists<const N: usize> {
     /// List number and slot of each page.
-    places: Vec<Place>,
+    places: Vec<Position>,
     /// The page in each slot.
     axis: Vec<u32>,
     live: Vec<[u64; N]>,
@@ -43,7 +43,7 @@ impl<const N: usize> Lists<N> {
 
     /// Returns the list number and the slot of a page.
     #[inline]
-    pub fn place(&self, page: u32) -> Place {
+    pub fn place(&self, page: u32) -> Position {
         self.places[at(page)]
     }
 
@@ -55,13 +55,13 @@ impl<const N: usize> Lists<N> {
 
     /// Removes a page from its list. `places` is not updated: the caller must append the page to a list next.
     #[inline]
-    pub fn take(&mut self, place: Place) {
+    pub fn take(&mut self, place: Position) {
         self.clear(place);
         self.lens[at(place.list()) - 1] -= 1;
     }
 
     #[inline]
-    fn clear(&mut self, place: Place) {
+    fn clear(&mut self, place: Position) {
         let (list, slot) = (at(place.list()) - 1, place.slot());
         self.live[at(slot >> 6)][list] &= !(1 << (slot & 63));
     }
@@ -81,13 +81,13 @@ impl<const N: usize> Lists<N> {
         let slot = self.end;
         self.axis[at(slot)] = page;
         self.live[at(slot >> 6)][at(list) - 1] |= 1 << (slot & 63);
-        self.places[at(page)] = Place::new(list, slot);
+        self.places[at(page)] = Position::new(list, slot);
         self.end += 1;
     }
 
     /// Moves a page from its list to the end of `list`.
     #[inline]
-    pub fn renew(&mut self, list: u32, page: u32, place: Place) {
+    pub fn renew(&mut self, list: u32, page: u32, place: Position) {
         self.clear(place);
         // Update the lengths only if they change: otherwise each reference would wait for the counter of the previous
         // reference.
@@ -136,7 +136,7 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub fn forget(&mut self, list: u32) {
         if let Some(page) = self.pop(list) {
-            self.places[at(page)] = Place::default();
+            self.places[at(page)] = Position::default();
         }
     }
 
@@ -146,7 +146,7 @@ impl<const N: usize> Lists<N> {
         flat::prefetch(&self.places, page);
     }
 
-    /// Prefetches the bits of a page's slot. The place of the page should have been prefetched before.
+    /// Prefetches the bits of a page's slot. The position of the page should have been prefetched before.
     #[inline]
     pub fn prefetch_next(&self, page: u32) {
         flat::prefetch(&self.live, self.places[at(page)].slot() >> 6);
@@ -167,7 +167,7 @@ impl<const N: usize> Lists<N> {
                 self.axis[at(write)] = page;
                 let list = self.places[at(page)].list();
                 self.live[at(write >> 6)][at(list) - 1] |= 1 << (write & 63);
-                self.places[at(page)] = Place::new(list, write);
+                self.places[at(page)] = Position::new(list, write);
                 write += 1;
             }
         }
@@ -207,7 +207,7 @@ mod tests {
                     let oldest = model[at(list) - 1].pop_front();
                     assert_eq!(lists.oldest(list), oldest);
                     lists.forget(list);
-                    assert!(oldest.is_none_or(|page| lists.place(page) == Place::default()));
+                    assert!(oldest.is_none_or(|page| lists.place(page) == Position::default()));
                 }
                 for list in 1..=3 {
                     assert_eq!(at(lists.len(list)), model[at(list) - 1].len());

@@ -160,15 +160,15 @@ impl Queue {
     }
 }
 
-/// Place of a page: the number of its list in the upper three bits, its slot in the lower bits. 0 if it is in no list.
+/// Position of a page: the number of its list in the upper three bits, its slot in the lower bits. 0 if it is in no list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct Position(u32);
 
-impl Place {
-    /// Number of slots that fit in a place, next to the list number.
+impl Position {
+    /// Number of slots that fit in a position, next to the list number.
     const SLOTS: u32 = 1 << 29;
 
-    /// Returns the place for a slot of list number `list`, which must be at least 1.
+    /// Returns the position of a slot of list number `list`, which must be at least 1.
     #[inline]
     pub fn new(list: u32, slot: u32) -> Self {
         debug_assert!(slot < Self::SLOTS && list < 8);
@@ -190,18 +190,18 @@ impl Place {
 
 /// Appends `page` to the queue of list `list`, and updates the places of all pages that move.
 #[inline]
-pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Place]) {
+pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Position]) {
     let slot = queue.push(page, |page, slot| {
-        places[at(page)] = Place::new(list, slot);
+        places[at(page)] = Position::new(list, slot);
     });
-    places[at(page)] = Place::new(list, slot);
+    places[at(page)] = Position::new(list, slot);
 }
 
 /// Removes and returns the oldest page of a queue, and clears its place. Returns `None` if the queue is empty.
 #[inline]
-pub(crate) fn pop(queue: &mut Queue, places: &mut [Place]) -> Option<u32> {
+pub(crate) fn pop(queue: &mut Queue, places: &mut [Position]) -> Option<u32> {
     let page = queue.pop()?;
-    places[at(page)] = Place::default();
+    places[at(page)] = Position::default();
     Some(page)
 }
 
@@ -215,14 +215,14 @@ mod tests {
         let mut rng = pagetide_reference::Rng::new(1);
         for most in [1, 3, 40, 200] {
             let mut queue = Queue::new(most);
-            let mut places = vec![Place::default(); 1000];
+            let mut places = vec![Position::default(); 1000];
             let mut model: VecDeque<u32> = VecDeque::new();
             for step in 0..20_000 {
                 let page = rng.below_u32(1000);
                 let held = model.iter().position(|&other| other == page);
                 if let Some(place) = held {
                     queue.remove(places[at(page)].slot());
-                    places[at(page)] = Place::default();
+                    places[at(page)] = Position::default();
                     model.remove(place);
                 } else if model.len() == at(most) {
                     assert_eq!(pop(&mut queue, &mut places), model.pop_front(), "{step}");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pagetide_reference::References;
 
-use crate::error::{ReferenceError, Trouble};
+use crate::error::{ReferenceError, ReferenceErrorKind};
 use crate::ingest::{self, Format, Told};
 use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
@@ -18,7 +18,7 @@ const BLOCK_REFERENCES: usize = 1 << 20;
 
 /// Storage of the references.
 #[derive(Debug)]
-enum Place {
+enum Storage {
     Memory(Vec<u32>),
     /// A temporary file without a name. It has 4 bytes for each reference.
     Disk(File),
@@ -27,7 +27,7 @@ enum Place {
 /// A string of references. Pages are numbered from 0, with no gaps or few.
 #[derive(Debug)]
 pub struct ReferenceString {
-    place: Place,
+    place: Storage,
     references: u64,
     pages: u32,
     distinct: u32,
@@ -47,7 +47,7 @@ impl ReferenceString {
         }
         Self {
             references: references.len() as u64,
-            place: Place::Memory(references),
+            place: Storage::Memory(references),
             pages,
             distinct,
             lead: 0,
@@ -86,7 +86,7 @@ impl ReferenceString {
             reason,
         };
         let mut writer = Writer::new(most);
-        let read = |writer: &mut Writer| -> Result<(), Trouble> {
+        let read = |writer: &mut Writer| -> Result<(), ReferenceErrorKind> {
             let fill: Vec<u32> = (0..lead).collect();
             writer.take(&fill)?;
             let mut reader =
@@ -144,7 +144,7 @@ impl ReferenceString {
                 }
                 if bits.bytes() > memory {
                     let references = writer.references;
-                    return Err(Trouble::TooManyWrites { references, memory });
+                    return Err(ReferenceErrorKind::TooManyWrites { references, memory });
                 }
             }
             Ok(())
@@ -191,19 +191,19 @@ impl ReferenceString {
     /// Returns all references, or `None` if they are in a temporary file.
     pub fn in_memory(&self) -> Option<&[u32]> {
         match &self.place {
-            Place::Memory(references) => Some(references),
-            Place::Disk(_) => None,
+            Storage::Memory(references) => Some(references),
+            Storage::Disk(_) => None,
         }
     }
 
     /// Calls `take` with the references `first..last` in order, in one or more pieces.
     pub fn each(&self, first: u64, last: u64, mut take: impl FnMut(&[u32])) -> io::Result<()> {
         match &self.place {
-            Place::Memory(references) => {
+            Storage::Memory(references) => {
                 let range = usize::try_from(first).unwrap_or(0)..usize::try_from(last).unwrap_or(0);
                 take(&references[range]);
             }
-            Place::Disk(file) => {
+            Storage::Disk(file) => {
                 let mut bytes = vec![0; BLOCK_REFERENCES * 4];
                 let mut block = Vec::with_capacity(BLOCK_REFERENCES);
                 let mut from = first;
@@ -245,10 +245,10 @@ impl Writer {
         }
     }
 
-    fn take(&mut self, dense: &[u32]) -> Result<(), Trouble> {
+    fn take(&mut self, dense: &[u32]) -> Result<(), ReferenceErrorKind> {
         self.references += dense.len() as u64;
         if self.references > crate::MOST_REFERENCES {
-            return Err(Trouble::TooLong);
+            return Err(ReferenceErrorKind::TooLong);
         }
         self.memory.extend_from_slice(dense);
         if self.references > self.most
@@ -272,17 +272,17 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self, distinct: u32) -> Result<ReferenceString, Trouble> {
+    fn finish(mut self, distinct: u32) -> Result<ReferenceString, ReferenceErrorKind> {
         if self.references == 0 {
-            return Err(Trouble::Empty);
+            return Err(ReferenceErrorKind::Empty);
         }
         if self.disk.is_some() {
             self.spill()?;
         }
         Ok(ReferenceString {
             place: match self.disk {
-                Some(file) => Place::Disk(file),
-                None => Place::Memory(self.memory),
+                Some(file) => Storage::Disk(file),
+                None => Storage::Memory(self.memory),
             },
             references: self.references,
             pages: distinct,

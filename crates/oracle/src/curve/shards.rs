@@ -11,7 +11,7 @@ mod groups;
 use std::path::Path;
 
 use super::{Point, shown_sizes};
-use crate::error::{ReferenceError, Trouble};
+use crate::error::{ReferenceError, ReferenceErrorKind};
 use crate::flat;
 use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
@@ -189,13 +189,13 @@ pub fn shards_of_file(
     })
     .map_err(trouble)?;
     if sample.references == 0 {
-        return Err(trouble(Trouble::Empty));
+        return Err(trouble(ReferenceErrorKind::Empty));
     }
     let curve = sample.finish();
     if curve.says_nothing() {
         let more = (GOOD_PAGES / f64::from(curve.pages.max(1))).max(3.0);
         let enough = (rate * more).min(1.0);
-        return Err(trouble(Trouble::SmallSample {
+        return Err(trouble(ReferenceErrorKind::SmallSample {
             pages: curve.pages,
             rate,
             enough: format!("{enough:.1e}").parse().unwrap_or(1.0),

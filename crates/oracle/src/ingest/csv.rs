@@ -12,7 +12,7 @@ use super::format::Column;
 use super::head::Head;
 use super::lines::{id, lines, shown};
 use super::sink::{Refusal, Sink, Take};
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Possible separators, in the order in which they are searched for in the first line.
 const SEPARATORS: [u8; 4] = *b",;\t ";
@@ -117,7 +117,7 @@ struct Table {
 
 impl Table {
     /// Finds the column with the ids from the first line. Also returns true if that line is a header.
-    fn begin(line: &[u8], column: Option<&Column>) -> Result<(Self, bool), Trouble> {
+    fn begin(line: &[u8], column: Option<&Column>) -> Result<(Self, bool), ReferenceErrorKind> {
         let separator = separator(header(line));
         let is_header = is_header(header(line), separator);
         let line = if is_header { header(line) } else { line };
@@ -148,7 +148,7 @@ impl Table {
         };
         let table = Self {
             separator,
-            column: found.ok_or_else(|| Trouble::Column {
+            column: found.ok_or_else(|| ReferenceErrorKind::Column {
                 asked: column.map(Column::to_string),
                 columns,
                 names: names(),
@@ -185,7 +185,7 @@ pub(super) fn read(
     input: impl BufRead,
     column: Option<&Column>,
     take: Take<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), ReferenceErrorKind> {
     let mut table: Option<Table> = None;
     lines(input, take, |line, sink| {
         if let Some(table) = &mut table {

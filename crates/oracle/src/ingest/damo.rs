@@ -15,7 +15,7 @@ use super::head::Head;
 use super::lines::{decimal, hex, lines, words};
 use super::sink::{Refusal, Sink, Take};
 use super::spaces::Spaces;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Beginning of the first line of a report.
 const FIRST: &[u8] = b"base_time_absolute:";
@@ -35,7 +35,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the pages of all regions with accesses.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut report = Report::default();
     lines(input, take, |line, sink| report.line(line, sink))?;
     report.snapshot_is_whole()
@@ -75,11 +75,11 @@ impl Report {
         sink.range(self.target, start, end - start, false)
     }
 
-    fn snapshot_is_whole(&self) -> Result<(), Trouble> {
+    fn snapshot_is_whole(&self) -> Result<(), ReferenceErrorKind> {
         if self.promised == self.found {
             return Ok(());
         }
-        Err(Trouble::Count {
+        Err(ReferenceErrorKind::Count {
             what: "nr_regions of a snapshot",
             promised: self.promised,
             found: self.found,

@@ -4,7 +4,7 @@
 //! needs no hash. If the tree would be mostly empty, or an id is larger, all ids move to a hash table, whose entries
 //! are prefetched a few references ahead.
 
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, low32, narrow};
 
@@ -92,7 +92,7 @@ impl Dense {
 
     /// Appends the number of each id in `ids` to `out`. Fails if there are too many pages or the tables would be too
     /// large.
-    pub fn number(&mut self, ids: &[u64], out: &mut Vec<u32>) -> Result<(), Trouble> {
+    pub fn number(&mut self, ids: &[u64], out: &mut Vec<u32>) -> Result<(), ReferenceErrorKind> {
         let mut done = 0;
         if let Table::Radix(radix) = &mut self.table {
             done = radix.number(ids, &mut self.ids, out);
@@ -104,11 +104,11 @@ impl Dense {
             hash.number(&ids[done..], &mut self.ids, out);
         }
         if self.ids.len() > at(crate::MOST_PAGES) {
-            return Err(Trouble::TooManyPages);
+            return Err(ReferenceErrorKind::TooManyPages);
         }
         // While a table grows, the old one and a new one of twice its size exist together.
         if self.bytes().saturating_mul(3) > self.memory {
-            return Err(Trouble::Memory {
+            return Err(ReferenceErrorKind::Memory {
                 pages: self.ids.len(),
                 memory: self.memory,
             });
@@ -209,7 +209,7 @@ mod tests {
         });
         assert!(matches!(
             refused,
-            Some(Trouble::Memory {
+            Some(ReferenceErrorKind::Memory {
                 pages: 100_000..1_000_000,
                 ..
             })

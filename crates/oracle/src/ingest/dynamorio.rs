@@ -15,7 +15,7 @@ use std::io::BufRead;
 use super::head::Head;
 use super::lines::{decimal, hex, lines, words};
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 const SIMPLE: &[u8] = b"Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>";
 const X86: &[u8] = b"Format: <instr address>,<(r)ead/(w)rite>,<data size>,<data address>";
@@ -48,7 +48,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the pages of all accesses.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut parse: Parse = view;
     lines(input, take, |line, sink| {
         match line {

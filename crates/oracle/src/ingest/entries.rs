@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, ErrorKind};
 
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Number of entries passed on at a time: few enough for their bytes and ids to stay in a core's private cache.
 pub(super) const ENTRIES: usize = 1 << 10;
@@ -13,8 +13,8 @@ pub(super) const ENTRIES: usize = 1 << 10;
 pub(super) fn entries<const BYTES: usize>(
     mut input: impl BufRead,
     form: &'static str,
-    mut take: impl FnMut(&[[u8; BYTES]]) -> Result<(), Trouble>,
-) -> Result<u64, Trouble> {
+    mut take: impl FnMut(&[[u8; BYTES]]) -> Result<(), ReferenceErrorKind>,
+) -> Result<u64, ReferenceErrorKind> {
     let mut entries = 0;
     // The first part of an entry that continues in the next buffer.
     let mut begun: Vec<u8> = Vec::with_capacity(BYTES);
@@ -46,7 +46,7 @@ pub(super) fn entries<const BYTES: usize>(
     if begun.is_empty() {
         Ok(entries)
     } else {
-        Err(Trouble::Truncated {
+        Err(ReferenceErrorKind::Truncated {
             entry: entries + 1,
             rest: begun.len(),
             bytes: BYTES,
@@ -85,7 +85,7 @@ mod tests {
 
     /// Reads entries from `bytes` through a buffer of `capacity` bytes. Returns their ids, and the number of entries or
     /// the error.
-    fn ids(bytes: &[u8], capacity: usize) -> (Vec<u64>, Result<u64, Trouble>) {
+    fn ids(bytes: &[u8], capacity: usize) -> (Vec<u64>, Result<u64, ReferenceErrorKind>) {
         let mut all = Vec::new();
         let input = std::io::BufReader::with_capacity(capacity, bytes);
         let result = entries::<24>(input, "a form", |some| {
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(found, expected[..5], "buffers of {capacity}");
             assert!(matches!(
                 result,
-                Err(Trouble::Truncated {
+                Err(ReferenceErrorKind::Truncated {
                     entry: 6,
                     rest: 23,
                     bytes: 24,

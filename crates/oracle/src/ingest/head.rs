@@ -1,6 +1,6 @@
 //! The beginning of a file, by which its format is detected.
 
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Number of bytes examined to distinguish text from binary data.
 const LOOKED_AT: usize = 4096;
@@ -20,7 +20,7 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    pub fn of(bytes: &'a [u8]) -> Result<Self, Trouble> {
+    pub fn of(bytes: &'a [u8]) -> Result<Self, ReferenceErrorKind> {
         let is_text = is_text(&bytes[..bytes.len().min(LOOKED_AT)]);
         let mut lines = bytes
             .split(|byte| *byte == b'\n')
@@ -28,7 +28,7 @@ impl<'a> Head<'a> {
             .filter(|line| !line.is_empty());
         let content = lines.clone().find(|line| !line.starts_with(b"#"));
         if bytes.is_empty() || is_text && lines.clone().next().is_none() {
-            return Err(Trouble::Empty);
+            return Err(ReferenceErrorKind::Empty);
         }
         Ok(Self {
             bytes,

@@ -10,7 +10,7 @@ use std::io::BufRead;
 use super::head::Head;
 use super::lines::{decimal, lines, number};
 use super::sink::{Refusal, Sink, Take};
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Returns true if the first line was printed by lackey or by valgrind itself.
 pub(super) fn begins(head: &Head<'_>) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the pages of all accesses.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     lines(input, take, |line, sink| {
         if line.starts_with(b"==") {
             return Ok(());

@@ -12,7 +12,7 @@ use std::io::{BufRead, ErrorKind};
 use super::entries::{ENTRIES, entries, u64_at};
 use super::head::Head;
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 const HEADER_BYTES: usize = 8192;
 /// Magic number in the first and in the last 8 bytes of the header.
@@ -31,7 +31,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the ids of all objects. Fails if their number differs from the one in the header.
-pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut header = [0; HEADER_BYTES];
     match input.read_exact(&mut header) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -64,7 +64,7 @@ pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
         _ => return Err(not("its version is none from 1 to 8")),
     }?;
     match u64_at(&header, REQUESTS) {
-        promised if promised != found && promised != 0 => Err(Trouble::Count {
+        promised if promised != found && promised != 0 => Err(ReferenceErrorKind::Count {
             what: "its header",
             promised,
             found,
@@ -73,7 +73,10 @@ pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
     }
 }
 
-fn objects<const BYTES: usize>(input: impl BufRead, take: Take<'_>) -> Result<u64, Trouble> {
+fn objects<const BYTES: usize>(
+    input: impl BufRead,
+    take: Take<'_>,
+) -> Result<u64, ReferenceErrorKind> {
     let mut ids = Vec::with_capacity(ENTRIES);
     entries::<BYTES>(input, "lcs", |some| {
         ids.clear();
@@ -82,8 +85,8 @@ fn objects<const BYTES: usize>(input: impl BufRead, take: Take<'_>) -> Result<u6
     })
 }
 
-fn not(reason: &'static str) -> Trouble {
-    Trouble::Beginning {
+fn not(reason: &'static str) -> ReferenceErrorKind {
+    ReferenceErrorKind::Beginning {
         form: "lcs",
         reason,
     }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 
 use super::sink::{Refusal, Sink, Take};
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Longest line in bytes. The limit keeps a file without line ends from being read as a whole.
 const LONGEST_LINE_BYTES: u64 = 1 << 16;
@@ -15,7 +15,7 @@ pub(super) fn lines(
     mut input: impl BufRead,
     take: Take<'_>,
     mut parse: impl FnMut(&[u8], &mut Sink<'_>) -> Result<(), Refusal>,
-) -> Result<(), Trouble> {
+) -> Result<(), ReferenceErrorKind> {
     let mut sink = Sink::new(take);
     let mut line = Vec::new();
     let mut count = 0;
@@ -44,14 +44,14 @@ pub(super) fn lines(
     sink.finish()
 }
 
-fn refused(refusal: Refusal, line: u64, text: &[u8]) -> Trouble {
+fn refused(refusal: Refusal, line: u64, text: &[u8]) -> ReferenceErrorKind {
     match refusal {
-        Refusal::Not(expected) => Trouble::Line {
+        Refusal::Not(expected) => ReferenceErrorKind::Line {
             line,
             text: shown(text),
             expected,
         },
-        Refusal::Long { pages } => Trouble::LongRequest {
+        Refusal::Long { pages } => ReferenceErrorKind::LongRequest {
             place: format!("line {line}"),
             pages,
         },

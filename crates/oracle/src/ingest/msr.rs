@@ -12,7 +12,7 @@ use super::head::Head;
 use super::lines::{decimal, lines};
 use super::sink::Take;
 use super::spaces::Spaces;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// The header line, which only some copies of the traces have.
 const HEADER: &[u8] = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
@@ -56,7 +56,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the pages of all requests. A request of zero bytes has no pages.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut volumes = Spaces::default();
     let mut first = true;
     lines(input, take, |line, sink| {

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use super::entries::{ENTRIES, entries, u32_at, u64_at};
 use super::head::Head;
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 const ENTRY_BYTES: usize = 24;
 /// Number of entries examined to detect the format.
@@ -35,7 +35,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the ids of all objects.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut ids = Vec::with_capacity(ENTRIES);
     entries::<ENTRY_BYTES>(input, "oracleGeneral", |some| {
         ids.clear();

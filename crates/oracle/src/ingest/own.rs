@@ -7,7 +7,7 @@ use pagetide_reference::{Form, MAX_PAGES, Reader};
 use super::head::Head;
 use super::lines::{decimal, words};
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Returns true for pagetide's binary form, and for lines of two decimal numbers: a page and a count.
 pub(super) fn begins(head: &Head<'_>) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the page number of each reference.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut reader = Reader::new(input, MAX_PAGES)?;
     let mut pages = [0; 1024];
     loop {

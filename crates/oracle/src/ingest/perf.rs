@@ -18,7 +18,7 @@ use std::io::BufRead;
 use super::head::Head;
 use super::lines::{hex, lines, words};
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Beginning of a dump of `perf mem`.
 const DUMP: &[u8] = b"# PID, TID, IP, ADDR, ";
@@ -33,7 +33,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the page of each sample's address.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut dump = false;
     lines(input, take, |line, sink| {
         if line.starts_with(b"#") {

@@ -1,7 +1,7 @@
 //! Passes ids from the reader of a format to its caller, and splits ranges of bytes into pages.
 
 use crate::MOST_PAGES_AT_ONCE;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Number of ids passed on at a time.
 pub(super) const PIECE: usize = 1 << 14;
@@ -14,7 +14,7 @@ pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
 
 /// Receives ids in pieces. The second slice tells for each id whether the reference writes; it is empty if the format
 /// does not contain this.
-pub(super) type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), Trouble>;
+pub(super) type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>;
 
 /// Why a line or an entry is refused. The caller adds its position.
 pub(super) enum Refusal {
@@ -26,7 +26,7 @@ pub(super) enum Refusal {
         pages: u64,
     },
     /// A reason for which the position does not matter.
-    Whole(Trouble),
+    Whole(ReferenceErrorKind),
 }
 
 impl From<&'static str> for Refusal {
@@ -88,7 +88,7 @@ impl<'a> Sink<'a> {
 
     /// Passes on the collected ids if there are enough for a piece.
     #[inline]
-    pub fn hand_on(&mut self) -> Result<(), Trouble> {
+    pub fn hand_on(&mut self) -> Result<(), ReferenceErrorKind> {
         if self.ids.len() >= PIECE {
             self.finish()?;
         }
@@ -96,7 +96,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Passes on all collected ids.
-    pub fn finish(&mut self) -> Result<(), Trouble> {
+    pub fn finish(&mut self) -> Result<(), ReferenceErrorKind> {
         (self.take)(&self.ids, &self.writes)?;
         self.ids.clear();
         self.writes.clear();

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::head::Head;
 use super::lines::{id, lines};
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 /// Returns true if the first line is a single number.
 pub(super) fn begins(head: &Head<'_>) -> bool {
@@ -13,7 +13,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the first field of each line as an id. Anything after a space or comma is ignored.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     lines(input, take, |line, sink| {
         let field = line
             .split(|byte| byte.is_ascii_whitespace() || *byte == b',')

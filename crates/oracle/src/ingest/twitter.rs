@@ -12,7 +12,7 @@ use super::csv::id_of_word;
 use super::head::Head;
 use super::lines::{decimal, lines};
 use super::sink::Take;
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 const OPERATIONS: [&[u8]; 11] = [
     b"get", b"gets", b"set", b"add", b"replace", b"cas", b"append", b"prepend", b"delete", b"incr",
@@ -42,7 +42,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads all requests. The id of an object is a hash of its key.
-pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     lines(input, take, |line, sink| {
         let (key, write) = request(line).ok_or(EXPECTED)?;
         sink.object(id_of_word(key), write);

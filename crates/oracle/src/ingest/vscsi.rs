@@ -13,7 +13,7 @@ use std::io::BufRead;
 use super::entries::{entries, u16_at, u32_at, u64_at};
 use super::head::Head;
 use super::sink::{Refusal, Sink, Take};
-use crate::error::Trouble;
+use crate::error::ReferenceErrorKind;
 
 const BLOCK_BYTES: u64 = 512;
 /// Number of entries that must fit for the format to be detected.
@@ -95,11 +95,11 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
 }
 
 /// Reads the pages of all reads and writes. Other commands are ignored.
-pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
+pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     match layout(input.fill_buf()?, TELL_VERSION) {
         Some(layout) if layout.version == ONE.version => requests::<ONE_BYTES>(input, layout, take),
         Some(layout) => requests::<TWO_BYTES>(input, layout, take),
-        None => Err(Trouble::Beginning {
+        None => Err(ReferenceErrorKind::Beginning {
             form: "vscsi",
             reason: "its first entries are of neither version",
         }),
@@ -110,7 +110,7 @@ fn requests<const BYTES: usize>(
     input: impl BufRead,
     layout: Layout,
     take: Take<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), ReferenceErrorKind> {
     let mut sink = Sink::new(take);
     let mut count = 0;
     entries::<BYTES>(input, "vscsi", |some| {
@@ -119,11 +119,11 @@ fn requests<const BYTES: usize>(
             layout
                 .request(entry, &mut sink)
                 .map_err(|refusal| match refusal {
-                    Refusal::Not(expected) => Trouble::Entry {
+                    Refusal::Not(expected) => ReferenceErrorKind::Entry {
                         entry: count,
                         expected,
                     },
-                    Refusal::Long { pages } => Trouble::LongRequest {
+                    Refusal::Long { pages } => ReferenceErrorKind::LongRequest {
                         place: format!("entry {count}"),
                         pages,
                     },

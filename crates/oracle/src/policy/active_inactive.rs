@@ -3,7 +3,7 @@
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
 use crate::number::{at, whole};
-use crate::queue::{Place, Queue, push};
+use crate::queue::{Position, Queue, push};
 
 pub(super) static ABOUT: About = About {
     name: "active-inactive",
@@ -23,7 +23,7 @@ const INACTIVE: u32 = 1;
 const ACTIVE: u32 = 2;
 
 struct TwoLists {
-    places: Vec<Place>,
+    places: Vec<Position>,
     /// For each page, the accessed bit of its page table entry.
     accessed: Vec<bool>,
     /// For each page, PG_referenced.
@@ -98,7 +98,7 @@ impl TwoLists {
             }
             return false;
         }
-        self.places[at(page)] = Place::default();
+        self.places[at(page)] = Position::default();
         // workingset_eviction(): the age before this eviction. It is stored plus 1, because 0 means never evicted.
         self.shadow[at(page)] = self.age.wrapping_add(1).max(1);
         self.age = self.age.wrapping_add(1);
@@ -141,7 +141,7 @@ impl TwoLists {
 impl Policy for TwoLists {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        if self.places[at(page)] != Place::default() {
+        if self.places[at(page)] != Position::default() {
             self.accessed[at(page)] = true;
             return true;
         }
@@ -163,7 +163,7 @@ impl Policy for TwoLists {
     }
 
     fn held(&mut self, page: u32) -> bool {
-        self.places[at(page)] != Place::default()
+        self.places[at(page)] != Position::default()
     }
 
     #[inline]

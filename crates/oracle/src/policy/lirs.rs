@@ -10,7 +10,7 @@
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
 use crate::number::{at, part};
-use crate::queue::{Place, Queue, pop, push};
+use crate::queue::{Position, Queue, pop, push};
 
 pub(super) static ABOUT: About = About {
     name: "lirs",
@@ -57,9 +57,9 @@ const FORGOTTEN_NEXT: u32 = 2;
 /// memory.
 struct Lirs {
     /// For each page, its kind and its slot in the stack.
-    stacked: Vec<Place>,
+    stacked: Vec<Position>,
     /// For each page, its slot in the queue or in the list of ghosts.
-    listed: Vec<Place>,
+    listed: Vec<Position>,
     stack: Queue,
     queue: Queue,
     ghosts: Queue,
@@ -95,17 +95,17 @@ impl Lirs {
         let place = self.stacked[at(page)];
         if place.list() != 0 {
             self.stack.remove(place.slot());
-            self.stacked[at(page)] = Place::default();
+            self.stacked[at(page)] = Position::default();
         }
         let stacked = &mut self.stacked;
         let slot = self.stack.push(page, |page, slot| {
-            stacked[at(page)] = Place::new(stacked[at(page)].list(), slot);
+            stacked[at(page)] = Position::new(stacked[at(page)].list(), slot);
         });
-        self.stacked[at(page)] = Place::new(kind, slot);
+        self.stacked[at(page)] = Position::new(kind, slot);
     }
 
     fn set_kind(&mut self, page: u32, kind: u32) {
-        self.stacked[at(page)] = Place::new(kind, self.stacked[at(page)].slot());
+        self.stacked[at(page)] = Position::new(kind, self.stacked[at(page)].slot());
     }
 
     /// Removes all pages below the lowest LIR page from the stack.
@@ -116,7 +116,7 @@ impl Lirs {
                 LIR => return,
                 GHOST => {
                     self.ghosts.remove(self.listed[at(page)].slot());
-                    self.listed[at(page)] = Place::default();
+                    self.listed[at(page)] = Position::default();
                 }
                 _ => {}
             }
@@ -198,7 +198,7 @@ impl Lirs {
                 return;
             };
             self.stack.remove(self.stacked[at(oldest)].slot());
-            self.stacked[at(oldest)] = Place::default();
+            self.stacked[at(oldest)] = Position::default();
         }
     }
 }

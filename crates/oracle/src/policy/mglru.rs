@@ -3,7 +3,7 @@
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
 use crate::number::{at, narrow, whole};
-use crate::queue::{Place, Queue, push};
+use crate::queue::{Position, Queue, push};
 
 pub(super) static ABOUT: About = About {
     name: "mglru",
@@ -47,7 +47,7 @@ struct Tier {
 
 struct Mglru {
     /// For each page, its generation number modulo 4 plus 1, and its slot; 0 if it is not in memory.
-    places: Vec<Place>,
+    places: Vec<Position>,
     accessed: Vec<bool>,
     /// For each page, true if it refaulted soon after its eviction (PG_workingset and all use bits set).
     workingset: Vec<bool>,
@@ -106,7 +106,7 @@ impl Mglru {
     /// If the accessed bit of a page in memory is set, clears the bit and moves the page to the youngest generation.
     /// Returns true if the bit was set.
     fn look(&mut self, page: u32) -> bool {
-        let young = self.places[at(page)] != Place::default()
+        let young = self.places[at(page)] != Position::default()
             && std::mem::take(&mut self.accessed[at(page)]);
         if young {
             self.take(page);
@@ -201,7 +201,7 @@ impl Mglru {
         let Some(page) = self.generations[at(self.oldest % MOST)].pop() else {
             return false;
         };
-        self.places[at(page)] = Place::default();
+        self.places[at(page)] = Position::default();
         // All use bits and PG_workingset are the highest tier, which sort_folio() always protects once.
         let tier = if self.workingset[at(page)] {
             TIERS - 1
@@ -251,7 +251,7 @@ impl Mglru {
 impl Policy for Mglru {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        if self.places[at(page)] != Place::default() {
+        if self.places[at(page)] != Position::default() {
             self.accessed[at(page)] = true;
             return true;
         }
@@ -272,7 +272,7 @@ impl Policy for Mglru {
     }
 
     fn held(&mut self, page: u32) -> bool {
-        self.places[at(page)] != Place::default()
+        self.places[at(page)] != Position::default()
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use super::{About, Parameter, Policy, Setup};
 use crate::lists::Lists;
 use crate::number::part;
-use crate::queue::Place;
+use crate::queue::Position;
 
 pub(super) static ABOUT: About = About {
     name: "2q",
@@ -68,7 +68,7 @@ impl TwoQ {
     }
 
     /// Processes a reference to a page that is not in memory.
-    fn miss(&mut self, page: u32, place: Place) {
+    fn miss(&mut self, page: u32, place: Position) {
         let known = place.list() == OUT;
         if known {
             self.lists.take(place);

@@ -4,7 +4,7 @@ use super::{About, Parameter, Policy, Setup};
 use crate::flat;
 use crate::lists::Lists;
 use crate::number::{at, part};
-use crate::queue::Place;
+use crate::queue::Position;
 
 pub(super) static ABOUT: About = About {
     name: "w-tinylfu",
@@ -97,7 +97,7 @@ impl WTinyLfu {
 
     /// Moves a used page from probation to the protected segment. If that segment is then too long, its oldest page
     /// moves back to probation.
-    fn protect(&mut self, page: u32, place: Place) {
+    fn protect(&mut self, page: u32, place: Position) {
         let lists = &mut self.lists;
         lists.renew(PROTECTED, page, place);
         if lists.len(PROTECTED) > self.protected_size
