@@ -15,7 +15,7 @@ use crate::sample::{MetricSample, Scale};
 
 /// How to analyse the data of one metric.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct AnalysisOptions {
     /// Confidence level of intervals, between 0 and 1.
     pub level: f64,
     /// Random seed for this metric.

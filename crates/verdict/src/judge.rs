@@ -2,7 +2,7 @@
 
 use crate::adjust::{benjamini_hochberg, step_down};
 use crate::error::{Result, StatError};
-use crate::evidence::{Evidence, Look};
+use crate::evidence::{AnalysisOptions, Evidence};
 use crate::interval::Interval;
 use crate::judgement::{Effect, EffectKind, Judgement, Methods, Note, Shift, Verdict};
 use crate::margin::{Margin, MarginUsed, default_for};
@@ -52,7 +52,7 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .iter()
         .zip(0_u64..)
         .map(|(sample, position)| {
-            let look = Look {
+            let look = AnalysisOptions {
                 level: rule.level,
                 // Each metric has its random stream, so that adding a metric does not change the results of the others.
                 seed: family.seed.wrapping_add(position.wrapping_mul(0x9e37_79b9)),

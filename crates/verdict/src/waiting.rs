@@ -58,13 +58,13 @@ pub struct RateRatio {
     /// Interval of the ratio. Its level is 95 % for all comparisons made together.
     pub interval: [f64; 2],
     /// Conclusion from the interval of the ratio.
-    pub finding: Finding,
+    pub finding: RateConclusion,
 }
 
 /// Conclusion from the interval of a ratio of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum RateConclusion {
     /// The rates surely differ: the same waiting means a different slowdown.
     Differ,
     /// The rates are surely the same, to within [`SAME`].
@@ -213,11 +213,11 @@ pub fn compare(
     let (low, high) = (interval.low - shape, interval.high + shape);
     let (same, different) = (libm::log(SAME), libm::log(DIFFERENT));
     let finding = if low > different || high < -different {
-        Finding::Differ
+        RateConclusion::Differ
     } else if low >= -same && high <= same {
-        Finding::Same
+        RateConclusion::Same
     } else {
-        Finding::Open
+        RateConclusion::Open
     };
     Ok(RateRatio {
         ratio: libm::exp(mean(&effects).map_err(|_| Incomparable::Seeds)?),

@@ -1,11 +1,11 @@
 //! The analysis of one metric's data, by the kind of the data.
 
 use crate::error::{Result, StatError};
-use crate::evidence::{Evidence, Look, paired, tails, unpaired};
+use crate::evidence::{AnalysisOptions, Evidence, paired, tails, unpaired};
 use crate::sample::{Data, MetricSample};
 
 /// Analyses the data of one metric. Fails if they cannot be analysed.
-pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
+pub(crate) fn weigh(sample: &MetricSample, look: AnalysisOptions) -> Result<Evidence> {
     match &sample.data {
         Data::Paired { pairs } => paired::weigh(sample, pairs, look),
         Data::NestedPaired { units } => paired::weigh_nested(sample, units, look),

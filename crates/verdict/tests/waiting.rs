@@ -2,7 +2,7 @@
 //! real difference is found.
 
 use pagetide_verdict::rng::Xoshiro;
-use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, compare};
+use pagetide_verdict::waiting::{Incomparable, RateConclusion, RateRatio, WaitingRun, compare};
 
 /// A side with the runs that a search makes: some sizes with the first seed only, and two sizes near 5 % with three
 /// seeds.
@@ -49,7 +49,7 @@ fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
 }
 
 /// Number of pairs of simulated searches that give the wanted finding.
-fn counted(a: &Side, b: &Side, wanted: Finding) -> usize {
+fn counted(a: &Side, b: &Side, wanted: RateConclusion) -> usize {
     let mut random = Xoshiro::new(7);
     (0..1000)
         .filter(|_| {
@@ -70,7 +70,7 @@ fn equal_rates_are_never_reported_to_differ_for_any_noise_shape_and_sizes() {
                     noise,
                     shift,
                 };
-                let false_alarms = counted(&side(1.0), &side(shift), Finding::Differ);
+                let false_alarms = counted(&side(1.0), &side(shift), RateConclusion::Differ);
                 assert!(false_alarms <= 25, "{noise} {bend} {shift}: {false_alarms}");
             }
         }
@@ -85,7 +85,7 @@ fn a_planted_difference_is_found_and_its_interval_covers_it() {
         noise: 0.01,
         shift: 1.0,
     };
-    let found = counted(&side(1.2), &side(1.8), Finding::Differ);
+    let found = counted(&side(1.2), &side(1.8), RateConclusion::Differ);
     assert!(found >= 950, "{found}");
     let mut random = Xoshiro::new(3);
     let covered = (0..1000)
@@ -101,7 +101,7 @@ fn a_planted_difference_is_found_and_its_interval_covers_it() {
         noise: 0.3,
         ..side(rate)
     };
-    let same = counted(&loud(1.2), &loud(1.8), Finding::Same);
+    let same = counted(&loud(1.2), &loud(1.8), RateConclusion::Same);
     assert_eq!(same, 0);
 }
 
@@ -116,7 +116,7 @@ fn the_same_runs_twice_differ_by_nothing() {
     let all = runs(&side, &mut Xoshiro::new(1));
     let found = compare(&all, &all, 2).unwrap();
     assert!((found.ratio - 1.0).abs() < 1e-12);
-    assert_ne!(found.finding, Finding::Differ);
+    assert_ne!(found.finding, RateConclusion::Differ);
     assert!(found.interval[0] <= 1.0 && 1.0 <= found.interval[1]);
 }
 

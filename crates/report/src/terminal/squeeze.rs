@@ -8,7 +8,7 @@ use pagetide_compare::tried::TriedSize;
 use pagetide_quantity::command::command;
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
-use pagetide_verdict::waiting::Finding;
+use pagetide_verdict::waiting::RateConclusion;
 
 use crate::draw::quantity::{show, signed};
 use crate::draw::{Align, Ink, Look, grouped, width};
@@ -163,15 +163,15 @@ pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
         let interval = format!("95 %: {low:.2} to {high:.2}");
 
         match found.finding {
-            Finding::Differ => format!(
+            RateConclusion::Differ => format!(
                 "PSI memory {kind} does not mean the same on {b} as on {a}: the same share of time waited goes with {times} the \
                  slowdown ({interval})."
             ),
-            Finding::Same => format!(
+            RateConclusion::Same => format!(
                 "PSI memory {kind} means the same on {b} as on {a}: the same share of time waited goes with {times} the slowdown \
                  ({interval})."
             ),
-            Finding::Open => format!(
+            RateConclusion::Open => format!(
                 "Whether PSI memory {kind} means the same slowdown on {b} as on {a} is not decided: the same share of time waited \
                  goes with {times} the slowdown ({interval})."
             ),

@@ -1,6 +1,6 @@
 //! Evidence from pairs: Wilcoxon's signed-rank test with the Hodges-Lehmann estimate.
 
-use super::{Evidence, Look, choose_kind, effects, summary, working};
+use super::{AnalysisOptions, Evidence, choose_kind, effects, summary, working};
 use crate::error::{Result, Side};
 use crate::judgement::{EffectKind, Methods, Note};
 use crate::nested;
@@ -10,7 +10,11 @@ use crate::sign_flip;
 use crate::signed_rank::{self, Zeros};
 use crate::tie;
 
-pub(crate) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result<Evidence> {
+pub(crate) fn weigh(
+    sample: &MetricSample,
+    pairs: &[Pair],
+    look: AnalysisOptions,
+) -> Result<Evidence> {
     let a: Vec<f64> = pairs.iter().map(|pair| pair.a).collect();
     let b: Vec<f64> = pairs.iter().map(|pair| pair.b).collect();
     let (kind, note) = choose_kind(sample, &a, &b)?;
@@ -23,7 +27,7 @@ pub(crate) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result
 pub(crate) fn weigh_nested(
     sample: &MetricSample,
     units: &[UnitPair],
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     // Units without repetitions are judged by their values: taking logarithms would lose ties.
     let single: Option<Vec<Pair>> = units.iter().map(single).collect();
@@ -85,7 +89,7 @@ pub(super) fn from_values(
     a: &[f64],
     b: &[f64],
     identical: &[bool],
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     let differences = effects(kind, a, b)?;
     let estimate = signed_rank::estimate(&differences, look.level)?;

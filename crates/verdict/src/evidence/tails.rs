@@ -1,6 +1,6 @@
 //! Evidence from quantiles of the accesses of many trials.
 
-use super::{Evidence, Look, choose_kind, effects, summary};
+use super::{AnalysisOptions, Evidence, choose_kind, effects, summary};
 use crate::error::{Result, Side};
 use crate::judgement::{EffectKind, Methods, Note};
 use crate::outlier;
@@ -11,7 +11,7 @@ pub(crate) fn weigh_paired(
     sample: &MetricSample,
     quantile: f64,
     pairs: &[TailPair],
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     let a: Vec<Vec<Bin>> = pairs.iter().map(|pair| pair.a.clone()).collect();
     let b: Vec<Vec<Bin>> = pairs.iter().map(|pair| pair.b.clone()).collect();
@@ -26,7 +26,7 @@ pub(crate) fn weigh_unpaired(
     quantile: f64,
     a: &[Vec<Bin>],
     b: &[Vec<Bin>],
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     weigh(sample, quantile, a, b, false, look)
 }
@@ -37,7 +37,7 @@ fn weigh(
     a: &[Vec<Bin>],
     b: &[Vec<Bin>],
     paired: bool,
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     // The quantile of each trial is used for descriptive statistics and outliers; the comparison pools the trials.
     let own = |trials: &[Vec<Bin>]| -> Result<Vec<f64>> {

@@ -2,7 +2,7 @@
 //! measurement, so that serial correlation can be detected.
 
 use super::paired::shown;
-use super::{Evidence, Look, choose_kind, summary, working};
+use super::{AnalysisOptions, Evidence, choose_kind, summary, working};
 use crate::error::{Result, Side, StatError};
 use crate::interval::Test;
 use crate::judgement::{EffectKind, Methods, Note};
@@ -14,7 +14,12 @@ use crate::sample::MetricSample;
 use crate::serial::{self, Dependence};
 use crate::tie;
 
-pub(crate) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
+pub(crate) fn weigh(
+    sample: &MetricSample,
+    a: &[f64],
+    b: &[f64],
+    look: AnalysisOptions,
+) -> Result<Evidence> {
     let (kind, note) = choose_kind(sample, a, b)?;
     // Rank the values themselves: large neighbouring values may have equal logarithms.
     let test = rank_sum::test(a, b)?;
@@ -29,7 +34,7 @@ pub(crate) fn weigh_nested(
     sample: &MetricSample,
     a: &[Vec<f64>],
     b: &[Vec<f64>],
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     if let (Some(a), Some(b)) = (single(a), single(b)) {
         return weigh(sample, &a, &b, look);
@@ -68,7 +73,7 @@ pub(super) fn from_working(
     a: &[f64],
     b: &[f64],
     test: Test,
-    look: Look,
+    look: AnalysisOptions,
 ) -> Result<Evidence> {
     let estimate = rank_sum::estimate(a, b, look.level)?;
     let finite = |value: f64| {
