@@ -94,7 +94,7 @@ pub fn matrix(
 }
 
 /// Index of the kind of swap, index of the variant, and number of the block of a trial.
-type Place = (usize, usize, u32);
+type RunIndex = (usize, usize, u32);
 
 /// All combinations of some factors with one kind of swap, with a variant for each.
 #[derive(Default)]
@@ -112,7 +112,7 @@ struct Table<'a> {
     asked: Matrix,
     site: Site<'a>,
     base: VariantSpec,
-    trials: Vec<Place>,
+    trials: Vec<RunIndex>,
     left_out: Vec<String>,
     /// Value of each setting in the run under the defaults.
     defaults: BTreeMap<String, String>,
@@ -488,7 +488,7 @@ impl<'a> Table<'a> {
             let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
             self.label = prepared(self.site.arena, &trial)?.subject().cell_label();
         }
-        let planned = |(kind, variant, block): &Place| {
+        let planned = |(kind, variant, block): &RunIndex| {
             campaign.planned(&cells, self.cell(*kind), *variant, (*block, 0), Pass::Timed)
         };
         let all: Vec<_> = self.trials.iter().map(planned).collect();

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use pagetide_arena::ArenaError;
 use pagetide_compare::pressure::PressureMeanings;
 use pagetide_compare::squeezed::{CUT, Knob, Resident, Runs, SqueezeResult};
-use pagetide_compare::tried::{Means, TriedSize};
+use pagetide_compare::tried::{RunMeans, TriedSize};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::text::exact_time;
 use pagetide_record::{MemorySpec, Pass};
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Learns from the runs with the largest size: the first smaller size to try, and the time limit of the other runs.
-    fn learn(&mut self, means: &Means) {
+    fn learn(&mut self, means: &RunMeans) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));
         }

@@ -3,7 +3,7 @@
 use pagetide_verdict::waiting::WaitingRun;
 use serde::{Deserialize, Serialize};
 
-use crate::tried::{Means, Pressed, TriedSize};
+use crate::tried::{Pressed, RunMeans, TriedSize};
 
 /// Pressures at which a slowdown may be reported, as shares of time. The first one that lies between two measured sizes
 /// is used.
@@ -48,7 +48,7 @@ impl PressureMeanings {
 /// the slowdown decreases with higher pressure.
 pub(crate) fn points(
     curve: &[TriedSize],
-    pressure: impl Fn(&Means) -> Option<f64>,
+    pressure: impl Fn(&RunMeans) -> Option<f64>,
 ) -> Option<Vec<(f64, f64)>> {
     let point = |tried: &TriedSize| match tried.point.died {
         Some(_) => None,
@@ -77,7 +77,7 @@ pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
 /// or if the slowdown decreases with higher pressure.
 fn meaning(
     curve: &[TriedSize],
-    pressure: impl Fn(&Means) -> Option<f64>,
+    pressure: impl Fn(&RunMeans) -> Option<f64>,
 ) -> Option<PressureMeaning> {
     let points = points(curve, pressure)?;
     LEVELS.into_iter().find_map(|level| {
@@ -112,7 +112,7 @@ impl Pressure {
     }
 
     /// Mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not measured.
-    pub fn of(self, means: &Means) -> Option<f64> {
+    pub fn of(self, means: &RunMeans) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,
             Self::Full => means.psi_full,
@@ -155,9 +155,9 @@ mod tests {
                 is_full: true,
                 died: None,
             },
-            means: Means {
+            means: RunMeans {
                 psi_some: Some(*pressure),
-                ..Means::default()
+                ..RunMeans::default()
             },
             pressed: Vec::new(),
         };

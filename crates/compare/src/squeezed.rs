@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CompareError;
 use crate::pressure::PressureMeanings;
-use crate::tried::{Means, Pressed, TriedSize};
+use crate::tried::{Pressed, RunMeans, TriedSize};
 
 /// Text in the invalidity reason of a trial that was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
@@ -94,7 +94,7 @@ pub struct Runs {
     /// Shares of the time during which at least one task and all tasks waited for memory, by block number of the seed.
     pub waited: BTreeMap<u32, [f64; 2]>,
     /// Means over the runs that finished.
-    pub means: Means,
+    pub means: RunMeans,
 }
 
 impl Runs {
@@ -164,7 +164,7 @@ impl Runs {
         };
         runs.waited = valid.iter().filter_map(waited).collect();
         let elapsed: Vec<f64> = valid.iter().map(|(_, row)| row.elapsed.0 as f64).collect();
-        runs.means = Means {
+        runs.means = RunMeans {
             elapsed: number::mean(&elapsed).ok(),
             refaults: mean("refaults", false),
             swapped_out: mean("swapped-out", false),

@@ -11,7 +11,7 @@ pub struct TriedSize {
     pub point: Point,
     /// Means over the runs at this size.
     #[serde(flatten)]
-    pub means: Means,
+    pub means: RunMeans,
     /// The runs at this size by seed, each compared with the run of the same seed at the largest memory (`plenty`).
     #[serde(default)]
     pub pressed: Vec<Pressed>,
@@ -19,7 +19,7 @@ pub struct TriedSize {
 
 /// Means over the runs at one size that finished; `None` for a quantity that was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Means {
+pub struct RunMeans {
     /// Time from the start of the scenario to its end, in nanoseconds.
     pub elapsed: Option<f64>,
     /// Number of refaults.
