@@ -46,8 +46,8 @@ fn tokens(source: &str) -> Vec<String> {
             rest.len()
         } else if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("r#\"") {
-            3 + rest[3..].find("\"#").map_or(0, |at| at + 2)
+        } else if let Some(text) = rest.strip_prefix("r#\"") {
+            3 + text.find("\"#").map_or(0, |at| at + 2)
         } else if c == '"' {
             let mut escaped = false;
             let end = rest[1..].find(|c| {
@@ -199,7 +199,7 @@ impl Modules {
             }
         };
         while let Some((name, after)) = rest.split_first() {
-            let inner = [&at[..], &[name.clone()]].concat();
+            let inner = [&at[..], std::slice::from_ref(name)].concat();
             if name == "super" {
                 at.pop();
             } else if self.0.contains_key(&inner) {

@@ -127,7 +127,7 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
         let any = group.metrics.iter().any(|row| row.primary);
         for (metric, row) in group.metrics.iter().enumerate() {
             for (index, column) in comparison.columns.iter().enumerate() {
-                let place = Place {
+                let place = TestContext {
                     comparison,
                     about,
                     group,
@@ -147,7 +147,7 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
 }
 
 /// Position of one test: a metric in one column of a cell.
-struct Place<'a> {
+struct TestContext<'a> {
     comparison: &'a Comparison,
     about: &'a About,
     group: &'a Group,
@@ -156,8 +156,8 @@ struct Place<'a> {
     column: &'a Column,
 }
 
-fn test(place: &Place, decides: bool) -> Test {
-    let Place {
+fn test(place: &TestContext, decides: bool) -> Test {
+    let TestContext {
         comparison,
         about,
         group,

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
 
-use crate::error::Trouble;
+use crate::error::TransactionError;
 use crate::files::entries;
 use crate::index::enter;
 use crate::row;
@@ -41,7 +41,7 @@ fn changed(path: &Path) -> Option<i64> {
 
 /// The folders of records whose modification times differ from those in the index, including folders that no longer
 /// exist.
-pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Trouble> {
+pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, TransactionError> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -77,7 +77,7 @@ pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Tr
 pub(crate) fn differences(
     index: &Connection,
     folder: &Folder,
-) -> Result<(Vec<String>, Vec<PathBuf>), Trouble> {
+) -> Result<(Vec<String>, Vec<PathBuf>), TransactionError> {
     let mut files = BTreeMap::new();
     if folder.changed.is_some() {
         for path in entries(&folder.path)? {
@@ -106,7 +106,7 @@ pub(crate) fn bring(
     root: &Path,
     folders: &[Folder],
     is_there: impl Fn(&str) -> bool,
-) -> Result<(), Trouble> {
+) -> Result<(), TransactionError> {
     for folder in folders {
         let (gone, new) = differences(index, folder)?;
         for id in gone.iter().filter(|id| !is_there(id)) {

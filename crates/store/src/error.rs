@@ -209,20 +209,20 @@ fn index_remedy(source: &rusqlite::Error) -> String {
 }
 
 /// An error inside a transaction.
-pub(crate) enum Trouble {
+pub(crate) enum TransactionError {
     /// An error of SQLite.
     Index(rusqlite::Error),
     /// An error of the store.
     Store(StoreError),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for TransactionError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Index(error)
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for TransactionError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }

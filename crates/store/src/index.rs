@@ -8,7 +8,7 @@ use pagetide_outside::{Place, Refusal};
 use pagetide_record::RecordReader;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::error::{StoreError, Trouble, at, index};
+use crate::error::{StoreError, TransactionError, at, index};
 use crate::files::{all_files, place};
 use crate::schema::PATIENCE;
 use crate::{row, schema};
@@ -79,7 +79,7 @@ pub(crate) fn remove_index(path: &Path) -> Result<(), StoreError> {
 
 /// Fills an empty index from all record files. If `whole`, all sections of the files are read and checked. The caller
 /// must have opened a transaction.
-pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), Trouble> {
+pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), TransactionError> {
     schema::create(index)?;
     for path in all_files(root)? {
         enter(index, root, &path, whole)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::catch_up::{differences, folders};
-use crate::error::{StoreError, Trouble, index};
+use crate::error::{StoreError, TransactionError, index};
 use crate::index::fill;
 use crate::schema;
 
@@ -21,13 +21,13 @@ pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreE
     let made = Connection::open_in_memory().map_err(index(database))?;
     match fill(&made, root, false) {
         Ok(()) => Ok(made),
-        Err(Trouble::Index(error)) => Err(index(database)(error)),
-        Err(Trouble::Store(error)) => Err(error),
+        Err(TransactionError::Index(error)) => Err(index(database)(error)),
+        Err(TransactionError::Store(error)) => Err(error),
     }
 }
 
 /// Opens the index file as immutable; `None` if the index does not match the record files.
-fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, Trouble> {
+fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, TransactionError> {
     let log = database.with_extension("sqlite-wal");
     if std::fs::metadata(log).is_ok_and(|data| data.len() > 0) {
         // Changes in the write-ahead log would be missed.

@@ -15,7 +15,7 @@ use pagetide_quantity::Nanos;
 use pagetide_record::Record;
 use pagetide_record::{FileError, RecordReader, RecordWriter};
 
-use crate::error::{StoreError, Trouble, at, index};
+use crate::error::{StoreError, TransactionError, at, index};
 use crate::files::{check_format, entries, has_writer, path, replace, settle};
 use crate::index::{connect, enter, fill, remove_index};
 use crate::note::{CampaignLock, CampaignNote};
@@ -119,14 +119,14 @@ impl Store {
     /// Updates the index after record files were added, deleted or copied by hand.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         let sorted = |trouble| match trouble {
-            Trouble::Index(error) => index(&self.database)(error),
-            Trouble::Store(error) => error,
+            TransactionError::Index(error) => index(&self.database)(error),
+            TransactionError::Store(error) => error,
         };
         let folders = catch_up::folders(&self.index, &self.root).map_err(sorted)?;
         if folders.is_empty() || self.why_read_only.is_some() {
             return Ok(());
         }
-        let bring = || -> Result<(), Trouble> {
+        let bring = || -> Result<(), TransactionError> {
             let transaction =
                 Transaction::new_unchecked(&self.index, TransactionBehavior::Immediate)?;
             catch_up::bring(&transaction, &self.root, &folders, |id| {
@@ -389,9 +389,9 @@ impl Store {
 
     fn transaction<T>(
         &mut self,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&Connection) -> Result<T, TransactionError>,
     ) -> Result<T, StoreError> {
-        let run = || -> Result<T, Trouble> {
+        let run = || -> Result<T, TransactionError> {
             let transaction = self
                 .index
                 .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -400,8 +400,8 @@ impl Store {
             Ok(result)
         };
         run().map_err(|trouble| match trouble {
-            Trouble::Index(error) => index(&self.database)(error),
-            Trouble::Store(error) => error,
+            TransactionError::Index(error) => index(&self.database)(error),
+            TransactionError::Store(error) => error,
         })
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn pack(
 ) -> io::Result<AccessLog> {
     let block = entries.div_ceil(BLOCKS).max(BLOCK).next_power_of_two();
     let stride = entries.div_ceil(room.pages.max(1)).max(1);
-    let mut look = Look::new(block);
+    let mut look = Overview::new(block);
     let mut states = faults.and_then(|faults| Sorter::new(faults, entries));
     each_chunk(open()?, |chunk| {
         if let Some(states) = &mut states {
@@ -150,7 +150,7 @@ fn each_chunk(
 }
 
 /// Result of the first reading: the overview, the ranges of times and pages, and packed sizes of a sample of chunks.
-struct Look {
+struct Overview {
     block: u64,
     n: u64,
     min: u64,
@@ -169,7 +169,7 @@ struct Look {
     numbers: Vec<u8>,
 }
 
-impl Look {
+impl Overview {
     fn new(block: u64) -> Self {
         Self {
             block,

@@ -2,7 +2,7 @@
 
 use super::escape::text;
 use crate::draw::quantity::grouped;
-use crate::terminal::atlas::Place;
+use crate::terminal::atlas::WorkloadResult;
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 860.0;
@@ -19,7 +19,7 @@ const NAME_CHARS: usize = 34;
 
 /// Draws all places as a standalone SVG that follows the reader's choice of light or dark mode. `None` if there are no
 /// places, because an empty picture would not explain itself.
-pub fn atlas(places: &[Place]) -> Option<String> {
+pub fn atlas(places: &[WorkloadResult]) -> Option<String> {
     if places.is_empty() {
         return None;
     }
@@ -56,7 +56,7 @@ pub fn atlas(places: &[Place]) -> Option<String> {
 }
 
 /// The largest mean number of faults per trial of any kernel on this place's workload.
-fn most(places: &[Place], place: &Place) -> f64 {
+fn most(places: &[WorkloadResult], place: &WorkloadResult) -> f64 {
     places
         .iter()
         .filter(|other| other.workload == place.workload)
@@ -65,7 +65,7 @@ fn most(places: &[Place], place: &Place) -> f64 {
 }
 
 /// Draws the line of one kernel; `y` is the baseline of its text.
-fn bar(body: &mut String, place: &Place, most: f64, y: f64) {
+fn bar(body: &mut String, place: &WorkloadResult, most: f64, y: f64) {
     let trials = place.trials.max(1) as f64;
     let length = |faults: f64| faults / trials / most * BARS;
     let top = y - BAR + 1.0;
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_as_its_faults_and_names_cannot_break_the_picture() {
-        let mut far = Place::new("loop · 16M".into(), "a<b>&\"".into(), "6.12".into());
+        let mut far = WorkloadResult::new("loop · 16M".into(), "a<b>&\"".into(), "6.12".into());
         far.add(2000.0, 500.0, 1000.0, None);
-        let mut near = Place::new("loop · 16M".into(), "near".into(), "6.12".into());
+        let mut near = WorkloadResult::new("loop · 16M".into(), "near".into(), "6.12".into());
         near.add(1000.0, 500.0, 1000.0, None);
         let picture = atlas(&[far, near]).unwrap();
         // The full width is 2,000 faults: 500 unavoidable ones take a quarter, and 1,500 are avoidable.

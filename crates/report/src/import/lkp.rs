@@ -218,13 +218,13 @@ fn found(
 
 /// Parts of the path of a run. From the end, a path contains: run, commit, compiler, configuration, root, machine,
 /// parameters, test case.
-struct Place {
+struct RunPath {
     commit: String,
     test: String,
     params: [(&'static str, String); 2],
 }
 
-impl Place {
+impl RunPath {
     /// Parses the path of a run's folder; `None` if it does not have the form of LKP's paths.
     fn of(path: &Path) -> Option<Self> {
         let mut parts = path
@@ -264,19 +264,19 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
         .iter()
         .find(|(name, _)| name == SOURCE)
         .map(|(_, values)| values);
-    let places: Vec<Option<Place>> = match sources {
+    let places: Vec<Option<RunPath>> = match sources {
         _ if is_single => {
             let whole = file
                 .path
                 .canonicalize()
                 .unwrap_or_else(|_| file.path.to_owned());
-            vec![whole.parent().and_then(Place::of)]
+            vec![whole.parent().and_then(RunPath::of)]
         }
         Some(sources) => {
             let path = |source: &Json| {
                 source
                     .as_str()
-                    .map(|text| Path::new(text).parent().and_then(Place::of))
+                    .map(|text| Path::new(text).parent().and_then(RunPath::of))
             };
             sources
                 .iter()

@@ -7,22 +7,22 @@ use pagetide_probe::meaning::ReclaimTable;
 use pagetide_quantity::Nanos;
 
 /// Index of a cell, then index of a column.
-pub(super) type Place = (usize, usize);
+pub(super) type CellColumn = (usize, usize);
 
 /// Additional data for some tables, by indices of cell and column.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
     /// User and system time of all processes of each trial; see [`cpu_time`](super::cpu_time).
-    pub cpu: BTreeMap<Place, Vec<CpuTime>>,
+    pub cpu: BTreeMap<CellColumn, Vec<CpuTime>>,
     /// Elapsed time of each trial in nanoseconds.
-    pub elapsed: BTreeMap<Place, Vec<Nanos>>,
+    pub elapsed: BTreeMap<CellColumn, Vec<Nanos>>,
     /// Mean times of each process over trials and passes, by indices of cell and column.
-    pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
+    pub processes: BTreeMap<CellColumn, Vec<ProcessTimes>>,
     /// Reclaim table of each observed column.
-    pub reclaim: BTreeMap<Place, ReclaimTable>,
+    pub reclaim: BTreeMap<CellColumn, ReclaimTable>,
     /// Reason in one word why a column has no reclaim table. A column that is neither here nor in `reclaim` was not
     /// observed.
-    pub no_reclaim: BTreeMap<Place, &'static str>,
+    pub no_reclaim: BTreeMap<CellColumn, &'static str>,
     /// VM Regress's report of one run; `None` if it was not requested or the record has no data for it.
     pub report: Option<String>,
 }

@@ -7,7 +7,7 @@ use pagetide_quantity::{ColumnData, Nanos};
 use pagetide_record::{FileError, RecordReader};
 use pagetide_store::{Row, Store, StoreError};
 
-use super::extras::{CpuTime, Extras, Place, ProcessTimes};
+use super::extras::{CellColumn, CpuTime, Extras, ProcessTimes};
 use super::graphs::{self, RunData};
 use super::kind::Paper;
 use super::vmregress;
@@ -117,7 +117,7 @@ pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras,
 /// The reclaim table of a column, from its first observed trial that can be read.
 fn observed(
     store: &Store,
-    place: Place,
+    place: CellColumn,
     cell: &Cell,
     extras: &mut Extras,
 ) -> Result<(), ExtrasError> {

@@ -16,7 +16,7 @@ const BAR: usize = 24;
 
 /// Result of one kernel on one workload, summed over trials.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Place {
+pub struct WorkloadResult {
     /// Name of the workload with its memory.
     pub workload: String,
     /// Name of the variant.
@@ -35,7 +35,7 @@ pub struct Place {
     pub model: f64,
 }
 
-impl Place {
+impl WorkloadResult {
     /// A result without trials.
     pub fn new(workload: String, variant: String, kernel: String) -> Self {
         Self {
@@ -62,12 +62,12 @@ impl Place {
 }
 
 /// Results from all valid timed records with known references, summed by workload, memory and variant.
-pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, StoreError> {
+pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadResult>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),
         ..Filter::default()
     };
-    let mut map: BTreeMap<(String, u64, String), Place> = BTreeMap::new();
+    let mut map: BTreeMap<(String, u64, String), WorkloadResult> = BTreeMap::new();
     for row in store.select(&filter)? {
         let subject = row.subject();
         if !row.is_valid() || subject.pass == Pass::Observed {
@@ -88,7 +88,7 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, St
         let place = map
             .entry((workload.clone(), memory, variant.name.clone()))
             .or_insert_with(|| {
-                Place::new(
+                WorkloadResult::new(
                     workload,
                     variant.name.clone(),
                     variant.kernel.release.clone(),
@@ -109,7 +109,7 @@ pub fn nothing() -> String {
 
 /// Draws all results. Each has two bars, relative to the most faults on the workload: the upper bar for the kernel, the
 /// lower bar for OPT.
-pub fn draw(places: &[Place], look: &Look) -> String {
+pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
     }
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_kernel_twice_from_the_best_shows_as_much_lost_as_unavoidable() {
-        let mut place = Place::new("loop · 16M".into(), "mglru-on".into(), "6.12".into());
+        let mut place = WorkloadResult::new("loop · 16M".into(), "mglru-on".into(), "6.12".into());
         place.add(2000.0, 1000.0, 2000.0, None);
         place.add(2200.0, 1100.0, 2200.0, None);
         assert_eq!(place.headroom(), Some(2.0));
-        assert_eq!(Place::default().headroom(), None);
+        assert_eq!(WorkloadResult::default().headroom(), None);
         let look = Look::of(|_| None, Some(100), true);
         let text = draw(&[place], &look);
         assert!(text.contains("2.00"), "{text}");
