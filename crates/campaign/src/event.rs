@@ -50,6 +50,8 @@ pub enum Event<'a> {
         /// Number of seeds to be observed.
         to: u32,
     },
+    /// Something about the cluster that runs the trials, as a sentence for the user.
+    Told(&'a str),
     /// The campaign ends early, because all trials of its first seeds are invalid for the same reason.
     Futile(&'a Futile),
     /// The results were judged, to decide whether more trials are needed.
@@ -97,6 +99,7 @@ impl Event<'_> {
                     "after {blocks} seeds {decided} of {primaries} primary metrics are decided: {then}"
                 ))
             }
+            Self::Told(text) => Some((*text).to_owned()),
             Self::Futile(futile) => Some(futile.sentence()),
             Self::Deepened { cells, from, to } => Some(format!(
                 "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",

@@ -4,6 +4,7 @@
 //! scenario is a name with parameters. Start reading in [`campaign`] (the request), then [`plan`] (the order of trials)
 //! and [`run()`] (the loop).
 
+mod batch;
 pub mod bisect;
 mod calibration;
 pub mod campaign;
@@ -11,6 +12,7 @@ mod command;
 mod deepen;
 pub mod event;
 pub mod file;
+mod finish;
 mod forecast;
 mod futility;
 mod inert;
@@ -21,12 +23,14 @@ mod repeat;
 mod request;
 mod run;
 mod sampling;
+mod shard;
 mod site;
 pub mod squeeze;
 mod standing;
 mod variants;
 mod vary;
 
+pub use batch::{BatchFolder, Cluster, ClusterError, Elsewhere, Node, TaskError, TaskTrial, work};
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };
@@ -44,6 +48,7 @@ pub use program::{
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
+pub use shard::{MOST_SHARDS, NotAShard, Shard};
 pub use site::Site;
 pub use standing::StateWriter;
 pub use variants::{NameTaken, NotAPair, VariantChange, pair};

@@ -9,20 +9,22 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Maker, Pass, Record, RecordReader, Subject};
 use pagetide_store::{CampaignNote, CellNote, Entry, Row, Store, StoreError};
 
+use crate::batch::{self, ClusterError, Elsewhere};
 use crate::campaign::{Campaign, Until};
 use crate::deepen::deepen;
 use crate::event::{Event, Tally, Watch};
+use crate::finish::{Circumstances, finish};
 use crate::forecast::{Times, shortened};
 use crate::futility::{Futile, Futility};
 use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
+use crate::shard::{Line, Shard};
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
 
 /// Options for running a campaign.
@@ -33,6 +35,10 @@ pub struct Options<'a> {
     pub fresh: bool,
     /// True if the campaign continues even if all trials of the first seeds are invalid for the same reason.
     pub keep_going: bool,
+    /// The part of the campaign's trials to run; `None` for all trials.
+    pub shard: Option<Shard>,
+    /// Where the trials run; `None` for this process.
+    pub elsewhere: Option<Elsewhere<'a>>,
     /// The user's command line, quoted for a shell; stored with the campaign.
     pub command: String,
     /// Function that creates the maker for the record of a trial.
@@ -110,6 +116,36 @@ pub enum RunError {
         /// Most things of this kind.
         most: usize,
     },
+    /// Part of a campaign was requested whose number of trials depends on results.
+    #[error(
+        "campaign {name} samples until it is sure, so its trials depend on results of all shards: give a number of seeds, or run it whole"
+    )]
+    Sharded {
+        /// Name of the campaign.
+        name: String,
+    },
+    /// A cluster refused what it was asked to do.
+    #[error("the trials of campaign {name} cannot run on the cluster: {source}")]
+    Cluster {
+        /// Name of the campaign.
+        name: String,
+        /// What the cluster said.
+        source: ClusterError,
+    },
+    /// Tasks on the cluster ended before all of their trials had a record.
+    #[error(
+        "{tasks} tasks of job {job} ended early, most because: {why}; their output is in {logs}, and the same command goes on from here"
+    )]
+    Tasks {
+        /// Identity of the job.
+        job: String,
+        /// Number of tasks that ended early.
+        tasks: u32,
+        /// The most frequent reason.
+        why: String,
+        /// Folder of the tasks' output.
+        logs: String,
+    },
     /// The campaign has nothing to run.
     #[error("campaign {name} has no {what}: give at least one")]
     Empty {
@@ -127,9 +163,14 @@ impl RunError {
             Self::TooMany { .. }
             | Self::Empty { .. }
             | Self::OtherArena { .. }
+            | Self::Sharded { .. }
             | Self::SameCell { .. } => true,
             Self::Refused { source, .. } => source.is_user_error(),
-            Self::Arena(_) | Self::Store(_) | Self::Compare(_) => false,
+            Self::Arena(_)
+            | Self::Store(_)
+            | Self::Compare(_)
+            | Self::Cluster { .. }
+            | Self::Tasks { .. } => false,
         }
     }
 }
@@ -154,16 +195,29 @@ pub fn run(
     let mut run = Run::begin(campaign, arena, store, options, watch)?;
     let sampling = &campaign.sampling;
     let of_cell = campaign.variants.len() * sampling.repetitions.max(1) as usize;
-    run.futility = Futility::new(
-        run.cells.len() * of_cell,
-        sampling.until.cap(),
-        options.keep_going,
-    );
+    if options.shard.is_none() {
+        run.futility = Futility::new(
+            run.cells.len() * of_cell,
+            sampling.until.cap(),
+            options.keep_going,
+        );
+    }
+    let is_settled = match options.elsewhere {
+        Some(elsewhere) => batch::settle(&mut run, elsewhere)?,
+        None => true,
+    };
     let finished = match &campaign.sampling.until {
+        _ if !is_settled => false,
+        Until::Sure { .. } if options.shard.is_some() => {
+            return Err(RunError::Sharded {
+                name: campaign.name.clone(),
+            });
+        }
         Until::Blocks(blocks) | Until::Enough(blocks) => run.blocks(0..*blocks)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
-    let finished = finished && deepen(&mut run)?;
+    // What is not explained yet is known when all shards have run.
+    let finished = finished && (options.shard.is_some() || deepen(&mut run)?);
     Ok(Outcome {
         tally: run.tally,
         note: run.note,
@@ -174,6 +228,8 @@ pub fn run(
 
 /// Number of trials that are prepared at a time, independent of the campaign's size.
 const AT_ONCE: usize = 1024;
+/// Number of trials in one job of a cluster. The tasks of a job do not wait for each other, those of two jobs do.
+const AT_ONCE_ELSEWHERE: usize = 65_536;
 /// Most prepared trials of the first block that are kept. Those of a larger matrix are prepared again when needed.
 const KEPT: usize = 4096;
 
@@ -375,15 +431,18 @@ fn found(
     Ok(trials.iter().map(taken).collect())
 }
 
-/// Takes the next trials, about [`AT_ONCE`]. Trials of one cell and block stay together.
-fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<PlannedTrial> {
+/// Takes the next trials, about `most`. Trials of one cell and block stay together.
+fn next_of(
+    trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>,
+    most: usize,
+) -> Vec<PlannedTrial> {
     let together = |a: &PlannedTrial, b: &PlannedTrial| {
         (a.block, a.cell, a.trial.pass) == (b.block, b.cell, b.trial.pass)
     };
     let mut next: Vec<PlannedTrial> = Vec::new();
-    while let Some(trial) = trials.next_if(|trial| {
-        next.len() < AT_ONCE || next.last().is_some_and(|last| together(last, trial))
-    }) {
+    while let Some(trial) = trials
+        .next_if(|trial| next.len() < most || next.last().is_some_and(|last| together(last, trial)))
+    {
         next.push(trial);
     }
     next
@@ -413,11 +472,11 @@ pub(crate) struct Run<'a> {
     pub cells: Arc<[Cell]>,
     pub note: CampaignNote,
     pub tally: Tally,
-    times: Times,
+    pub times: Times,
     /// Number of trials without a record, by cell.
-    waiting: BTreeMap<String, u64>,
+    pub waiting: BTreeMap<String, u64>,
     /// Number of trials started so far; the next trial gets the next number.
-    begun: usize,
+    pub begun: usize,
     tried: FirstTrials,
     /// Subjects of the trials prepared by the checks before the run.
     subjects: HashMap<Place, Subject>,
@@ -426,7 +485,7 @@ pub(crate) struct Run<'a> {
     /// Number of blocks in the campaign's previous note.
     pub before: u32,
     /// Detects that the campaign cannot give results.
-    futility: Futility,
+    pub futility: Futility,
 }
 
 impl<'a> Run<'a> {
@@ -472,7 +531,16 @@ impl<'a> Run<'a> {
     /// Runs the trials of some blocks that have no record. Returns false if stopped.
     pub fn blocks(&mut self, blocks: Range<u32>) -> Result<bool, RunError> {
         let (campaign, cells) = (self.campaign, Arc::clone(&self.cells));
-        self.trials(|| campaign.trials(&cells, blocks.clone()))
+        match self.options.shard {
+            None => self.trials(|| campaign.trials(&cells, blocks.clone())),
+            Some(shard) => {
+                let line = Line::new(campaign, &cells, shard);
+                self.trials(|| {
+                    let trials = campaign.trials(&cells, blocks.clone());
+                    trials.filter(|trial| line.has(trial))
+                })
+            }
+        }
     }
 
     /// Runs the trials without a record among those returned by `of`, which is called repeatedly. Returns false if
@@ -494,7 +562,11 @@ impl<'a> Run<'a> {
             return Ok(false);
         }
         loop {
-            let next = next_of(&mut todo)
+            let most = self
+                .options
+                .elsewhere
+                .map_or(AT_ONCE, |_| AT_ONCE_ELSEWHERE);
+            let next = next_of(&mut todo, most)
                 .into_iter()
                 .map(|planned| ready(self.arena, planned, &mut self.tried))
                 .collect::<Result<Vec<_>, _>>()?;
@@ -536,7 +608,7 @@ impl<'a> Run<'a> {
     fn look(&mut self, trials: impl Iterator<Item = PlannedTrial>) -> Result<Vec<bool>, RunError> {
         let (mut all, mut trials) = (Vec::new(), trials.peekable());
         loop {
-            let known = next_of(&mut trials)
+            let known = next_of(&mut trials, AT_ONCE)
                 .into_iter()
                 .map(|planned| self.known(planned))
                 .collect::<Result<Vec<_>, _>>()?;
@@ -595,6 +667,11 @@ impl<'a> Run<'a> {
     /// Runs trials in parallel; those of one sampling unit run one after another in one thread. If `is_news`, first
     /// reports how many trials will run. Returns false if stopped.
     fn execute(&mut self, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
+        if let Some(elsewhere) = self.options.elsewhere
+            && !todo.is_empty()
+        {
+            return batch::execute(self, elsewhere, todo, is_news);
+        }
         let units: Vec<&[Job]> = todo
             .chunk_by(|a, b| {
                 let (a, b) = (&a.planned, &b.planned);
@@ -725,7 +802,7 @@ impl Floor<'_> {
     fn trial(&self, job: &Job) -> Result<(), RunError> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let trial = &job.planned.trial;
-        let mut sink = locked(&self.store).writer()?;
+        let sink = locked(&self.store).writer()?;
         let side_by_side = self.running.fetch_add(1, Ordering::Relaxed) + 1;
         self.watch.event(&Event::Started {
             number,
@@ -736,30 +813,21 @@ impl Floor<'_> {
             floor: self,
             number,
         };
-        let (started, clock) = (Nanos::wall_clock(), Instant::now());
-        let finding = self.arena.run(&job.prepared, &mut sink, &progress);
+        let finished = finish(
+            self.arena,
+            &job.prepared,
+            sink,
+            &progress,
+            Circumstances {
+                campaign: &self.campaign,
+                trial,
+                kernel: None,
+                side_by_side: u32::try_from(side_by_side).unwrap_or(u32::MAX),
+                maker: self.options.maker,
+            },
+        );
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let mut finding = finding.map_err(|error| match error {
-            ArenaError::Sink(error) => RunError::Store(StoreError::writing(error)),
-            other => RunError::Arena(other),
-        })?;
-        let wall = &mut finding.wall;
-        wall.campaign.clone_from(&self.campaign);
-        wall.unit = trial.unit;
-        wall.repetition = trial.repetition;
-        wall.side_by_side = u32::try_from(side_by_side).unwrap_or(u32::MAX);
-        if wall.started.0 == 0 {
-            wall.started = started;
-        }
-        let elapsed =
-            |since: Instant| Nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        // Bulk sections are already written; only the record itself remains to be written.
-        wall.to_stored = elapsed(finding.ended);
-        if wall.total.0 == 0 {
-            wall.total = elapsed(clock);
-        }
-        let mut record = job.prepared.record((self.options.maker)(trial), finding);
-        let path = sink.finish(&mut record).map_err(StoreError::writing)?;
+        let (path, record) = finished?;
         locked(&self.store).admit(&path, &record)?;
         self.stored(number, job, &record);
         Ok(())

@@ -126,6 +126,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
                 }
                 tally(state, now);
             }
+            Event::Told(text) => say(state, (*text).to_owned()),
             Event::Futile(futile) => say(state, futile.sentence()),
             Event::Deepened { cells, to, .. } => say(
                 state,

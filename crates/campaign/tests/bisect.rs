@@ -87,6 +87,8 @@ impl<'a> Bench<'a> {
             jobs: Some(2),
             fresh: false,
             keep_going: false,
+            shard: None,
+            elsewhere: None,
             command: String::new(),
             maker: &maker,
         };

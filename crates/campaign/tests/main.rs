@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
+mod batch;
 mod bisect;
 mod common;
 mod deepen;
@@ -9,3 +10,4 @@ mod file;
 mod forecast;
 mod fuzz;
 mod run;
+mod shard;

@@ -244,6 +244,8 @@ fn it_goes_on_where_it_is_told_to() {
         jobs: Some(1),
         fresh: false,
         keep_going: true,
+        shard: None,
+        elsewhere: None,
         command: String::new(),
         maker: &|_| Maker::default(),
     };

@@ -13,6 +13,8 @@ mod lab;
 mod program;
 mod question;
 mod room;
+mod slurm;
+mod stage;
 mod vocabulary;
 
 pub use bisect::BisectPlan;
@@ -22,4 +24,6 @@ pub use interrupt::{Interrupt, code as interrupt_code};
 pub use lab::{Lab, Say};
 pub use pagetide_system::limits::file_size_is_an_error;
 pub use question::{KnownReferences, QuestionError, ReferencesQuestion};
+pub use slurm::Slurm;
+pub use stage::stage;
 pub use vocabulary::{facts, vocabulary};

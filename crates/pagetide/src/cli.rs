@@ -75,6 +75,8 @@ pub enum Command {
     Kernel(command::kernel::Args),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
+    #[command(hide = true)]
+    Task(Box<command::task::Args>),
     // Former names of commands. They still work, and print the new name.
     #[command(hide = true)]
     Explain(command::explain::Args),

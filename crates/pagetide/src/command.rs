@@ -24,6 +24,7 @@ pub mod serve;
 pub mod show;
 pub mod squeeze;
 pub mod store;
+pub mod task;
 
 use anyhow::Result;
 
@@ -55,6 +56,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Calibrate(args) => calibrate::run(&args, &places, out),
         Command::Import(args) => import::run(&args, &places, out),
         Command::Store(args) => store::run(&args, &places, out),
+        Command::Task(args) => task::run(&args, &places),
         Command::Man(args) => manual::man(&args, definition()),
         Command::Completions(args) => manual::completions(&args),
         Command::Explain(args) => {

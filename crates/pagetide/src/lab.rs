@@ -1,6 +1,7 @@
 //! The store, the cache and the options of the arena, as used by commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_arena::Options;
 use pagetide_kernel::{Cache, named_root};
+use pagetide_lab::Slurm;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_store::Store;
 
@@ -40,9 +42,43 @@ pub struct ArenaArgs {
     /// Maximum size of the trace of an observed trial
     #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
+    /// Where trials run: here, or on a cluster as slurm[:PARTITION]. Slurm's own options come from its environment
+    /// variables, such as SBATCH_ACCOUNT
+    #[arg(long, value_name = "PLACE", default_value = "here")]
+    pub on: Place,
+    /// With --on slurm: end when the job is submitted; the same command without --detach waits for it and judges
+    #[arg(long)]
+    pub detach: bool,
+    /// With --on slurm: cache folder on each node, for copies of kernels and for snapshots
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp/pagetide")]
+    pub node_cache: PathBuf,
     /// Ask the package archive for newer kernels
     #[arg(long)]
     pub refresh: bool,
+}
+
+/// Where trials run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this process.
+    Here,
+    /// On a Slurm cluster, in this partition; `None` for the default partition.
+    Slurm(Option<String>),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "here" => Ok(Self::Here),
+            None if text == "slurm" => Ok(Self::Slurm(None)),
+            Some(("slurm", partition)) if !partition.is_empty() => {
+                Ok(Self::Slurm(Some(partition.to_owned())))
+            }
+            _ => Err("give `here`, `slurm` or `slurm:PARTITION`".to_owned()),
+        }
+    }
 }
 
 impl StoreArgs {
@@ -71,6 +107,18 @@ impl StoreArgs {
 }
 
 impl ArenaArgs {
+    /// The cluster on which trials run; `None` if they run in this process.
+    pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
+        match &self.on {
+            Place::Here => None,
+            Place::Slurm(partition) => Some(Slurm {
+                partition: partition.clone(),
+                cache: cache.to_owned(),
+                node_cache: self.node_cache.clone(),
+            }),
+        }
+    }
+
     /// Options for opening arenas with this cache. Setting `stop` to true ends long operations.
     pub fn options(&self, cache: PathBuf, stop: Arc<AtomicBool>) -> Options {
         Options {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pagetide_arena::Arena;
-use pagetide_campaign::{Campaign, Options, Site, StateWriter, maker};
-use pagetide_lab::{Builds, Interrupt, Lab};
+use pagetide_campaign::{Campaign, Elsewhere, Options, Site, StateWriter, maker};
+use pagetide_lab::{Builds, Interrupt, Lab, Slurm};
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
 
@@ -22,6 +22,10 @@ pub struct Session<'a> {
     pub lab: Lab,
     /// Progress shown while trials run.
     pub progress: Progress,
+    /// The cluster on which trials run; `None` if they run in this process.
+    cluster: Option<Slurm>,
+    /// True if this process does not wait for a job on the cluster.
+    detach: bool,
 }
 
 impl<'a> Session<'a> {
@@ -30,9 +34,13 @@ impl<'a> Session<'a> {
         let interrupt = Interrupt::listen()?;
         let progress = Progress::new(interrupt.clone());
         let told = progress.clone();
-        let options = arena.options(places.cache_folder()?, interrupt.flag());
+        let cache = places.cache_folder()?;
+        let cluster = arena.cluster(&cache);
+        let options = arena.options(cache, interrupt.flag());
         Ok(Self {
             places,
+            cluster,
+            detach: arena.detach,
             lab: Lab::new(options, Arc::new(move |text: &str| told.say(text))),
             progress,
         })
@@ -80,11 +88,16 @@ impl<'a> Session<'a> {
     }
 
     /// Options for running trials; with `fresh`, trials that already have a record run again.
-    pub fn options(&self, fresh: bool) -> Options<'static> {
+    pub fn options(&self, fresh: bool) -> Options<'_> {
         Options {
             jobs: self.lab.jobs(),
             fresh,
             keep_going: false,
+            shard: None,
+            elsewhere: self.cluster.as_ref().map(|cluster| Elsewhere {
+                cluster,
+                detach: self.detach,
+            }),
             command: shell(&typed()),
             maker: &maker,
         }

@@ -32,6 +32,7 @@ mod program_limits;
 mod program_roots;
 mod real_programs;
 mod scenarios;
+mod slurm;
 mod squeeze;
 mod swap_kinds;
 mod trials;

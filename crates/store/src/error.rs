@@ -135,6 +135,18 @@ pub enum StoreError {
         /// The most similar campaign name; `None` if none is similar.
         nearest: Option<String>,
     },
+    /// A folder to merge is not a store.
+    #[error("{path} is no store: it has no folder `records`; give the folder that --store named")]
+    NoStore {
+        /// Path of the folder.
+        path: PathBuf,
+    },
+    /// A store was to be merged into itself.
+    #[error("{path} is this store itself: give the folders of other stores")]
+    Itself {
+        /// Path of the folder.
+        path: PathBuf,
+    },
     /// Several records have identities that begin with this prefix.
     #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
     Ambiguous {
@@ -170,7 +182,10 @@ pub enum StoreError {
 impl StoreError {
     /// True if the user's input was wrong; false if the store failed.
     pub fn is_user_error(&self) -> bool {
-        matches!(self, Self::Neither { .. })
+        matches!(
+            self,
+            Self::Neither { .. } | Self::NoStore { .. } | Self::Itself { .. }
+        )
     }
 
     /// The reason why a store can be opened for reading only; `None` if this error also prevents reading.

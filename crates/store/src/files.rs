@@ -1,6 +1,7 @@
 //! The files and folders of a store: paths, listing, writing, moving and the version of the layout.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pagetide_outside::Place;
 
@@ -43,6 +44,12 @@ pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
         _ => Ok(()),
     }
+}
+
+/// Moves a complete record file to its final path in the store at `root`, and returns this path. The index gets the
+/// record when the store is opened or refreshed. For processes on other machines, which must not write the index.
+pub fn deposit(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
+    settle(root, path, id)
 }
 
 /// Moves the file of a record to its final path and returns this path. The index must already contain the record.
@@ -119,4 +126,11 @@ pub(crate) fn has_writer(file: &Path) -> bool {
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());
     let pid = number(stem.rsplit('.').next()).or_else(|| number(stem.split('-').next()));
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
+}
+
+/// True if the file was changed within the last day, or if that is unknown.
+pub(crate) fn is_recent(file: &Path) -> bool {
+    let changed = std::fs::metadata(file).and_then(|data| data.modified());
+    let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+    age.is_none_or(|age| age < Duration::from_hours(24))
 }

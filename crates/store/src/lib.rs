@@ -5,8 +5,9 @@
 //! STORE/incoming/               records being written (PID-….part), and complete ones to be moved to `records`
 //! STORE/records/ab/ID.record    records, in folders named by the first two digits of their identities
 //! STORE/campaigns/ID.json       the trials that a campaign consists of
+//! STORE/batches/NAME/           trials that run on a cluster
 //! STORE/runs/NAME.json          progress or result of a campaign's last run
-//! STORE/index.sqlite            index of the records; can be rebuilt from them
+//! STORE/index.sqlite            index of the records; can be rebuilt from them, and is elsewhere on a network file system
 //! ```
 //!
 //! A record is written to `incoming`, added to the index, then moved to `records`. If the process is killed in between,
@@ -20,10 +21,12 @@
 //! Arenas, statistics and reports are not part of this crate. Begin reading at [`Store`].
 
 mod catch_up;
+mod database;
 mod error;
 mod files;
 mod index;
 mod many;
+mod merge;
 mod names;
 mod note;
 mod proof;
@@ -38,6 +41,8 @@ mod store;
 pub mod whole_file;
 
 pub use error::StoreError;
+pub use files::deposit;
+pub use merge::{Conflict, Merge};
 pub use names::Names;
 pub use note::{
     CampaignLock, CampaignNote, CellNote, Entry, MOST_NOTE_BYTES, MOST_VARIANTS, Pairing,

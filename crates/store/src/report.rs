@@ -16,7 +16,7 @@ pub struct DamagedFile {
 }
 
 /// Serialises a path as text, with unprintable bytes replaced, because JSON has only Unicode strings.
-fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 

@@ -15,8 +15,9 @@ use pagetide_quantity::Nanos;
 use pagetide_record::Record;
 use pagetide_record::{FileError, RecordReader, RecordWriter};
 
+use crate::database::database_of;
 use crate::error::{StoreError, TransactionError, at, index};
-use crate::files::{check_format, entries, has_writer, path, replace, settle};
+use crate::files::{check_format, entries, has_writer, is_recent, path, replace, settle};
 use crate::index::{connect, enter, fill, remove_index};
 use crate::note::{CampaignLock, CampaignNote};
 use crate::report::{DamagedFile, StoreReport};
@@ -65,7 +66,7 @@ impl Store {
         };
         match error.why_read_only() {
             Some(why) if root.join("records").is_dir() => {
-                let database = root.join("index.sqlite");
+                let database = database_of(root);
                 Ok(Self {
                     index: read_only::connect(root, &database)?,
                     root: root.to_owned(),
@@ -86,7 +87,10 @@ impl Store {
         if !format.exists() {
             replace(&format, format!("{FORMAT}\n").as_bytes())?;
         }
-        let database = root.join("index.sqlite");
+        let database = database_of(root);
+        if let Some(folder) = database.parent() {
+            std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
+        }
         let open = |connection| Self {
             root: root.to_owned(),
             index: connection,
@@ -135,6 +139,11 @@ impl Store {
             Ok(transaction.commit()?)
         };
         bring().map_err(sorted)
+    }
+
+    /// Updates the index after other processes have added record files without it, with [`deposit`](crate::deposit).
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        self.catch_up()
     }
 
     /// Path of the store's folder.
@@ -387,7 +396,7 @@ impl Store {
         Ok(latest)
     }
 
-    fn transaction<T>(
+    pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Connection) -> Result<T, TransactionError>,
     ) -> Result<T, StoreError> {
@@ -408,10 +417,13 @@ impl Store {
     /// Moves the complete records in `incoming` to their folders and adds them to the index. Removes incomplete files
     /// whose writers no longer run.
     fn take_in(&mut self) -> Result<(), StoreError> {
+        // Processes of other machines cannot be seen from here.
+        let is_shared = !self.database.starts_with(&self.root);
+        let may_be_written = |path: &Path| has_writer(path) || (is_shared && is_recent(path));
         for path in entries(&self.root.join("incoming"))? {
             match path.extension().and_then(|e| e.to_str()) {
                 Some("record") => self.take(&path)?,
-                Some("part") if !has_writer(&path) => {
+                Some("part") if !may_be_written(&path) => {
                     // Another process may be cleaning up at the same time.
                     let _ = std::fs::remove_file(&path);
                 }
@@ -423,7 +435,7 @@ impl Store {
         all.extend(entries(&self.root)?);
         all.extend(entries(&self.root.join("runs"))?);
         for path in all {
-            if path.extension().is_some_and(|e| e == "new") && !has_writer(&path) {
+            if path.extension().is_some_and(|e| e == "new") && !may_be_written(&path) {
                 let _ = std::fs::remove_file(&path);
             }
         }

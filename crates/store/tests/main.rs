@@ -4,5 +4,6 @@
 
 mod common;
 mod damage;
+mod merge;
 mod store;
 mod store_killed;

@@ -106,3 +106,30 @@ fn processes_side_by_side_lose_nothing() {
     assert_eq!(reported.len(), 220);
     assert_eq!(ids(&Store::open(dir.path()).unwrap()), reported);
 }
+
+#[test]
+fn sixteen_writers_of_which_one_is_killed_and_started_again_lose_and_double_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut children: Vec<Child> = (0..16).map(|n| child(dir.path(), n * 1000, 125)).collect();
+    let mut killed = children.remove(7);
+    let mut lines = BufReader::new(killed.stdout.take().unwrap()).lines();
+    let mut reported: Vec<String> = Vec::new();
+    while reported.len() < 20 {
+        let line = lines.next().unwrap().unwrap();
+        reported.extend(line.split_once("added ").map(|(_, id)| id.to_owned()));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    children.push(child(dir.path(), 7000, 125));
+    reported.extend(children.iter_mut().flat_map(told));
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    reported.sort_unstable();
+    reported.dedup();
+    assert_eq!(reported.len(), 2000);
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(ids(&store), reported);
+    let verified = store.verify().unwrap();
+    assert_eq!((verified.records, verified.damaged.len()), (2000, 0));
+}

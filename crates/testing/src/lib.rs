@@ -41,6 +41,8 @@ pub enum Need {
     Perf,
     /// Building kernels, which takes minutes; enabled by `PAGETIDE_TEST_BUILDS=FOLDER`.
     Builds,
+    /// Slurm and munge, and root privileges to start their daemons.
+    Slurm,
     /// Downloads from Debian's archive that bypass the cache; enabled by `PAGETIDE_TEST_NETWORK=1`.
     Network,
 }
@@ -71,6 +73,7 @@ impl Display for Need {
             Self::Tracing => "tracing",
             Self::Perf => "perf",
             Self::Builds => "builds",
+            Self::Slurm => "slurm",
             Self::Network => "network",
         })
     }

@@ -268,6 +268,7 @@ impl Watch for Diary {
                 self.stored.fetch_add(1, Ordering::SeqCst);
                 format!("stored {number}")
             }
+            Event::Told(text) => (*text).to_owned(),
             Event::Futile(futile) => futile.sentence(),
             Event::Deepened { from, to, .. } => format!("deepened from {from} to {to}"),
             Event::Looked {
@@ -300,6 +301,8 @@ pub fn go(
         jobs: Some(jobs),
         fresh,
         keep_going: false,
+        shard: None,
+        elsewhere: None,
         command: "pagetide run test.toml".to_owned(),
         maker: &|_| Maker::default(),
     };

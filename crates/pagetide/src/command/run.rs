@@ -1,7 +1,7 @@
 //! `pagetide run`: runs a campaign file or scenarios and judges the results.
 
 use anyhow::Result;
-use pagetide_campaign::{CONTROL, Options, PATCHED, inert, run as run_campaign};
+use pagetide_campaign::{CONTROL, Options, PATCHED, Shard, inert, run as run_campaign};
 use pagetide_compare::{compare_note, medians, show_campaign};
 use pagetide_lab::vocabulary;
 use pagetide_report::terminal::{layout, next};
@@ -29,6 +29,7 @@ Examples:
   pagetide run contswap --as-written --scale 0.02
   pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
   pagetide run campaigns/papers/swapbench.toml --as paper
+  pagetide run campaigns/quick.toml --shard 2/4 --store shard-2
   pagetide run --memory 64M --vs lru_gen/enabled=0 --file numbers -- sort -n numbers
 
 Kernels: debian:SUITE, debian:SUITE/SERIES, deb:PACKAGE[=VERSION][/SUITE], a .deb file, image:FILE[,modules:DIR],
@@ -49,6 +50,9 @@ pub struct Args {
     /// Run all trials, even if those of the first seeds are all invalid for the same reason
     #[arg(long, help_heading = "Running")]
     keep_going: bool,
+    /// Run only this part of the trials, such as 2/4, and judge nothing; `store merge` brings the parts together
+    #[arg(long, value_name = "I/N", help_heading = "Running")]
+    shard: Option<Shard>,
     #[command(flatten)]
     campaign: CampaignArgs,
     #[command(flatten)]
@@ -88,6 +92,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let options = Options {
         keep_going: args.keep_going,
+        shard: args.shard,
         ..session.options(args.fresh)
     };
     let outcome = session.run(
@@ -98,6 +103,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if outcome.futile.is_some() {
         return Ok(args.judged.nothing());
     }
+    if outcome.stopped && args.arena.detach && pagetide_lab::interrupt_code().is_none() {
+        session
+            .progress
+            .say("the job goes on; the same command without --detach waits for it and judges");
+        return Ok(End::Done);
+    }
     if outcome.stopped {
         session.progress.say(&format!(
             "stopped: {} of {} trials have their records; the same command goes on from here",
@@ -105,6 +116,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             outcome.tally.total
         ));
         return Ok(End::Unable);
+    }
+    if let Some(shard) = args.shard {
+        let (done, invalid) = (outcome.tally.done(), outcome.tally.invalid);
+        session.progress.say(&format!(
+            "shard {shard} is done: its {done} trials have records in {}{}; when all shards are merged, the same command without --shard judges",
+            store.folder().display(),
+            if invalid > 0 { format!(", {invalid} of them invalid") } else { String::new() }
+        ));
+        return Ok(End::Done);
     }
     let note = outcome.note;
     let mut is_open = false;

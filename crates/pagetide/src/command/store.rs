@@ -1,19 +1,24 @@
-//! `pagetide store`: rebuilds the index, verifies records, and removes records and campaigns.
+//! `pagetide store`: rebuilds the index, verifies records, merges stores, and removes records and campaigns.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
+use pagetide_compare::first_divergence;
+use pagetide_record::RecordReader;
 use pagetide_store::Store;
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
-use crate::output::Output;
+use crate::output::{Output, say};
 
-/// Rebuild the store's index, verify its records, or remove campaigns and records
+/// Rebuild the store's index, verify its records, merge other stores into it, or remove campaigns and records
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide store verify
   pagetide store rebuild --store /srv/pagetide
+  pagetide store merge shard-1 shard-2
   pagetide store remove quick --dry-run
   pagetide store remove quick 4cd6dea4")]
 pub struct Args {
@@ -21,12 +26,24 @@ pub struct Args {
     what: What,
 }
 
+/// Number of conflicts of which the first difference is shown.
+const SHOWN_CONFLICTS: usize = 5;
+
 #[derive(Subcommand, Debug)]
 enum What {
     /// Rebuild the index from the records
     Rebuild,
     /// Read every record, and check its checksums, its digest and its entry in the index
     Verify,
+    /// Copy the records and campaigns of other stores into this one; two different results of one trial are refused
+    Merge {
+        /// Folders of the other stores, which are only read
+        #[arg(value_name = "DIR", required = true)]
+        folders: Vec<PathBuf>,
+        /// Only show what would be merged
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Remove campaigns, with the records that belong to no other campaign, or single records
     Remove {
         /// Names of campaigns, with all their runs, or prefixes of records' identities
@@ -44,6 +61,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let (found, did) = match &args.what {
         What::Rebuild => (store.rebuild()?, "indexed"),
         What::Verify => (store.verify()?, "whole"),
+        What::Merge { folders, dry_run } => return merge(&mut store, folders, *dry_run, out),
         What::Remove { names, dry_run } => return remove(&mut store, names, *dry_run, out),
     };
     out.show_quoting(&found, || found.text(did))?;
@@ -51,6 +69,28 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         End::Done
     } else {
         End::Open
+    })
+}
+
+fn merge(store: &mut Store, folders: &[PathBuf], dry_run: bool, out: Output) -> Result<End> {
+    let merge = store.merge(folders, dry_run)?;
+    out.show_quoting(&merge, || merge.text(!dry_run))?;
+    for conflict in merge.conflicts.iter().take(SHOWN_CONFLICTS) {
+        let here = RecordReader::open(&conflict.here)?;
+        let there = RecordReader::open(&conflict.there)?;
+        say(&format!(
+            "{} and {} are of one trial; first difference: {}",
+            conflict.here.display(),
+            conflict.there.display(),
+            first_divergence(here.record(), there.record())
+        ));
+    }
+    Ok(if merge.is_whole() {
+        End::Done
+    } else if merge.conflicts.is_empty() {
+        End::Open
+    } else {
+        End::Unable
     })
 }
 

@@ -1,0 +1,55 @@
+//! Batches: trials that run as tasks of a cluster's job, and whose records come back into the store.
+//!
+//! A batch is a folder in the store, `batches/NAME`, which the nodes of the cluster see too:
+//!
+//! ```text
+//! tasks/N.json   the trials of task N
+//! job            identity of the cluster's job; missing before it is submitted
+//! done/KEY-N     identity of the record of a trial; made once, whoever runs the trial
+//! failed/N       why task N ended early
+//! work/          records being written
+//! logs/          output of the tasks
+//! ```
+//!
+//! A task may be lost, started again or run twice: the file in `done` is made by a hard link, which only one of two
+//! tasks can make, so a trial has one record. Tasks write no index, and no lock is held across machines.
+
+mod folder;
+mod submit;
+mod task;
+
+pub use folder::{BatchFolder, TaskTrial};
+pub(crate) use submit::{execute, settle};
+pub use task::{Node, TaskError, work};
+
+use std::path::Path;
+
+/// A cluster that runs jobs of several tasks, such as Slurm.
+pub trait Cluster: Sync {
+    /// Largest number of tasks in one job; at least 1.
+    fn most_tasks(&self) -> Result<u32, ClusterError>;
+
+    /// Submits a job of `tasks` tasks, numbered from 1. Each task runs [`work`] for its number in `folder`. Returns the
+    /// identity of the job.
+    fn submit(&self, folder: &Path, tasks: u32) -> Result<String, ClusterError>;
+
+    /// True if a task of the job runs or waits.
+    fn is_active(&self, job: &str) -> Result<bool, ClusterError>;
+
+    /// Cancels the tasks of a job that have not ended.
+    fn cancel(&self, job: &str) -> Result<(), ClusterError>;
+}
+
+/// Why a cluster did not do what it was asked to, as a sentence with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ClusterError(pub String);
+
+/// Where the trials of a campaign run instead of in this process.
+#[derive(Clone, Copy)]
+pub struct Elsewhere<'a> {
+    /// The cluster that runs the trials.
+    pub cluster: &'a dyn Cluster,
+    /// True if this process ends as soon as the job is submitted.
+    pub detach: bool,
+}

@@ -1,0 +1,234 @@
+//! The folder of a batch.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pagetide_outside::Place;
+use pagetide_record::KernelId;
+use pagetide_store::{StoreError, deposit};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::PlannedTrial;
+
+/// Maximum size of a task's file in bytes. A trial takes about 1 KiB.
+const MOST_TASK_BYTES: u64 = 256 << 20;
+/// Maximum size in bytes of the files that hold an identity or a message.
+const MOST_TEXT_BYTES: u64 = 64 << 10;
+
+/// A trial of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTrial {
+    /// Name of the trial in the batch: the identity that the trial has on the submitting machine, and the number of
+    /// earlier trials of the batch with this identity.
+    pub name: String,
+    /// Identity of the trial on the submitting machine. A node that finds another one does not run the trial.
+    pub key: String,
+    /// The kernel, as resolved on the submitting machine.
+    pub kernel: KernelId,
+    /// Digest of the root of the user's program, in hex; `None` for a trial without a program.
+    pub root: Option<String>,
+    /// Version of the emulator on the submitting machine.
+    pub emulator: String,
+    /// The trial, with its position in the plan.
+    pub planned: PlannedTrial,
+}
+
+/// The trials of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Identity of the campaign, written into records.
+    pub campaign: String,
+    /// Trials, in the order in which they run.
+    pub trials: Vec<TaskTrial>,
+}
+
+/// The folder of a batch, in a store.
+#[derive(Clone, Debug)]
+pub struct BatchFolder {
+    store: PathBuf,
+    path: PathBuf,
+}
+
+/// Adds the attempted operation and the path to an I/O error.
+fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| StoreError::Folder {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// `None` if the file does not exist.
+fn found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl BatchFolder {
+    /// The folder of the batch of a campaign, which may not exist yet.
+    pub fn of(store: &Path, campaign: &str) -> Self {
+        Self {
+            store: store.to_owned(),
+            path: store.join("batches").join(campaign),
+        }
+    }
+
+    /// The folder of a batch at `path`, which is `batches/NAME` in a store; `None` for another path.
+    pub fn at(path: &Path) -> Option<Self> {
+        let batches = path.parent()?;
+        let is_there = batches.file_name()? == "batches";
+        is_there.then(|| Self {
+            store: batches.parent().unwrap_or(Path::new("")).to_owned(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Path of the folder of the tasks' logs.
+    pub fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+
+    /// Path of the folder in which records are written.
+    pub(super) fn work(&self) -> PathBuf {
+        self.path.join("work")
+    }
+
+    /// Makes the folder with the tasks of a batch.
+    pub(super) fn create(&self, tasks: &[Task]) -> Result<(), StoreError> {
+        for folder in ["tasks", "done", "failed", "work", "logs"] {
+            let folder = self.path.join(folder);
+            fs::create_dir_all(&folder).map_err(at("creating", &folder))?;
+        }
+        for (number, task) in (1_u32..).zip(tasks) {
+            let path = self.task_file(number);
+            let json = serde_json::to_vec(task).unwrap_or_default();
+            pagetide_outside::replace(&path, &json).map_err(at("writing", &path))?;
+        }
+        Ok(())
+    }
+
+    fn task_file(&self, number: u32) -> PathBuf {
+        self.path.join("tasks").join(format!("{number}.json"))
+    }
+
+    /// Reads a task. Fails if there is no such task or its file is damaged.
+    pub(super) fn task(&self, number: u32) -> Result<Task, StoreError> {
+        let path = self.task_file(number);
+        let bytes = pagetide_outside::read(&path, Place::Own, MOST_TASK_BYTES)
+            .map_err(at("reading", &path))?;
+        serde_json::from_slice(&bytes).map_err(|error| StoreError::Note {
+            why: error.to_string(),
+            path,
+        })
+    }
+
+    fn text(&self, path: &Path) -> Result<Option<String>, StoreError> {
+        found(pagetide_outside::read_text(
+            path,
+            Place::Own,
+            MOST_TEXT_BYTES,
+        ))
+        .map_err(at("reading", path))
+        .map(|text| text.map(|text| text.trim().to_owned()))
+    }
+
+    /// Identity of the cluster's job; `None` if none was submitted.
+    pub fn job(&self) -> Result<Option<String>, StoreError> {
+        self.text(&self.path.join("job"))
+    }
+
+    /// Writes the identity of the cluster's job.
+    pub(super) fn set_job(&self, job: &str) -> Result<(), StoreError> {
+        let path = self.path.join("job");
+        pagetide_outside::replace(&path, job.as_bytes()).map_err(at("writing", &path))
+    }
+
+    /// Names of the trials that have a record.
+    pub(super) fn done(&self) -> Result<Vec<String>, StoreError> {
+        let folder = self.path.join("done");
+        let Some(entries) = found(fs::read_dir(&folder)).map_err(at("reading", &folder))? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(at("reading", &folder))?.file_name();
+            names.extend(name.into_string());
+        }
+        Ok(names)
+    }
+
+    /// Identity of the record of the trial with this name; `None` if the trial has none. A record whose task ended
+    /// before it was moved to its final path is moved.
+    pub(super) fn record(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let Some(id) = self.text(&self.path.join("done").join(name))? else {
+            return Ok(None);
+        };
+        let waiting = self.work().join(format!("{id}.record"));
+        if waiting.exists() {
+            deposit(&self.store, &waiting, &id)?;
+        }
+        Ok(Some(id))
+    }
+
+    /// Makes the complete record file at `path` the record of the trial with this name, unless the trial has one; then
+    /// the file is removed. Returns true if it is the trial's record.
+    pub(super) fn deliver(&self, name: &str, path: &Path, id: &str) -> Result<bool, StoreError> {
+        let claim = self.work().join(format!("{id}.claim"));
+        let done = self.path.join("done").join(name);
+        pagetide_outside::replace(&claim, id.as_bytes()).map_err(at("writing", &claim))?;
+        let linked = fs::hard_link(&claim, &done);
+        let _ = fs::remove_file(&claim);
+        match linked {
+            Ok(()) => deposit(&self.store, path, id).map(|_| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(path).map_err(at("removing", path))?;
+                Ok(false)
+            }
+            Err(error) => Err(at("writing", &done)(error)),
+        }
+    }
+
+    /// Writes why a task ended early, for the submitting process.
+    pub fn fail(&self, number: u32, why: &str) -> Result<(), StoreError> {
+        let path = self.path.join("failed").join(number.to_string());
+        pagetide_outside::replace(&path, why.as_bytes()).map_err(at("writing", &path))
+    }
+
+    /// Removes the message of an earlier attempt of a task.
+    pub(super) fn begin(&self, number: u32) {
+        let _ = fs::remove_file(self.path.join("failed").join(number.to_string()));
+    }
+
+    /// The reasons why tasks ended early, each with the number of tasks.
+    pub(super) fn failures(&self) -> Result<BTreeMap<String, u32>, StoreError> {
+        let folder = self.path.join("failed");
+        let mut reasons = BTreeMap::new();
+        let Some(entries) = found(fs::read_dir(&folder)).map_err(at("reading", &folder))? else {
+            return Ok(reasons);
+        };
+        for entry in entries {
+            let path = entry.map_err(at("reading", &folder))?.path();
+            if let Some(why) = self.text(&path)? {
+                *reasons.entry(why).or_default() += 1;
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// Removes the folder.
+    pub(super) fn remove(&self) -> Result<(), StoreError> {
+        found(fs::remove_dir_all(&self.path))
+            .map(drop)
+            .map_err(at("removing", &self.path))
+    }
+}

@@ -1,0 +1,264 @@
+//! Submits the trials of a run to a cluster and waits for their records.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use pagetide_quantity::Nanos;
+use pagetide_record::{Pass, RecordReader};
+use pagetide_store::StoreError;
+
+use super::folder::{BatchFolder, Task, TaskTrial};
+use super::{ClusterError, Elsewhere};
+use crate::event::Event;
+use crate::run::{Job, Run, RunError};
+
+/// Wall-clock time that a task should take. Starting a task takes one to two seconds, which is less than 5 % of this.
+const TASK: Nanos = Nanos::from_secs(40);
+/// Time between two questions to the cluster whether a job still runs.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Time between two looks for new records.
+const GLANCE: Duration = Duration::from_millis(200);
+/// Number of times that trials are submitted again whose tasks ended without a record and without a message.
+const RETRIES: u32 = 2;
+
+/// Waits for the job that an earlier process submitted for this campaign, if there is one, and takes its records into
+/// the store. Returns false if stopped.
+pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool, RunError> {
+    let folder = BatchFolder::of(run.store.folder(), &run.campaign.name);
+    let Some(job) = folder.job()? else {
+        folder.remove()?;
+        return Ok(true);
+    };
+    if is_active(run, elsewhere, &job)? {
+        let text = format!("job {job} of this campaign has not ended yet: waiting for it");
+        run.watch.event(&Event::Told(&text));
+    }
+    let is_whole = follow(run, elsewhere, &job, |_| Ok(true))?;
+    for name in folder.done()? {
+        folder.record(&name)?;
+    }
+    run.store.refresh()?;
+    if is_whole {
+        folder.remove()?;
+    }
+    Ok(is_whole)
+}
+
+/// Runs trials on the cluster. Returns false if stopped, or if this process does not wait for the job.
+pub(crate) fn execute(
+    run: &mut Run<'_>,
+    elsewhere: Elsewhere<'_>,
+    todo: &[Job],
+    is_news: bool,
+) -> Result<bool, RunError> {
+    let folder = BatchFolder::of(run.store.folder(), &run.campaign.name);
+    let most = elsewhere.cluster.most_tasks();
+    let most = most.map_err(|source| failed(run, source))?;
+    let names = names(todo);
+    let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+    let mut open = vec![true; todo.len()];
+    let (mut job, mut is_first) = (String::new(), is_news);
+    for _ in 0..=RETRIES {
+        let tasks = tasks(run, todo, &names, &open, most);
+        let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        run.tally.left = run.times.all(&run.waiting, tasks.len());
+        if std::mem::take(&mut is_first) {
+            run.watch.event(&Event::Planned(run.tally));
+        }
+        folder.remove()?;
+        folder.create(&tasks)?;
+        let submitted = elsewhere.cluster.submit(folder.path(), count);
+        job = submitted.map_err(|source| failed(run, source))?;
+        folder.set_job(&job)?;
+        let trials = open.iter().filter(|is_open| **is_open).count();
+        let text = format!("job {job}: {trials} trials in {count} tasks");
+        run.watch.event(&Event::Told(&text));
+        if elsewhere.detach {
+            return Ok(false);
+        }
+        let look = |run: &mut Run<'_>| {
+            take_in(run, &folder, todo, &places, &mut open)?;
+            Ok(run.futility.verdict().is_none())
+        };
+        let is_whole = follow(run, elsewhere, &job, look)?;
+        run.store.refresh()?;
+        if !is_whole {
+            return Ok(false);
+        }
+        if !open.contains(&true) {
+            folder.remove()?;
+            return Ok(true);
+        }
+        let failures = folder.failures()?;
+        if let Some((why, _)) = failures.iter().max_by_key(|(_, count)| **count) {
+            return Err(early(&folder, &job, failures.values().sum(), why));
+        }
+    }
+    let why = "the cluster ended them, and they left no message";
+    Err(early(&folder, &job, 1, why))
+}
+
+fn early(folder: &BatchFolder, job: &str, tasks: u32, why: &str) -> RunError {
+    RunError::Tasks {
+        job: job.to_owned(),
+        tasks,
+        why: why.to_owned(),
+        logs: folder.logs().display().to_string(),
+    }
+}
+
+fn failed(run: &Run<'_>, source: ClusterError) -> RunError {
+    RunError::Cluster {
+        name: run.campaign.name.clone(),
+        source,
+    }
+}
+
+fn is_active(run: &Run<'_>, elsewhere: Elsewhere<'_>, job: &str) -> Result<bool, RunError> {
+    let active = elsewhere.cluster.is_active(job);
+    active.map_err(|source| failed(run, source))
+}
+
+/// Waits for the end of a job, and calls `look` again and again, the last time after the end. Returns false if the user
+/// stops or `look` returns false; then the job is cancelled.
+fn follow<'a>(
+    run: &mut Run<'a>,
+    elsewhere: Elsewhere<'_>,
+    job: &str,
+    mut look: impl FnMut(&mut Run<'a>) -> Result<bool, RunError>,
+) -> Result<bool, RunError> {
+    let mut is_ended = false;
+    let mut asked: Option<Instant> = None;
+    loop {
+        if !look(run)? || run.watch.is_stopped() {
+            if let Err(error) = elsewhere.cluster.cancel(job) {
+                // What stopped the run is not hidden by this.
+                let text = format!("job {job} may still run: {error}");
+                run.watch.event(&Event::Told(&text));
+            }
+            return Ok(false);
+        }
+        if is_ended {
+            return Ok(true);
+        }
+        if asked.is_none_or(|asked| asked.elapsed() >= PAUSE) {
+            is_ended = !is_active(run, elsewhere, job)?;
+            asked = Some(Instant::now());
+        }
+        if !is_ended {
+            std::thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// Names of trials in a batch: the identity of each, and the number of earlier trials with this identity.
+fn names(todo: &[Job]) -> Vec<String> {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    let name = |job: &Job| {
+        let key = job.prepared.subject().key();
+        let number = seen.entry(key.clone()).or_default();
+        *number += 1;
+        format!("{key}-{number}")
+    };
+    todo.iter().map(name).collect()
+}
+
+/// Divides the open trials into tasks of about [`TASK`] each, at most `most`. Trials of one guest are next to each
+/// other, so that few nodes boot the same guest.
+fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32) -> Vec<Task> {
+    let mut places: Vec<usize> = (0..todo.len()).filter(|place| open[*place]).collect();
+    places.sort_by_key(|place| {
+        let planned = &todo[*place].planned;
+        (
+            planned.cell,
+            planned.variant,
+            planned.trial.pass == Pass::Observed,
+            planned.block,
+            *place,
+        )
+    });
+    let each = |place: &usize| run.times.each(&todo[*place].cell).0.0.max(1);
+    let sum: u64 = places.iter().map(each).fold(0, u64::saturating_add);
+    let most = u64::from(most).min(places.len() as u64);
+    let count = sum.div_ceil(TASK.0).clamp(1, most.max(1));
+    let mut parts: BTreeMap<u64, Vec<TaskTrial>> = BTreeMap::new();
+    let mut before = 0_u64;
+    for place in places {
+        let each = each(&place);
+        let middle = u128::from(before) + u128::from(each / 2);
+        let part = middle * u128::from(count) / u128::from(sum.max(1));
+        let part = u64::try_from(part).unwrap_or(0).min(count - 1);
+        before = before.saturating_add(each);
+        parts
+            .entry(part)
+            .or_default()
+            .push(task_trial(&todo[place], &names[place]));
+    }
+    let task = |trials| Task {
+        campaign: run.note.id(),
+        trials,
+    };
+    parts.into_values().map(task).collect()
+}
+
+fn task_trial(job: &Job, name: &str) -> TaskTrial {
+    let subject = job.prepared.subject();
+    TaskTrial {
+        name: name.to_owned(),
+        key: subject.key(),
+        kernel: subject.variant.kernel.clone(),
+        root: subject
+            .params
+            .get("root")
+            .filter(|root| !root.is_empty())
+            .cloned(),
+        emulator: subject.arena.emulator.clone(),
+        planned: job.planned.clone(),
+    }
+}
+
+/// Reports the records that have arrived since the last call.
+fn take_in(
+    run: &mut Run<'_>,
+    folder: &BatchFolder,
+    todo: &[Job],
+    places: &HashMap<&str, usize>,
+    open: &mut [bool],
+) -> Result<(), RunError> {
+    for name in folder.done()? {
+        let Some(place) = places
+            .get(name.as_str())
+            .copied()
+            .filter(|place| open[*place])
+        else {
+            continue;
+        };
+        let Some(id) = folder.record(&name)? else {
+            continue;
+        };
+        let reader = RecordReader::open(&run.store.path(&id)).map_err(StoreError::writing)?;
+        let (record, job) = (reader.into_record(), &todo[place]);
+        open[place] = false;
+        run.times.saw(&job.cell, record.wall.total);
+        run.times.boots.had(run.arena, &job.prepared);
+        if let Some(waiting) = run.waiting.get_mut(&job.cell) {
+            *waiting = waiting.saturating_sub(1);
+        }
+        if job.planned.trial.pass == Pass::Timed {
+            run.futility.saw(job.planned.block, &record);
+        }
+        run.tally.ran += 1;
+        run.tally.invalid += usize::from(!record.is_valid());
+        run.tally.left = run.times.all(&run.waiting, 1);
+        let invalid = record.why_invalid();
+        run.watch.event(&Event::Stored {
+            number: run.begun,
+            trial: &job.planned,
+            id: &id,
+            invalid: invalid.as_deref(),
+            tally: run.tally,
+        });
+        run.begun += 1;
+    }
+    Ok(())
+}

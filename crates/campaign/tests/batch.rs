@@ -1,0 +1,339 @@
+//! Tests of batches on a cluster of threads that loses tasks, runs them twice, and fails as clusters do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::common::{Diary, ScriptedArena, campaign, go};
+use pagetide_arena::{Progress, Step};
+use pagetide_campaign::{
+    BatchFolder, Campaign, Cluster, ClusterError, Elsewhere, Nobody, Node, Options, Outcome,
+    RunError, TaskError, Watch, run, work,
+};
+use pagetide_record::{Maker, RecordReader};
+use pagetide_store::{Filter, Store};
+
+/// A signal that ends a task: at once, or after a number of checks.
+#[derive(Default)]
+struct Life {
+    checks_left: Mutex<Option<u32>>,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+impl Progress for Life {
+    fn step(&self, _: Step) {}
+
+    fn is_stopped(&self) -> bool {
+        if let Some(left) = &mut *self.checks_left.lock().unwrap() {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return true;
+            }
+        }
+        self.is_cancelled.load(Ordering::SeqCst)
+    }
+}
+
+/// A cluster whose nodes are threads.
+#[derive(Default)]
+struct Threads {
+    /// Number of times that each task is started.
+    copies: u32,
+    /// Number of jobs whose tasks are lost after a number of checks, and this number.
+    lost: (u32, u32),
+    /// Kernel of the nodes by the name of the kernel in the campaign, if they have others.
+    other_kernel: bool,
+    /// Message of a node that cannot stage a trial's files; `None` if it can.
+    full: Option<String>,
+    /// Wall-clock time of a trial.
+    takes: Duration,
+    /// Jobs submitted so far.
+    jobs: Mutex<Vec<Job>>,
+    submitted: AtomicU32,
+}
+
+struct Job {
+    tasks: Vec<JoinHandle<()>>,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+impl Cluster for Threads {
+    fn most_tasks(&self) -> Result<u32, ClusterError> {
+        Ok(5)
+    }
+
+    fn submit(&self, folder: &Path, tasks: u32) -> Result<String, ClusterError> {
+        assert!((1..=5).contains(&tasks));
+        let number = self.submitted.fetch_add(1, Ordering::SeqCst);
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        for task in (1..=tasks).flat_map(|task| vec![task; self.copies.max(1) as usize]) {
+            let life = Life {
+                checks_left: Mutex::new((number < self.lost.0).then_some(self.lost.1)),
+                is_cancelled: Arc::clone(&is_cancelled),
+            };
+            let folder = folder.to_owned();
+            let (takes, full, other) = (self.takes, self.full.clone(), self.other_kernel);
+            threads.push(std::thread::spawn(move || {
+                let mut arena = ScriptedArena {
+                    takes,
+                    tells_images: true,
+                    ..ScriptedArena::default()
+                };
+                arena.tells_images = !other;
+                let folder = BatchFolder::at(&folder).unwrap();
+                let node = Node {
+                    arena: &arena,
+                    stage: &|_| match &full {
+                        Some(why) => Err(pagetide_arena::ArenaError::broken(why.clone())),
+                        None => Ok(()),
+                    },
+                    maker: &|_| Maker::default(),
+                    progress: &life,
+                };
+                match work(&folder, task, &node) {
+                    Ok(()) | Err(TaskError::Stopped) => {}
+                    Err(error) => folder.fail(task, &error.to_string()).unwrap(),
+                }
+            }));
+        }
+        let job = Job {
+            tasks: threads,
+            is_cancelled,
+        };
+        self.jobs.lock().unwrap().push(job);
+        Ok(number.to_string())
+    }
+
+    fn is_active(&self, job: &str) -> Result<bool, ClusterError> {
+        let jobs = self.jobs.lock().unwrap();
+        let job: usize = job.parse().unwrap();
+        Ok(jobs
+            .get(job)
+            .is_some_and(|job| job.tasks.iter().any(|task| !task.is_finished())))
+    }
+
+    fn cancel(&self, job: &str) -> Result<(), ClusterError> {
+        let jobs = self.jobs.lock().unwrap();
+        jobs[job.parse::<usize>().unwrap()]
+            .is_cancelled
+            .store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+struct Bench {
+    dir: tempfile::TempDir,
+    campaign: Campaign,
+}
+
+impl Bench {
+    fn new(seeds: u32) -> Self {
+        let mut campaign = campaign(seeds);
+        for variant in &mut campaign.variants {
+            variant.kernel = "6.12".into();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, campaign }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn arena() -> ScriptedArena {
+        ScriptedArena {
+            tells_images: true,
+            ..ScriptedArena::default()
+        }
+    }
+
+    fn on(&self, cluster: &Threads, detach: bool, watch: &dyn Watch) -> Result<Outcome, RunError> {
+        let options = Options {
+            jobs: None,
+            fresh: false,
+            keep_going: false,
+            shard: None,
+            elsewhere: Some(Elsewhere { cluster, detach }),
+            command: "pagetide run test.toml --on threads".to_owned(),
+            maker: &|_| Maker::default(),
+        };
+        let mut store = Store::open(&self.path("store")).unwrap();
+        run(&self.campaign, &Self::arena(), &mut store, &options, watch)
+    }
+
+    /// Key and digest of every record of a store, sorted; every record is whole.
+    fn contents(&self, name: &str) -> Vec<(String, String)> {
+        let store = Store::open(&self.path(name)).unwrap();
+        let rows = store.select(&Filter::default()).unwrap();
+        let mut all: Vec<_> = rows.into_iter().map(|row| (row.key, row.digest)).collect();
+        all.sort_unstable();
+        assert_eq!(store.verify().unwrap().records, all.len() as u64);
+        all
+    }
+
+    /// Asserts that the store of the cluster's run holds what a run in this process gives, and no batch is left.
+    fn assert_whole(&self) {
+        if !self.path("local").exists() {
+            go(
+                &self.campaign,
+                &Self::arena(),
+                &self.path("local"),
+                2,
+                false,
+                &Nobody,
+            )
+            .unwrap();
+        }
+        assert_eq!(self.contents("store"), self.contents("local"));
+        let batch = self.path("store").join("batches").join(&self.campaign.name);
+        assert!(!batch.exists());
+    }
+}
+
+#[test]
+fn a_cluster_gives_the_records_of_a_local_run() {
+    let bench = Bench::new(5);
+    let diary = Diary::default();
+    let outcome = bench.on(&Threads::default(), false, &diary).unwrap();
+    assert_eq!(
+        (outcome.tally.total, outcome.tally.ran, outcome.stopped),
+        (40, 40, false)
+    );
+    bench.assert_whole();
+    assert_eq!(diary.stored.load(Ordering::SeqCst), 40);
+    // What ran for the cluster says what was asked for, not how the node found the kernel.
+    let store = Store::open(&bench.path("store")).unwrap();
+    let row = &store.select(&Filter::default()).unwrap()[0];
+    assert_eq!(&*row.campaign, "quick");
+    let record = RecordReader::open(&store.path(&row.id))
+        .unwrap()
+        .into_record();
+    assert_eq!(record.subject.variant.kernel.source, "6.12");
+    // Everything is there now.
+    let again = bench.on(&Threads::default(), false, &Nobody).unwrap();
+    assert_eq!((again.tally.found, again.tally.ran), (40, 0));
+}
+
+#[test]
+fn tasks_that_run_twice_store_each_trial_once() {
+    let bench = Bench::new(5);
+    let cluster = Threads {
+        copies: 3,
+        takes: Duration::from_millis(2),
+        ..Threads::default()
+    };
+    assert_eq!(bench.on(&cluster, false, &Nobody).unwrap().tally.ran, 40);
+    bench.assert_whole();
+}
+
+#[test]
+fn tasks_that_are_lost_are_submitted_again_and_in_the_end_given_up() {
+    let bench = Bench::new(5);
+    let cluster = Threads {
+        lost: (2, 4),
+        ..Threads::default()
+    };
+    assert_eq!(bench.on(&cluster, false, &Nobody).unwrap().tally.ran, 40);
+    assert_eq!(cluster.submitted.load(Ordering::SeqCst), 3);
+    bench.assert_whole();
+
+    let bench = Bench::new(5);
+    let cluster = Threads {
+        lost: (3, 2),
+        ..Threads::default()
+    };
+    let error = bench.on(&cluster, false, &Nobody).unwrap_err();
+    assert!(
+        error.to_string().contains("they left no message"),
+        "{error}"
+    );
+    // The same command goes on from what is stored.
+    let stored = bench.contents("store").len();
+    let outcome = bench.on(&Threads::default(), false, &Nobody).unwrap();
+    assert_eq!(
+        (outcome.tally.found, outcome.tally.ran),
+        (stored, 40 - stored)
+    );
+    bench.assert_whole();
+}
+
+#[test]
+fn nodes_that_cannot_or_must_not_run_a_trial_are_named() {
+    let bench = Bench::new(5);
+    let full = Threads {
+        full: Some("no space left on n2".into()),
+        ..Threads::default()
+    };
+    let error = bench.on(&full, false, &Nobody).unwrap_err().to_string();
+    assert!(
+        error.contains("no space left on n2") && error.contains("/logs"),
+        "{error}"
+    );
+    let other = Threads {
+        other_kernel: true,
+        ..Threads::default()
+    };
+    let error = bench.on(&other, false, &Nobody).unwrap_err().to_string();
+    assert!(
+        error.contains("another trial than was planned: its kernel is"),
+        "{error}"
+    );
+    assert!(bench.contents("store").is_empty());
+    bench.on(&Threads::default(), false, &Nobody).unwrap();
+    bench.assert_whole();
+}
+
+#[test]
+fn a_stopped_run_cancels_its_job_and_the_same_command_goes_on() {
+    let bench = Bench::new(5);
+    let cluster = Threads {
+        takes: Duration::from_millis(30),
+        ..Threads::default()
+    };
+    let diary = Diary {
+        stop_after: Some(3),
+        ..Diary::default()
+    };
+    let outcome = bench.on(&cluster, false, &diary).unwrap();
+    assert!(outcome.stopped);
+    assert!(
+        cluster.jobs.lock().unwrap()[0]
+            .is_cancelled
+            .load(Ordering::SeqCst)
+    );
+    let outcome = bench.on(&cluster, false, &Nobody).unwrap();
+    assert!(!outcome.stopped && outcome.tally.found >= 3);
+    assert_eq!(outcome.tally.found + outcome.tally.ran, 40);
+    bench.assert_whole();
+}
+
+#[test]
+fn a_detached_run_ends_at_once_and_the_same_command_waits_for_its_job() {
+    let bench = Bench::new(5);
+    let cluster = Threads {
+        takes: Duration::from_millis(20),
+        ..Threads::default()
+    };
+    assert!(bench.on(&cluster, true, &Nobody).unwrap().stopped);
+    let outcome = bench.on(&cluster, false, &Nobody).unwrap();
+    assert_eq!((outcome.tally.found, outcome.tally.ran), (40, 0));
+    assert_eq!(cluster.submitted.load(Ordering::SeqCst), 1);
+    bench.assert_whole();
+}
+
+#[test]
+fn two_equal_variants_get_two_records_of_each_trial() {
+    let mut bench = Bench::new(3);
+    bench.campaign.variants[1] = bench.campaign.variants[0].clone();
+    bench.on(&Threads::default(), false, &Nobody).unwrap();
+    bench.assert_whole();
+    let mut of_key: BTreeMap<String, u32> = BTreeMap::new();
+    for (key, _) in bench.contents("store") {
+        *of_key.entry(key).or_default() += 1;
+    }
+    assert!(of_key.values().all(|count| *count == 2), "{of_key:?}");
+}

@@ -1,0 +1,201 @@
+//! Slurm: a cluster whose commands are called as a user calls them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use pagetide_campaign::{Cluster, ClusterError};
+use pagetide_store::shell;
+use pagetide_system::child::{self, Limits};
+
+/// Maximum run time and output of one of Slurm's commands. A busy controller answers late.
+const LIMITS: Limits<'static> = Limits {
+    time: Duration::from_secs(60),
+    output: 16 << 20,
+    stop: &|| false,
+};
+/// Time for which a controller that does not answer is asked again.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Pause between two questions to a controller that does not answer.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Most tasks in one array if the controller does not say how many it takes: Slurm's default of `MaxArraySize` is 1001,
+/// and task numbers are smaller than that.
+const TASKS: u32 = 1000;
+
+/// A Slurm cluster, or one partition of it.
+#[derive(Clone, Debug)]
+pub struct Slurm {
+    /// Partition for the jobs; `None` for the cluster's default.
+    pub partition: Option<String>,
+    /// Cache folder of this machine, which the nodes can read.
+    pub cache: PathBuf,
+    /// Cache folder on each node.
+    pub node_cache: PathBuf,
+}
+
+/// A failure to run a command of Slurm.
+fn wrong(command: &str, why: &str) -> ClusterError {
+    ClusterError(format!("{command} {}", why.trim()))
+}
+
+/// Runs one of Slurm's commands. Asks again if the controller does not answer.
+fn call(program: &str, words: &[&str]) -> Result<Output, ClusterError> {
+    let began = Instant::now();
+    loop {
+        let output = child::run(child::command(program).args(words), &LIMITS);
+        let output = output.map_err(|failure| {
+            ClusterError(format!(
+                "{program} {failure}: run this on a machine from which jobs are submitted to Slurm"
+            ))
+        })?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_silent = !output.status.success()
+            && [
+                "Unable to contact",
+                "Socket timed out",
+                "Connection refused",
+                "Zero Bytes",
+            ]
+            .iter()
+            .any(|words| said.contains(words));
+        if !is_silent || began.elapsed() > PATIENCE {
+            return Ok(output);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Standard output of a command that must succeed.
+fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
+    let output = call(program, words)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(wrong(program, &format!("failed: {said}")))
+}
+
+/// The value of `MaxArraySize` in the output of `scontrol show config`; `None` if there is none.
+fn array_size(config: &str) -> Option<u32> {
+    let line = config
+        .lines()
+        .find(|line| line.trim_start().starts_with("MaxArraySize"))?;
+    line.split_once('=')?.1.trim().parse().ok()
+}
+
+/// Copies this program into the folder of a batch, so that all tasks run the same program whatever is installed
+/// meanwhile.
+fn program_in(folder: &Path) -> Result<PathBuf, ClusterError> {
+    let copy = folder.join("pagetide");
+    let copied = std::env::current_exe().and_then(|own| fs::copy(own, &copy));
+    match copied {
+        Ok(_) => Ok(copy),
+        Err(error) => Err(ClusterError(format!(
+            "copying this program to {} failed: {error}",
+            copy.display()
+        ))),
+    }
+}
+
+impl Slurm {
+    /// The script of a job.
+    fn script(&self, program: &Path, folder: &Path) -> String {
+        let text = |path: &Path| shell(&[path.display().to_string()]);
+        format!(
+            "#!/bin/sh\nexec {} task {} \"$SLURM_ARRAY_TASK_ID\" --from {} --cache {}\n",
+            text(program),
+            text(folder),
+            text(&self.cache),
+            text(&self.node_cache)
+        )
+    }
+}
+
+impl Cluster for Slurm {
+    fn most_tasks(&self) -> Result<u32, ClusterError> {
+        let config = answer("scontrol", &["show", "config"])?;
+        Ok(array_size(&config).map_or(TASKS, |size| size.saturating_sub(1).max(1)))
+    }
+
+    fn submit(&self, folder: &Path, tasks: u32) -> Result<String, ClusterError> {
+        let folder = std::path::absolute(folder)
+            .map_err(|error| ClusterError(format!("{} has no path: {error}", folder.display())))?;
+        let program = program_in(&folder)?;
+        let script = folder.join("job.sh");
+        fs::write(&script, self.script(&program, &folder)).map_err(|error| {
+            ClusterError(format!("writing {} failed: {error}", script.display()))
+        })?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let (folder, script) = (folder.display().to_string(), script.display().to_string());
+        let mut words = vec![
+            "--parsable".to_owned(),
+            format!("--array=1-{tasks}"),
+            format!("--job-name=pagetide-{name}"),
+            format!("--output={folder}/logs/%a"),
+            "--open-mode=append".to_owned(),
+            "--chdir=/".to_owned(),
+            "--requeue".to_owned(),
+            "--ntasks=1".to_owned(),
+            "--cpus-per-task=1".to_owned(),
+        ];
+        words.extend(
+            self.partition
+                .iter()
+                .map(|partition| format!("--partition={partition}")),
+        );
+        words.push(script);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = answer("sbatch", &words)?;
+        // With several clusters, the name of the cluster follows.
+        let job = said.trim().split(';').next().unwrap_or_default();
+        match job.parse::<u64>() {
+            Ok(_) => Ok(job.to_owned()),
+            Err(_) => Err(wrong("sbatch", &format!("printed no job: {said}"))),
+        }
+    }
+
+    fn is_active(&self, job: &str) -> Result<bool, ClusterError> {
+        let jobs = format!("--jobs={job}");
+        let output = call("squeue", &["--noheader", "--format=%T", &jobs])?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => Ok(output.stdout.iter().any(|byte| !byte.is_ascii_whitespace())),
+            // The controller forgets jobs some minutes after their end.
+            false if said.contains("Invalid job id") => Ok(false),
+            false => Err(wrong("squeue", &format!("failed: {said}"))),
+        }
+    }
+
+    fn cancel(&self, job: &str) -> Result<(), ClusterError> {
+        answer("scancel", &[job]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_arrays_is_read_from_the_configuration() {
+        let config = "Configuration data as of 2026-11-28\nMaxArraySize            = 1001\nMaxJobCount = 10000\n";
+        assert_eq!(array_size(config), Some(1001));
+        assert_eq!(array_size("MaxJobCount = 10000\n"), None);
+        assert_eq!(array_size("MaxArraySize = many\n"), None);
+    }
+
+    #[test]
+    fn a_script_quotes_its_paths() {
+        let slurm = Slurm {
+            partition: None,
+            cache: "/srv/it's here".into(),
+            node_cache: "/var/tmp/cache".into(),
+        };
+        let script = slurm.script(Path::new("/s/pagetide"), Path::new("/s/batches/a b"));
+        assert!(
+            script.contains(r#"exec /s/pagetide task '/s/batches/a b' "$SLURM_ARRAY_TASK_ID""#),
+            "{script}"
+        );
+        assert!(script.contains(r"--from '/srv/it'\''s here'"), "{script}");
+    }
+}
