@@ -8,8 +8,8 @@ TOOL    := $(TARGET)/$(TRIPLE)/$(PROFILE)/pagetide
 STATIC  := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" $(CARGO) build --target $(TRIPLE)
 # The emulator, a file system maker for scenarios with files, and what links a static program.
 PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
-# What tests need beside: a browser, and what drives it where it is not there already.
-TEST_PACKAGES := chromium $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
+# What tests need beside: a browser, what drives it where it is not there already, and a cluster.
+TEST_PACKAGES := chromium munge slurm-wlm $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
 # Tests that were skipped, with the reason: a line each.
 SKIPS   := $(abspath $(TARGET))/skips

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 const ACCEPTED: [(&str, &str, &str); 2] = [
     (
         "campaign",
-        "deepen",
-        "the run loop calls the rules of sampling, which continue the loop's own state (`run::Run`)",
+        "batch",
+        "the run loop calls the rules of sampling and the submission of batches, which continue the loop's own state (`run::Run`)",
     ),
     (
         "compare",
