@@ -95,7 +95,7 @@ impl Futility {
             Some(_) => {}
             None => {
                 let why = record.why_invalid().unwrap_or_default();
-                self.cause = Some((cause, is_death(first), why));
+                self.cause = Some((cause, first.is_death(), why));
             }
         }
         self.seen[block as usize] += 1;
@@ -128,13 +128,4 @@ fn cause(why: &Invalid) -> String {
         _ => "",
     };
     format!("{:?} {about}", std::mem::discriminant(why))
-}
-
-/// True if the trial ran out of memory.
-fn is_death(why: &Invalid) -> bool {
-    match why {
-        Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,
-        Invalid::Panic { reason } => reason.to_lowercase().contains("memory"),
-        _ => false,
-    }
 }

@@ -83,7 +83,10 @@ pub(crate) fn look(
         read: HashMap::new(),
     };
     let mut all = Vec::new();
-    for (place, cell) in comparison.cells.iter().enumerate() {
+    for (place, cell) in comparison.cells.iter_mut().enumerate() {
+        for side in &mut cell.sides {
+            deaths::mark(side, &mut |id| records.get(id).cloned())?;
+        }
         for column in 1..cell.sides.len() {
             let sides = [&cell.sides[0], &cell.sides[column]];
             let Some([a, b]) = likely_pair(sides) else {
@@ -161,7 +164,7 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
             }
             Verdict::Invalid { .. } if died.is_some() => {
                 judgement.verdict = Verdict::Invalid {
-                    reason: "too few trials are left, for others ran out of memory".to_owned(),
+                    reason: "too few trials are left, for others died".to_owned(),
                 };
             }
             _ => {}

@@ -52,7 +52,7 @@ pub struct Column {
     pub variant: Option<Variant>,
     /// Number of valid trials in all cells.
     pub valid: usize,
-    /// Number of invalid trials in all cells.
+    /// Number of trials in all cells that are invalid or died.
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
@@ -107,6 +107,9 @@ pub struct InvalidTrial {
     pub seed: u64,
     /// Reasons why the trial is invalid, in one line.
     pub why: String,
+    /// True if the trial died for lack of memory. Its death is a result; it has no value of any metric.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub died: bool,
 }
 
 /// Values and judgements of one metric in all columns.

@@ -208,6 +208,8 @@ fn side(trials: &[TrialRow]) -> Side {
                 record: trial.row.id.clone(),
                 seed: trial.row.seed,
                 why: why.to_string(),
+                // Only the record tells; `beside::look` reads it.
+                died: false,
             }),
         }
     }

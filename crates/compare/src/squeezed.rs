@@ -20,6 +20,8 @@ const AT_TIME_LIMIT: &str = "was ended at its time limit";
 const AT_LIMIT: &str = "at the limit of its memory group";
 /// Text in the invalidity reason of a trial for which the machine had too little memory.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
+/// Part of the message of a trial that was killed with memory to spare.
+const TO_SPARE: &str = "with memory to spare";
 /// Metric of the time during which at least one task waited for memory.
 const SOME: &str = "psi-memory-some";
 /// Metric of the time during which all tasks waited for memory.
@@ -204,6 +206,7 @@ pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
         (OUT_OF_MEMORY, "was killed for lack of memory"),
+        (TO_SPARE, "was killed with memory to spare"),
     ] {
         if why.contains(part) {
             return words.to_owned();

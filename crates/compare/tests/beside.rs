@@ -4,8 +4,8 @@ use pagetide_compare::beside::Comparability;
 use pagetide_compare::{
     Allowance, Comparison, FailOn, Names, Overall, compare_campaign, compare_two,
 };
-use pagetide_quantity::{Metric, MetricDef, Nanos};
-use pagetide_record::{Counters, Invalid, Record};
+use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
+use pagetide_record::{Counters, Invalid, MemoryAtKill, Record};
 use pagetide_store::{CampaignNote, CellNote, Entry, Store};
 use pagetide_verdict::Verdict;
 
@@ -198,6 +198,72 @@ fn both_sides_dying_alike_or_one_trial_of_eight_decides_nothing() {
     assert_eq!(comparison.overall, Overall::Inconclusive);
     let deaths = comparison.beside[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([8, 8], [8, 8]));
+}
+
+#[test]
+fn a_trial_that_is_invalid_for_another_reason_is_no_death_and_no_trial_of_the_test() {
+    let (_dir, _store, comparison) = compared(&[], &|variant, seed, record| {
+        dying(1, 6)(variant, seed, record);
+        if variant == 0 && seed <= 3 {
+            record.results.metrics.clear();
+            record.results.invalid.push(Invalid::NoReclaim);
+        }
+    });
+    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    assert_eq!((deaths.died, deaths.trials), ([0, 6], [5, 8]));
+    assert_eq!(deaths.verdict, Verdict::Regressed, "{deaths:?}");
+    let marked = |side: usize| {
+        let invalid = &comparison.cells[0].sides[side].invalid;
+        invalid.iter().filter(|trial| trial.died).count()
+    };
+    assert_eq!((marked(0), marked(1)), (0, 6));
+    // If all of the other side is invalid for another reason, nothing can be said.
+    let (_dir, _store, comparison) = compared(&[], &|variant, seed, record| {
+        dying(1, 8)(variant, seed, record);
+        if variant == 0 {
+            record.results.metrics.clear();
+            record.results.invalid.push(Invalid::NoReclaim);
+        }
+    });
+    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    assert_eq!((deaths.died, deaths.trials), ([0, 8], [0, 8]));
+    assert!(matches!(deaths.verdict, Verdict::Inconclusive { .. }));
+    assert_eq!(comparison.overall.exit_code(FailOn::default()), 3);
+}
+
+#[test]
+fn kills_with_memory_to_spare_are_deaths_and_are_counted_beside_the_others() {
+    let memory = MemoryAtKill {
+        file: Bytes::from_mib(7),
+        dirty: Bytes::from_mib(3),
+        writeback: Bytes::from_mib(4),
+        ..MemoryAtKill::default()
+    };
+    let (_dir, _store, comparison) = compared(&[], &|variant, seed, record| {
+        if variant == 1 {
+            record.results.metrics.clear();
+            record.results.invalid.push(if seed <= 5 {
+                Invalid::GaveUp {
+                    process: "dd".to_owned(),
+                    after: Nanos(5),
+                    memory: memory.clone(),
+                }
+            } else {
+                Invalid::OutOfMemory {
+                    process: "dd".to_owned(),
+                    after: Nanos(5),
+                }
+            });
+        }
+    });
+    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    assert_eq!((deaths.died, deaths.early), ([0, 8], [0, 5]));
+    assert_eq!(comparison.overall, Overall::Regressed);
+    let why = &comparison.cells[0].sides[1].invalid[0].why;
+    assert!(
+        why.contains("7 MiB of file pages reclaimable (3 MiB dirty"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -68,13 +68,18 @@ impl Report {
         }
         take(outcome, &mut results);
         judge(needs_pressure, &mut results);
-        for reason in log::judge(log, ran.started) {
-            // The kernel's message is more informative than the number of the signal.
-            results.invalid.retain(|known| {
-                !matches!(known, Invalid::ProcessDied { .. } | Invalid::Program { .. })
+        let found = log::judge(log, ran.started);
+        if !found.is_empty() {
+            // The kernel's message is more informative than the number of the signal. A scenario only guesses why one
+            // of its processes was killed.
+            let is_killed = found.iter().any(Invalid::is_death);
+            results.invalid.retain(|known| match known {
+                Invalid::ProcessDied { .. } | Invalid::Program { .. } => false,
+                Invalid::OutOfMemory { .. } => !is_killed,
+                _ => true,
             });
-            results.invalid.push(reason);
         }
+        results.invalid.extend(found);
         results.kernel_log = log::last(log, LOG_TAIL_BYTES).to_owned();
         results
     }

@@ -1,7 +1,12 @@
 //! The kernel log: its last lines for the record, and the lines that make a trial invalid.
 
 use pagetide_quantity::Nanos;
+use pagetide_record::OomReport;
 use pagetide_record::outcome::Invalid;
+
+/// Name of the spinner of a guest. It runs in the address space of the workload's main process, and the kernel names
+/// any of the processes that share the address space which it kills.
+const SPINNER: &str = "pagetide-idle";
 
 /// Reads the whole kernel log; empty if it cannot be read.
 pub fn read() -> String {
@@ -49,7 +54,9 @@ fn stamp(line: &str) -> Option<Nanos> {
 /// ignored.
 pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
     let mut found = Vec::new();
-    for line in log.lines() {
+    let mut end = 0;
+    for line in log.split_inclusive('\n') {
+        end += line.len();
         let Some(at) = stamp(line).filter(|at| *at >= from) else {
             continue;
         };
@@ -59,13 +66,24 @@ pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
             let process = text
                 .split_once('(')
                 .and_then(|(_, rest)| rest.split_once(')'))
-                .map_or("a process", |(name, _)| name);
+                .map_or("a process", |(name, _)| match name {
+                    SPINNER => "the workload's main process",
+                    name => name,
+                });
             let (process, after) = (process.to_owned(), at.since(from));
-            found.push(if text.starts_with("Memory cgroup out of memory") {
-                Invalid::OutOfLimit { process, after }
-            } else {
-                Invalid::OutOfMemory { process, after }
-            });
+            let memory = OomReport::last(&log[..end]).and_then(|report| report.memory());
+            let is_group = text.starts_with("Memory cgroup out of memory");
+            found.push(
+                match memory.filter(|m| m.is_to_spare() && m.is_group == is_group) {
+                    Some(memory) => Invalid::GaveUp {
+                        process,
+                        after,
+                        memory,
+                    },
+                    None if is_group => Invalid::OutOfLimit { process, after },
+                    None => Invalid::OutOfMemory { process, after },
+                },
+            );
         } else if [
             "BUG:",
             "Oops:",
@@ -118,6 +136,38 @@ mod tests {
         assert!(
             said.contains("--limit") && !said.contains("--memory"),
             "{said}"
+        );
+    }
+
+    #[test]
+    fn a_kill_with_memory_to_spare_is_told_from_a_lack_of_memory() {
+        let log = |file: u64, swap: u64| {
+            format!(
+                "<4>[    1.900000] init invoked oom-killer: gfp_mask=0x1\n\
+                 <4>[    1.900000] Mem-Info:\n\
+                 <4>[    1.900000] active_anon:0 inactive_anon:900 isolated_anon:0\n\
+                 <4>[    1.900000]  active_file:0 inactive_file:{file} isolated_file:0\n\
+                 <4>[    1.900000]  unevictable:0 dirty:{file} writeback:0\n\
+                 <4>[    1.900000] Node 0 DMA32 free:300kB min:368kB low:460kB high:552kB\n\
+                 <4>[    1.900000] Free swap  = {swap}kB\n<4>[    1.900000] Total swap = 30716kB\n\
+                 <3>[    2.000000] Out of memory: Killed process 128 (pagetide-idle) total-vm:1kB\n"
+            )
+        };
+        let found = judge(&log(1800, 30716), Nanos::from_secs(1));
+        assert!(matches!(&found[..], [Invalid::GaveUp { .. }]), "{found:?}");
+        let said = found[0].to_string();
+        let start = "the kernel killed the workload's main process after 1 s with memory to spare, 7.03 MiB";
+        assert!(said.starts_with(start), "{said}");
+        assert!(!said.contains("raise"), "{said}");
+        let found = judge(&log(40, 0), Nanos::from_secs(1));
+        assert!(
+            matches!(&found[..], [Invalid::OutOfMemory { .. }]),
+            "{found:?}"
+        );
+        assert!(
+            found[0]
+                .to_string()
+                .ends_with("raise --memory or the swap size")
         );
     }
 

@@ -13,6 +13,7 @@ mod commands;
 #[allow(dead_code, reason = "tests without a guest use the rest")]
 mod common;
 mod damage;
+mod deaths;
 mod disk;
 mod examples;
 mod file_systems;

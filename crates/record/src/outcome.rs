@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::{Bytes, Nanos};
 
+use crate::oom::MemoryAtKill;
+
 /// Why a trial's numbers must not be used. The message is shown as is. Such a trial is stored and shown, but excluded
 /// from comparisons.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
@@ -28,6 +30,19 @@ pub enum Invalid {
         process: String,
         /// Time from the start of the scenario.
         after: Nanos,
+    },
+    /// The kernel killed a process of the workload although there was memory to reclaim, in the machine or in the
+    /// workload's control group.
+    #[error(
+        "the kernel killed {process} after {after} with memory to spare, {memory}: it gave up early{}", .memory.remedy()
+    )]
+    GaveUp {
+        /// Name of the process that was killed.
+        process: String,
+        /// Time from the start of the scenario.
+        after: Nanos,
+        /// Memory at that time.
+        memory: MemoryAtKill,
     },
     /// The guest's kernel panicked.
     #[error("the guest kernel panicked ({reason}): read the kernel log in the record")]
@@ -141,6 +156,20 @@ pub enum Invalid {
 }
 
 impl Invalid {
+    /// True if the trial ended because the kernel killed for lack of memory, or panicked for it. Such a trial has no
+    /// numbers to compare, but its death is a result that is compared.
+    pub fn is_death(&self) -> bool {
+        match self {
+            Self::OutOfMemory { .. } | Self::OutOfLimit { .. } | Self::GaveUp { .. } => true,
+            // The kernel panics if it runs out of memory and finds no process to kill.
+            Self::Panic { reason } => {
+                reason.to_lowercase().contains("out of memory")
+                    || reason.contains("deadlocked on memory")
+            }
+            _ => false,
+        }
+    }
+
     /// True if the cause may lie in the host, so that a repetition of the trial may succeed.
     pub fn is_accident(&self) -> bool {
         match self {

@@ -172,12 +172,22 @@ pub(crate) struct Invalid<'a> {
     pub trial: &'a InvalidTrial,
 }
 
-/// All invalid trials of a comparison.
+/// All invalid trials of a comparison, without those that died for lack of memory.
 pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
+    without_values(comparison, false)
+}
+
+/// All trials of a comparison that died for lack of memory.
+pub(crate) fn died(comparison: &Comparison) -> Vec<Invalid<'_>> {
+    without_values(comparison, true)
+}
+
+fn without_values(comparison: &Comparison, died: bool) -> Vec<Invalid<'_>> {
     let mut all = Vec::new();
     for cell in &comparison.cells {
         for (side, column) in cell.sides.iter().zip(&comparison.columns) {
-            all.extend(side.invalid.iter().map(|trial| Invalid {
+            let trials = side.invalid.iter().filter(|trial| trial.died == died);
+            all.extend(trials.map(|trial| Invalid {
                 label: &cell.label,
                 column: &column.name,
                 trial,

@@ -81,12 +81,25 @@ fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Opt
 fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -> Vec<Sentence> {
     let name = |column: usize| clean(about::name(comparison, column), NAME_CHARS, look.ascii);
     let sides = [BASELINE, column].map(name);
-    let count = |side: usize| format!("in {} of {}", deaths.died[side], deaths.trials[side]);
+    let died: u64 = deaths.died.iter().sum();
+    let early: u64 = deaths.early.iter().sum();
+    let how = if early == died {
+        "was killed with memory to spare"
+    } else {
+        "ran out of memory"
+    };
+    let count = |side: usize| {
+        let of = format!("in {} of {}", deaths.died[side], deaths.trials[side]);
+        match deaths.early[side] {
+            some if some > 0 && early < died => format!("{of} ({some} with memory to spare)"),
+            _ => of,
+        }
+    };
     let mark = effect::verdict(&deaths.verdict, look).draw(&Look::plain(look.width));
     let shared = if (deaths.p_adjusted - deaths.p).abs() > 1e-12 {
         format!(
-            ", {:.2} among all cells where trials died",
-            deaths.p_adjusted
+            ", {} among all cells where trials died",
+            probability(deaths.p_adjusted)
         )
     } else {
         String::new()
@@ -99,7 +112,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     let mut all = vec![Sentence {
         ink: effect::ink(&deaths.verdict),
         text: format!(
-            "{} ran out of memory {}, {} {} (Fisher's exact test: p = {}{shared}): {mark}.",
+            "{} {how} {}, {} {} (Fisher's exact test: p = {}{shared}): {mark}.",
             sides[0],
             count(0),
             sides[1],
@@ -107,16 +120,63 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
             probability(deaths.p),
         ),
     }];
-    for (name, made_of) in sides.iter().zip(&deaths.made_of) {
-        if let Some(made_of) = made_of {
-            let made_of = clean(made_of, 300, look.ascii);
-            all.push(Sentence {
-                ink: Ink::Faint,
-                text: format!("When {name} died, memory was: {made_of}."),
-            });
+    let told = |text: &Option<String>, head: &str| {
+        let text = clean(text.as_ref()?, 400, look.ascii);
+        Some(Sentence {
+            ink: Ink::Faint,
+            text: format!("{head}: {text}."),
+        })
+    };
+    for (side, name) in sides.iter().enumerate() {
+        let memory = format!("When {name} died, memory was");
+        all.extend(told(&deaths.made_of[side], &memory));
+        let reclaim = format!("Reclaim in {name} until then");
+        all.extend(told(&deaths.reclaim[side], &reclaim));
+    }
+    all
+}
+
+/// Sentences on deaths that surely differ between a column and the baseline. They come before the tables, and are among
+/// [`sentences`] as well.
+pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
+    let mut all = Vec::new();
+    for column in about::others(comparison) {
+        let deaths = comparison
+            .beside(cell, column)
+            .and_then(|beside| beside.deaths.as_ref());
+        if let Some(deaths) = deaths.filter(|deaths| deaths.verdict.is_difference()) {
+            all.extend(dying(comparison, deaths, column, look).into_iter().take(1));
         }
     }
     all
+}
+
+/// Returns the verdict on the deaths of a column in all cells: the worst that is sure, else the best that is sure; `None`
+/// if no trial died, or if nothing about deaths is sure.
+pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
+    let of_column = comparison.beside.iter().filter(|b| b.column == column);
+    let all = of_column.filter_map(|b| Some(&b.deaths.as_ref()?.verdict));
+    let mut sure: Vec<&Verdict> = all.filter(|verdict| verdict.is_difference()).collect();
+    sure.sort_by_key(|verdict| **verdict != Verdict::Regressed);
+    sure.first().copied()
+}
+
+/// Returns the comparison of a column's deaths in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8,
+/// improved"; `None` if no trial died.
+pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String> {
+    let all = comparison.beside.iter().filter(|b| b.column == column);
+    let all: Vec<&Deaths> = all.filter_map(|beside| beside.deaths.as_ref()).collect();
+    let decided = all
+        .iter()
+        .find(|deaths| deaths.verdict == Verdict::Regressed);
+    let decided = decided.or_else(|| all.iter().find(|deaths| deaths.verdict.is_difference()));
+    let shown = decided.or(all.first())?;
+    let more = match all.len() {
+        1 => String::new(),
+        many => format!(", in one of {many} cells where trials died"),
+    };
+    let [a, b] = [0, 1].map(|side| format!("{} of {}", shown.died[side], shown.trials[side]));
+    Some(format!("deaths {b} against {a}, {}{more}", shown.verdict))
 }
 
 /// A p-value with two significant digits.
@@ -280,6 +340,16 @@ mod tests {
             p_adjusted: 0.028_571,
             verdict: Verdict::Improved,
             made_of: [Some("24 MB anonymous".to_owned()), None],
+            reclaim: [Some("90 pages scanned".to_owned()), None],
+            ..Deaths::default()
+        };
+        let early = Deaths {
+            early: [4, 0],
+            ..deaths.clone()
+        };
+        let some = Deaths {
+            early: [3, 0],
+            ..deaths.clone()
         };
         let beside = ColumnNotes {
             deaths: Some(deaths),
@@ -289,9 +359,27 @@ mod tests {
             texts(beside),
             [
                 "classic ran out of memory in 4 of 4, mglru in 0 of 4 (Fisher's exact test: p = 0.029): ✓ improved.",
-                "When classic died, memory was: 24 MB anonymous."
+                "When classic died, memory was: 24 MB anonymous.",
+                "Reclaim in classic until then: 90 pages scanned."
             ]
         );
+        for (deaths, start) in [
+            (
+                early,
+                "classic was killed with memory to spare in 4 of 4, mglru in 0 of 4 (",
+            ),
+            (
+                some,
+                "classic ran out of memory in 4 of 4 (3 with memory to spare), mglru in 0 of 4 (",
+            ),
+        ] {
+            let beside = ColumnNotes {
+                deaths: Some(deaths),
+                ..ColumnNotes::default()
+            };
+            let texts = texts(beside);
+            assert!(texts[0].starts_with(start), "{texts:?}");
+        }
     }
 
     #[test]

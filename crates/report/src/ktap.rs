@@ -16,30 +16,41 @@ const NAME_CHARS: usize = 80;
 
 /// Returns a comparison as KTAP text.
 pub fn ktap(comparison: &Comparison, about: &About) -> String {
-    let suites: Vec<(&Group, usize)> = comparison
+    let suites: Vec<((usize, &Group), usize)> = comparison
         .cells
         .iter()
-        .flat_map(|group| about::others(comparison).map(move |index| (group, index)))
+        .enumerate()
+        .flat_map(|cell| about::others(comparison).map(move |index| (cell, index)))
         .collect();
     let mut out = format!("KTAP version 1\n1..{}\n", suites.len());
     put!(out, "# {}\n", free(&about.title));
-    for invalid in about::invalid(comparison) {
+    let died = about::died(comparison).into_iter().map(|one| ("died", one));
+    let invalid = about::invalid(comparison)
+        .into_iter()
+        .map(|one| ("invalid", one));
+    for (word, invalid) in died.chain(invalid) {
         put!(
             out,
-            "# invalid {} {} seed {}; {}\n",
+            "# {word} {} {} seed {}; {}\n",
             token(invalid.column, NAME_CHARS),
             token(invalid.label, NAME_CHARS),
             invalid.trial.seed,
             free(&invalid.trial.why)
         );
     }
-    for (number, (group, variant)) in suites.into_iter().enumerate() {
-        suite(&mut out, comparison, group, variant, number + 1);
+    for (number, (cell, variant)) in suites.into_iter().enumerate() {
+        suite(&mut out, comparison, cell, variant, number + 1);
     }
     out
 }
 
-fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usize, number: usize) {
+fn suite(
+    out: &mut String,
+    comparison: &Comparison,
+    (cell, group): (usize, &Group),
+    variant: usize,
+    number: usize,
+) {
     let column = about::name(comparison, variant);
     let name = format!(
         "{}.{}",
@@ -51,7 +62,10 @@ fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usiz
         .iter()
         .filter_map(|row| Some((row, about::judgement(row, variant)?)))
         .collect();
-    if rows.is_empty() {
+    let deaths = comparison
+        .beside(cell, variant)
+        .and_then(|beside| beside.deaths.as_ref());
+    if rows.is_empty() && deaths.is_none() {
         put!(out, "ok {number} {name} # SKIP nothing to judge\n");
         return;
     }
@@ -59,9 +73,22 @@ fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usiz
     put!(
         out,
         "  KTAP version 1\n  # Subtest: {name}\n  1..{}\n",
-        rows.len()
+        rows.len() + usize::from(deaths.is_some())
     );
     let (mut failed, mut passed) = (false, false);
+    let first = 1 + usize::from(deaths.is_some());
+    if let Some(deaths) = deaths {
+        let [a, b] = [0, 1].map(|side| format!("{} of {}", deaths.died[side], deaths.trials[side]));
+        let what = format!("{} {b} against {a}", deaths.verdict);
+        failed = deaths.verdict == Verdict::Regressed;
+        passed = deaths.verdict == Verdict::Improved;
+        let verb = if failed { "not ok" } else { "ok" };
+        put!(out, "  # deaths {what}\n  {verb} 1 deaths");
+        if !failed && !passed {
+            put!(out, " # SKIP {what}");
+        }
+        out.push('\n');
+    }
     for (index, (row, judgement)) in rows.iter().enumerate() {
         let what = format!(
             "{} {} {}",
@@ -90,7 +117,7 @@ fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usiz
         let name = token(&row.name, NAME_CHARS);
         put!(out, "  # {name} {what}\n");
         let verb = if ok { "ok" } else { "not ok" };
-        put!(out, "  {verb} {} {name}", index + 1);
+        put!(out, "  {verb} {} {name}", index + first);
         if let Some(why) = skip {
             put!(out, " # SKIP {why}");
         }

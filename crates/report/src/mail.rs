@@ -110,7 +110,12 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
     {
         paragraph(&mut out, &format!("Caution: {caution}."));
     }
-    invalid(&mut out, comparison);
+    listed(
+        &mut out,
+        "Died, which is a result",
+        &about::died(comparison),
+    );
+    listed(&mut out, "Invalid, not used", &about::invalid(comparison));
     if all {
         out.push('\n');
     }
@@ -403,12 +408,12 @@ fn interval(judgement: &Judgement, row: &MetricRow) -> String {
     format!("[{low}, {high}]")
 }
 
-fn invalid(out: &mut String, comparison: &Comparison) {
-    let all = about::invalid(comparison);
+/// Appends trials without values with their reasons, below a head.
+fn listed(out: &mut String, head: &str, all: &[about::Invalid<'_>]) {
     if all.is_empty() {
         return;
     }
-    put!(out, "\nInvalid, not used: {}\n", all.len());
+    put!(out, "\n{head}: {}\n", all.len());
     for invalid in all.iter().take(INVALID) {
         let text = format!(
             "{}, {}, seed {}: {}",

@@ -40,10 +40,15 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
             }
         }
     }
-    let invalid = about::invalid(comparison);
-    if !invalid.is_empty() {
-        out.push_str("\n| invalid, not used | seed | why |\n|---|--:|---|\n");
-        for invalid in invalid {
+    for (head, all) in [
+        ("died, which is a result", about::died(comparison)),
+        ("invalid, not used", about::invalid(comparison)),
+    ] {
+        if all.is_empty() {
+            continue;
+        }
+        put!(out, "\n| {head} | seed | why |\n|---|--:|---|\n");
+        for invalid in all {
             put!(
                 out,
                 "| {} {} | {} | {} |\n",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod data;
+mod deaths;
 mod effects;
 mod fuzz;
 mod import;

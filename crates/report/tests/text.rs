@@ -182,6 +182,7 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
             record: String::new(),
             seed,
             why: why.to_owned(),
+            died: false,
         })
         .to_vec();
     for metric in &mut cell.metrics {

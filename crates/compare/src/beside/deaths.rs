@@ -1,7 +1,7 @@
 //! Counts the trials of each side that ran out of memory, and tests whether one side does so more often.
 
-use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
-use pagetide_record::{Invalid, Record};
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_record::{Counters, Invalid, OomReport, Record};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::proportion::fisher;
 use pagetide_verdict::sample::Count;
@@ -11,83 +11,110 @@ use super::ColumnNotes;
 use crate::comparison::Side;
 use crate::error::CompareError;
 
-/// Number of trials on two sides that ran out of memory, with the result of a test.
+/// Number of trials on two sides that died for lack of memory, with the result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deaths {
-    /// Number of trials that ran out of memory: on the baseline's side and on the other side.
+    /// Number of trials that died for lack of memory: on the baseline's side and on the other side.
     pub died: [u64; 2],
-    /// Number of trials that ran out of memory or are valid: on the baseline's side and on the other side.
+    /// Number of trials that died for lack of memory or are valid: on the baseline's side and on the other side.
     pub trials: [u64; 2],
+    /// Number of deaths with memory to spare, on the baseline's side and on the other side: the kernel gave up although
+    /// there was memory to reclaim.
+    pub early: [u64; 2],
     /// Two-sided p-value of Fisher's exact test. It is conservative if both sides ran the same seeds.
     pub p: f64,
-    /// The p-value after Holm's adjustment for all cells and columns in which a trial ran out of memory.
+    /// The p-value after Holm's adjustment for all cells and columns in which a trial died.
     pub p_adjusted: f64,
-    /// Whether one side runs out of memory more often. The metrics do not affect this verdict.
+    /// Whether one side dies more often. The metrics do not affect this verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Content of memory when the first trial of each side ran out of memory, from its kernel log. `None` if the log
-    /// has no report.
+    /// Content of memory at the first death of each side, from its kernel log. `None` if the log has no report.
     pub made_of: [Option<String>; 2],
+    /// What reclaim did in the first trial of each side that died, from its counters. `None` if the record has none.
+    pub reclaim: [Option<String>; 2],
 }
 
-/// True if the trial of a record ran out of memory.
-fn died(record: &Record) -> bool {
+impl Default for Deaths {
+    /// No trials at all, which decide nothing.
+    fn default() -> Self {
+        Self {
+            died: [0; 2],
+            trials: [0; 2],
+            early: [0; 2],
+            p: 1.0,
+            p_adjusted: 1.0,
+            verdict: Verdict::Inconclusive { n_needed: None },
+            made_of: [None, None],
+            reclaim: [None, None],
+        }
+    }
+}
+
+/// Marks the trials of a side that died for lack of memory.
+pub(super) fn mark(
+    side: &mut Side,
+    load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
+) -> Result<(), CompareError> {
+    // The reason of such a trial contains this word, but only the record states which kind of failure it was.
+    let asked = |why: &str| why.contains("memory");
+    for trial in side.invalid.iter_mut().filter(|trial| asked(&trial.why)) {
+        let record = load(&trial.record)?;
+        trial.died = record.results.invalid.iter().any(Invalid::is_death);
+    }
+    Ok(())
+}
+
+/// True if the kernel gave up although there was memory to reclaim. Records made before this was recorded are judged by
+/// their kernel logs.
+fn is_early(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
-        Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,
-        // The kernel panics if it runs out of memory and finds no process to kill.
-        Invalid::Panic { reason } => {
-            reason.to_lowercase().contains("out of memory")
-                || reason.contains("deadlocked on memory")
+        Invalid::GaveUp { .. } => true,
+        Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => {
+            let report = OomReport::last(&record.results.kernel_log);
+            let memory = report.and_then(|report| report.memory());
+            memory.is_some_and(|memory| memory.is_to_spare())
         }
         _ => false,
     })
 }
 
-/// Counts the trials of two sides that ran out of memory; `None` if there are no such trials.
+/// Counts the trials of two sides that died for lack of memory; `None` if there are no such trials.
 pub(super) fn of_sides(
     sides: [&Side; 2],
     load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
 ) -> Result<Option<Deaths>, CompareError> {
-    let mut dead = [0; 2];
-    let mut made_of = [None, None];
+    let mut deaths = Deaths::default();
     for (place, side) in sides.iter().enumerate() {
-        // The reason of such a trial contains this word, but only the record states which kind of failure it was.
-        for trial in side
-            .invalid
-            .iter()
-            .filter(|trial| trial.why.contains("memory"))
-        {
+        for trial in side.invalid.iter().filter(|trial| trial.died) {
             let record = load(&trial.record)?;
-            if died(&record) {
-                dead[place] += 1;
-                if made_of[place].is_none() {
-                    made_of[place] = composition(&record);
-                }
+            deaths.died[place] += 1;
+            deaths.early[place] += u64::from(is_early(&record));
+            if deaths.made_of[place].is_none() {
+                deaths.made_of[place] = composition(&record);
+                deaths.reclaim[place] = reclaim(&record);
             }
         }
+        // Trials that are invalid for other reasons are not counted.
+        deaths.trials[place] = deaths.died[place] + side.trials.len() as u64;
     }
-    if dead == [0, 0] {
+    if deaths.died == [0, 0] {
         return Ok(None);
     }
-    // Trials that are invalid for other reasons are not counted.
-    let trials = [0, 1].map(|place| dead[place] + sides[place].trials.len() as u64);
-    let count = |place: usize| Count {
-        successes: dead[place],
+    deaths.p = p_of(deaths.died, deaths.trials)?;
+    deaths.p_adjusted = deaths.p;
+    Ok(Some(deaths))
+}
+
+/// P-value of the test whether one of two sides dies more often; 1 if a side has no trial.
+fn p_of(died: [u64; 2], trials: [u64; 2]) -> Result<f64, CompareError> {
+    if trials.contains(&0) {
+        return Ok(1.0);
+    }
+    let [a, b] = [0, 1].map(|place| Count {
+        successes: died[place],
         attempts: trials[place],
-    };
-    let p = if trials.contains(&0) {
-        1.0
-    } else {
-        fisher(count(0), count(1))?.p
-    };
-    Ok(Some(Deaths {
-        died: dead,
-        trials,
-        p,
-        p_adjusted: p,
-        verdict: Verdict::Inconclusive { n_needed: None },
-        made_of,
-    }))
+    });
+    Ok(fisher(a, b)?.p)
 }
 
 /// Adds the adjusted p-value and the verdict to all counts. They share one error rate.
@@ -114,15 +141,11 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
 /// and the peak size of zram. Memory that was locked or in slabs before the trial began is not included: it belongs to
 /// the arena or the kernel, and is not part of the memory promised to the trial.
 fn composition(record: &Record) -> Option<String> {
-    let log = &record.results.kernel_log;
-    let report = &log[log.find("Mem-Info:")?..];
-    let pages = |names: &[&str]| -> Option<Bytes> {
-        let all = names
-            .iter()
-            .map(|name| number(report, name, ':'))
-            .sum::<Option<u64>>()?;
-        Some(Pages(all).bytes())
-    };
+    let report = OomReport::find(&record.results.kernel_log)?;
+    if let Some(memory) = report.memory().filter(|memory| memory.is_group) {
+        return Some(format!("{} anonymous, {memory}", memory.anon));
+    }
+    let pages = |names: &[&str]| report.pages(names);
     let meminfo = record.results.counters.get("meminfo");
     let before = |name: &str| Some(meminfo?.values.get(name)?[0]);
     // If the size before the trial is known, only the growth counts; otherwise the whole size counts.
@@ -138,6 +161,8 @@ fn composition(record: &Record) -> Option<String> {
     };
     part(pages(&["active_anon", "inactive_anon"]), "anonymous");
     part(pages(&["active_file", "inactive_file"]), "of files");
+    part(pages(&["dirty"]), "of them dirty");
+    part(pages(&["writeback"]), "of them under writeback");
     part(grown(&["unevictable"], "Unevictable"), "locked");
     let slab = match before("Slab") {
         Some(_) => "more slab",
@@ -151,45 +176,68 @@ fn composition(record: &Record) -> Option<String> {
     let most = zram.and_then(|zram| zram.values.get("mem_used_max"));
     part(most.map(|[_, most]| Bytes(*most)), "held by zram at most");
     part(pages(&["free"]), "free");
-    let [free, total] = ["Free swap", "Total swap"].map(|name| number(report, name, '='));
-    if let (Some(free), Some(total)) = (free, total)
-        && total > 0
-    {
-        let used = Bytes::from_kib(total.saturating_sub(free));
-        parts.push(format!("swap {used} of {} used", Bytes::from_kib(total)));
+    if let Some([free, total]) = report.swap().filter(|[_, total]| total.0 > 0) {
+        parts.push(format!(
+            "swap {} of {total} used",
+            total.saturating_sub(free)
+        ));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The number after a name, a separator and spaces in a report of the kernel; `None` if the name does not occur.
-fn number(report: &str, name: &str, sign: char) -> Option<u64> {
-    let mut from = 0;
-    while let Some(found) = report[from..].find(name) {
-        let start = from + found;
-        from = start + name.len();
-        let before = report[..start].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
-            continue;
-        }
-        let rest = report[from..].trim_start().strip_prefix(sign)?.trim_start();
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        return digits.parse().ok();
+/// Returns what reclaim did in a trial that died, from the counters of the workload's control group, or of the machine:
+/// how much it scanned and reclaimed, how often allocations had to reclaim, and whether it waited for the disk.
+fn reclaim(record: &Record) -> Option<String> {
+    let counters = &record.results.counters;
+    let group = counters.get("memory.stat");
+    let counters: &Counters = group.or_else(|| counters.get("vmstat"))?;
+    // The counters by type of page count the same pages again.
+    let sum = |prefix: &str| -> u64 {
+        let all = counters.values.iter().filter(|(name, _)| {
+            name.starts_with(prefix)
+                && !["_anon", "_file", "_throttle"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+        });
+        all.map(|(_, [before, after])| after.saturating_sub(*before))
+            .sum()
+    };
+    let mut parts = vec![format!(
+        "{} pages scanned, {} reclaimed",
+        sum("pgscan_"),
+        sum("pgsteal_")
+    )];
+    let count = |name: &str| counters.delta(name);
+    if let Some(found) = count("nr_vmscan_immediate_reclaim") {
+        parts.push(format!(
+            "{found} times met a page that had to be written first"
+        ));
     }
-    None
+    let stalls = sum("allocstall_");
+    if stalls > 0 {
+        parts.push(format!("{stalls} allocations reclaimed for themselves"));
+    }
+    if let Some(waited) = count("pgscan_direct_throttle") {
+        parts.push(format!("{waited} of them waited for kswapd"));
+    }
+    match count("nr_throttled_written") {
+        Some(0) => parts.push("reclaim never waited for writeback".to_owned()),
+        Some(pages) => parts.push(format!("{pages} pages were written while reclaim waited")),
+        None => {}
+    }
+    Some(parts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use pagetide_quantity::Pages;
+
     use super::*;
 
     fn deaths(died: [u64; 2], trials: [u64; 2]) -> ColumnNotes {
-        let count = |place: usize| Count {
-            successes: died[place],
-            attempts: trials[place],
-        };
-        let p = fisher(count(0), count(1)).unwrap().p;
+        let p = p_of(died, trials).unwrap();
         ColumnNotes {
             deaths: Some(Deaths {
                 died,
@@ -197,7 +245,7 @@ mod tests {
                 p,
                 p_adjusted: p,
                 verdict: Verdict::Inconclusive { n_needed: None },
-                made_of: [None, None],
+                ..Deaths::default()
             }),
             ..ColumnNotes::default()
         }
@@ -218,6 +266,51 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_decided_by_ties_missing_trials_or_one_pair() {
+        for (died, trials) in [
+            ([3, 3], [8, 8]),
+            ([8, 0], [8, 0]),
+            ([0, 8], [0, 8]),
+            ([1, 0], [1, 1]),
+            ([3, 0], [3, 3]),
+        ] {
+            let all = verdicts(vec![deaths(died, trials)]);
+            assert_eq!(all, ["inconclusive"], "{died:?} of {trials:?}");
+        }
+        // Five of eight against none is the smallest difference of eight seeds that is sure.
+        assert_eq!(verdicts(vec![deaths([0, 4], [8, 8])]), ["inconclusive"]);
+        assert_eq!(verdicts(vec![deaths([0, 5], [8, 8])]), ["regressed"]);
+    }
+
+    #[test]
+    fn what_reclaim_did_is_told_from_the_counters_of_the_trial() {
+        let mut record = Record::default();
+        assert_eq!(reclaim(&record), None);
+        let vmstat = record.results.counters.entry("vmstat".to_owned());
+        let values = &mut vmstat.or_default().values;
+        for (name, after) in [
+            ("pgscan_direct", 279_406),
+            ("pgscan_kswapd", 127_752),
+            ("pgscan_file", 407_146),
+            ("pgscan_direct_throttle", 9),
+            ("pgsteal_direct", 525),
+            ("pgsteal_kswapd", 1_577),
+            ("pgsteal_file", 2_091),
+            ("allocstall_movable", 139),
+            ("allocstall_normal", 4),
+            ("nr_vmscan_immediate_reclaim", 134_546),
+            ("nr_throttled_written", 0),
+        ] {
+            values.insert(name.to_owned(), [0, after]);
+        }
+        assert_eq!(
+            reclaim(&record).unwrap(),
+            "407158 pages scanned, 2102 reclaimed, 134546 times met a page that had to be written first, 143 allocations \
+             reclaimed for themselves, 9 of them waited for kswapd, reclaim never waited for writeback"
+        );
+    }
+
+    #[test]
     fn several_cells_share_one_error_rate() {
         // Each p-value is 0.029. With two tests, neither is significant.
         let both = vec![deaths([4, 0], [4, 4]), deaths([0, 4], [4, 4])];
@@ -229,7 +322,8 @@ mod tests {
         let mut record = Record::default();
         record.results.kernel_log = "<4>[ 5.9] Mem-Info:\n\
             <4>[ 5.9] active_anon:6084 inactive_anon:16 isolated_anon:1\n\
-            <4>[ 5.9]  unevictable:20040 dirty:0\n\
+            <4>[ 5.9]  active_file:700 inactive_file:1090 isolated_file:0\n\
+            <4>[ 5.9]  unevictable:20040 dirty:500 writeback:1275\n\
             <4>[ 5.9]  free:395 free_pcp:25 free_cma:0\n\
             <4>[ 5.9] Free swap  = 89596kB\n<4>[ 5.9] Total swap = 196604kB\n"
             .to_owned();
@@ -240,7 +334,7 @@ mod tests {
             Pages(395).bytes(),
         ];
         let expected = format!(
-            "{} anonymous, {} locked, {} free, swap ",
+            "{} anonymous, 6.99 MiB of files, 1.95 MiB of them dirty, 4.98 MiB of them under writeback, {} locked, {} free, swap ",
             sizes[0], sizes[1], sizes[2]
         );
         assert!(text.starts_with(&expected), "{text}");
@@ -249,8 +343,8 @@ mod tests {
         let values = &mut meminfo.or_default().values;
         values.insert("Unevictable".to_owned(), [20_000 * PAGE_SIZE, 0]);
         let text = composition(&record).unwrap();
-        let own = format!("{} anonymous, {} locked, ", sizes[0], Pages(40).bytes());
-        assert!(text.starts_with(&own), "{text}");
+        let own = format!(" under writeback, {} locked, ", Pages(40).bytes());
+        assert!(text.contains(&own), "{text}");
         // If less is locked than before the trial, the result is zero and does not wrap to a huge number.
         let meminfo = record.results.counters.get_mut("meminfo").unwrap();
         let unevictable = meminfo.values.get_mut("Unevictable").unwrap();

@@ -3,7 +3,7 @@
 use pagetide_compare::comparison::{Cell, Column, Comparison, InvalidTrial, Overall, Side};
 use pagetide_compare::{Caution, MetricRow, TrialRef, Values};
 use pagetide_quantity::Value;
-use pagetide_record::{ArenaKind, Record};
+use pagetide_record::{ArenaKind, Invalid, Record};
 
 /// A comparison with one column, one trial and no judgement.
 pub fn single(record: &Record) -> Comparison {
@@ -21,6 +21,7 @@ pub fn single(record: &Record) -> Comparison {
             record: record.id(),
             seed: subject.seed,
             why,
+            died: record.results.invalid.iter().any(Invalid::is_death),
         }),
     }
     let metrics = record.results.metrics.iter().map(|metric| {

@@ -31,11 +31,17 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let names = Names::of(comparison);
     out.push_str("<section id=\"verdict\" aria-labelledby=\"verdict-title\">\n");
     if about::others(comparison).next().is_none() {
+        let died = about::died(comparison);
         let dead = about::invalid(comparison);
         let is_dead = comparison.columns.iter().all(|column| column.valid == 0);
-        let sentence = match dead.first().filter(|_| is_dead) {
+        let sentence = match died.first().or(dead.first()).filter(|_| is_dead) {
             Some(first) => format!(
-                "<strong class=\"badge invalid\">Not valid.</strong> {}",
+                "<strong class=\"badge invalid\">{}</strong> {}",
+                if first.trial.died {
+                    "Died."
+                } else {
+                    "Not valid."
+                },
                 prose(&first.trial.why, 1000)
             ),
             None => format!(
@@ -53,7 +59,7 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
             let sentence = summary::sentence(comparison, index, false);
             let sentence = text(&sentence, LONG);
             let judged = cells_judged(comparison, index);
-            if judged {
+            if judged || beside::deaths_verdict(comparison, index).is_some() {
                 let lead = lead(comparison, index);
                 put!(out, "<p class=\"sentence\">{lead} {sentence}</p>\n");
             } else {
@@ -79,7 +85,8 @@ fn cells_judged(comparison: &Comparison, other: usize) -> bool {
 
 /// Writes the variants without a valid trial, each with its most frequent reason.
 fn dead(comparison: &Comparison, out: &mut String) {
-    let invalid = about::invalid(comparison);
+    let mut invalid = about::died(comparison);
+    invalid.extend(about::invalid(comparison));
     for column in &comparison.columns {
         if column.valid > 0 || column.invalid == 0 {
             continue;
@@ -92,11 +99,17 @@ fn dead(comparison: &Comparison, out: &mut String) {
         let Some(most) = reasons().max_by_key(|why| count(why)) else {
             continue;
         };
+        let died = invalid
+            .iter()
+            .filter(|one| one.trial.died && one.column == column.name);
+        let what = match died.count() {
+            all if all == column.invalid => format!("all {all} trials died"),
+            _ => format!("no trial of {} is valid", column.invalid),
+        };
         put!(
             out,
-            "<p class=\"sentence\">{}: no trial of {} is valid. {} of them: {} <a href=\"#invalid\">All reasons</a></p>\n",
+            "<p class=\"sentence\">{}: {what}. {} of them: {} <a href=\"#invalid\">All reasons</a></p>\n",
             text(&column.name, NAME_CHARS),
-            column.invalid,
             count(most),
             prose(most, 1000)
         );
@@ -127,7 +140,10 @@ pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
         whole if n == whole => String::new(),
         whole => format!(" in {n} of {whole}"),
     };
+    let deaths = beside::deaths_verdict(comparison, other);
     let (class, words) = match (better, worse) {
+        _ if deaths == Some(&Verdict::Regressed) => ("regressed", "Dies more often.".to_owned()),
+        (_, 0) if deaths == Some(&Verdict::Improved) => ("improved", "Dies less often.".to_owned()),
         _ if all.is_empty() || invalid == all.len() => {
             ("invalid", "Nothing could be compared.".to_owned())
         }
@@ -427,21 +443,33 @@ fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     })
 }
 
-/// Writes the invalid trials with their reasons.
+/// Writes the trials that died and the invalid trials, with their reasons.
 pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
-    let all = about::invalid(input.comparison);
+    let trials = |n: usize| if n == 1 { "trial" } else { "trials" };
+    let died = about::died(input.comparison);
+    let invalid = about::invalid(input.comparison);
+    let [d, i] = [died.len(), invalid.len()];
+    let head = format!("{d} {} died, which is a result", trials(d));
+    // The link to all reasons leads to the first list.
+    listed(&died, "invalid", &head, out);
+    let id = if d > 0 { "invalid-others" } else { "invalid" };
+    listed(
+        &invalid,
+        id,
+        &format!("{i} invalid {}, not used", trials(i)),
+        out,
+    );
+}
+
+/// Writes trials without values with their reasons, below a heading; nothing without such trials.
+fn listed(all: &[about::Invalid<'_>], id: &str, head: &str, out: &mut String) {
     if all.is_empty() {
         return;
     }
-    put!(
-        out,
-        "<h2 id=\"invalid\">{} invalid {}, not used</h2>\n<ul class=\"invalid\">\n",
-        all.len(),
-        if all.len() == 1 { "trial" } else { "trials" }
-    );
+    put!(out, "<h2 id=\"{id}\">{head}</h2>\n<ul class=\"invalid\">\n");
     // Seeds with the same reason are listed together.
     let mut reasons: Vec<(&about::Invalid<'_>, Vec<u64>)> = Vec::new();
-    for invalid in &all {
+    for invalid in all {
         let same = |known: &about::Invalid<'_>| {
             (known.column, known.label, &known.trial.why)
                 == (invalid.column, invalid.label, &invalid.trial.why)

@@ -5,6 +5,7 @@ use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::{self, BASELINE};
+use crate::beside;
 use crate::draw::clean;
 use crate::names::Names;
 use crate::terminal::effect;
@@ -59,9 +60,17 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
         })
         .collect();
     let subject = format!("{} against {}", name(variant), name(BASELINE));
+    let deaths = beside::deaths_of(comparison, variant);
     if findings.is_empty() {
-        return format!("{subject}: nothing could be compared.");
+        return match deaths {
+            Some(deaths) => format!("{subject}: {deaths}; no metric has values on both sides."),
+            None => format!("{subject}: nothing could be compared."),
+        };
     }
+    let subject = match deaths {
+        Some(deaths) => format!("{subject}: {deaths}; metrics"),
+        None => subject,
+    };
     let kind = if any { "primary metric" } else { "metric" };
     let all = findings.len();
     let identical = count(&findings, "identical");

@@ -44,8 +44,14 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
     let mut out = heading(comparison, about, look);
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
+        let deaths = beside::sure_deaths(comparison, place, look);
+        for sentence in &deaths {
+            inked(&mut out, &sentence.text, 0, sentence.ink, look);
+        }
         out.push_str(&cell(comparison, group, options, look));
-        for sentence in beside::sentences(comparison, place, look) {
+        let mut others = beside::sentences(comparison, place, look);
+        others.retain(|sentence| !deaths.contains(sentence));
+        for sentence in others {
             inked(&mut out, &sentence.text, 2, sentence.ink, look);
         }
         out.push_str(&why::under_cell(comparison, place, look));
@@ -62,7 +68,18 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
             out.push('\n');
         }
     }
-    out.push_str(&invalid(comparison, look));
+    let died = about::died(comparison);
+    let head = match died.len() {
+        1 => "One trial died, which is a result; it has no other values:".to_owned(),
+        n => format!("{n} trials died, which is a result; they have no other values:"),
+    };
+    out.push_str(&listed(&died, &head, look));
+    let invalid = about::invalid(comparison);
+    let head = match invalid.len() {
+        1 => "One trial is invalid and not used:".to_owned(),
+        n => format!("{n} trials are invalid and not used:"),
+    };
+    out.push_str(&listed(&invalid, &head, look));
     out.push_str(&cautions(comparison, look));
     out.push('\n');
     for method in methods(comparison, look) {
@@ -467,19 +484,13 @@ fn blocks(
     grid
 }
 
-/// Draws the invalid trials with their reasons.
-fn invalid(comparison: &Comparison, look: &Look) -> String {
+/// Draws trials without values with their reasons, below a head; nothing without such trials.
+fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
     let mut out = String::new();
-    let all = about::invalid(comparison);
     if all.is_empty() {
         return out;
     }
-    let head = if all.len() == 1 {
-        "One trial is invalid and not used:".to_owned()
-    } else {
-        format!("{} trials are invalid and not used:", all.len())
-    };
-    put!(out, "\n{}\n", look.ink(Ink::Broken, &head));
+    put!(out, "\n{}\n", look.ink(Ink::Broken, head));
     for invalid in all.iter().take(INVALID) {
         let what = format!(
             "{} · {} · seed {}",

@@ -298,6 +298,7 @@ pub fn mglru() -> Comparison {
             after: Nanos::from_millis(1_230),
         }
         .to_string(),
+        died: false,
     });
     comparison
 }
