@@ -1,5 +1,7 @@
 //! Events of a running campaign, as data. The command line displays them, and tests read them.
 
+use std::fmt::Write;
+
 use pagetide_quantity::Nanos;
 use pagetide_record::Pass;
 
@@ -54,6 +56,13 @@ pub enum Event<'a> {
     Told(&'a str),
     /// The campaign ends early, because all trials of its first seeds are invalid for the same reason.
     Futile(&'a Futile),
+    /// All trials of a cell have their records while other cells are still running, so its results are told early.
+    Settled {
+        /// Label of the cell.
+        label: &'a str,
+        /// What its primary metrics say, as a sentence.
+        verdicts: &'a str,
+    },
     /// The results were judged, to decide whether more trials are needed.
     Looked {
         /// Number of blocks judged.
@@ -100,6 +109,9 @@ impl Event<'_> {
                 ))
             }
             Self::Told(text) => Some((*text).to_owned()),
+            Self::Settled { label, verdicts } => Some(format!(
+                "{label} has all its trials: {verdicts} (the table at the end decides)"
+            )),
             Self::Futile(futile) => Some(futile.sentence()),
             Self::Deepened { cells, from, to } => Some(format!(
                 "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",
@@ -121,6 +133,8 @@ pub struct Tally {
     pub ran: usize,
     /// Number of invalid trials among those stored by this run.
     pub invalid: usize,
+    /// Number of trials among these that died for lack of memory, which is a result.
+    pub died: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
 }
@@ -142,13 +156,17 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// Text with the remaining time and the number of invalid trials so far.
+    /// Text with the remaining time and the numbers of trials that died or are invalid so far.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
-        match self.invalid {
-            0 => format!("{left} left"),
-            n => format!("{left} left, {n} invalid"),
+        let mut text = format!("{left} left");
+        if self.died > 0 {
+            let _ = write!(text, ", {} died", self.died);
         }
+        if self.invalid > self.died {
+            let _ = write!(text, ", {} invalid", self.invalid - self.died);
+        }
+        text
     }
 }
 

@@ -23,6 +23,7 @@ mod repeat;
 mod request;
 mod run;
 mod sampling;
+mod settling;
 mod shard;
 mod site;
 pub mod squeeze;

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Maker, Pass, Record, RecordReader, Subject};
+use pagetide_record::{ArenaKind, Invalid, Maker, Pass, Record, RecordReader, Subject};
 use pagetide_store::{CampaignNote, CellNote, Entry, Row, Store, StoreError};
 
 use crate::batch::{self, ClusterError, Elsewhere};
@@ -24,6 +24,7 @@ use crate::forecast::{Times, shortened};
 use crate::futility::{Futile, Futility};
 use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
+use crate::settling::Settling;
 use crate::shard::{Line, Shard};
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
 
@@ -680,6 +681,8 @@ impl<'a> Run<'a> {
             })
             .collect();
         let units = boots_first(self.arena, units);
+        let settles = Settling::of(self.campaign, self.arena, self.cells.len());
+        let (units, first) = settles.arranged(units);
         let jobs = side_by_side(self.arena, self.options.jobs, todo, units.len());
         self.tally.left = self.times.all(&self.waiting, jobs);
         if is_news {
@@ -699,6 +702,10 @@ impl<'a> Run<'a> {
                 failure: None,
             }),
             units: &units,
+            first,
+            later: OnceLock::new(),
+            note: &self.note,
+            settles,
             next: AtomicUsize::new(0),
             number: AtomicUsize::new(self.begun),
             running: AtomicUsize::new(0),
@@ -750,7 +757,14 @@ struct Floor<'a> {
     campaign: String,
     store: Mutex<&'a mut Store>,
     ledger: Mutex<Ledger>,
+    /// The units of trials, those that run first before those that are ordered later.
     units: &'a [&'a [Job]],
+    /// Number of units that run first.
+    first: usize,
+    /// Indices of the later units in the order in which they run, once the first ones have started.
+    later: OnceLock<Vec<usize>>,
+    note: &'a CampaignNote,
+    settles: Settling,
     next: AtomicUsize,
     number: AtomicUsize,
     running: AtomicUsize,
@@ -774,10 +788,25 @@ impl Floor<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
+    /// The unit that runs as number `number`; `None` if there are no more.
+    fn unit(&self, number: usize) -> Option<&[Job]> {
+        let index = match number.checked_sub(self.first) {
+            None => number,
+            Some(later) => {
+                let order = || {
+                    let store = locked(&self.store);
+                    Settling::order(&store, self.note, self.units, self.first)
+                };
+                *self.later.get_or_init(order).get(later)?
+            }
+        };
+        self.units.get(index).copied()
+    }
+
     /// Body of a thread: runs one unit after another until none is left.
     fn work(&self) {
-        while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            for job in *unit {
+        while let Some(unit) = self.unit(self.next.fetch_add(1, Ordering::Relaxed)) {
+            for job in unit {
                 if self.is_ended() {
                     self.ended.store(true, Ordering::Relaxed);
                     return;
@@ -834,8 +863,10 @@ impl Floor<'_> {
     }
 
     fn stored(&self, number: usize, job: &Job, record: &Record) {
+        let is_settled;
         let tally = {
             let mut ledger = locked(&self.ledger);
+            let ledger = &mut *ledger;
             ledger.times.saw(&job.cell, record.wall.total);
             ledger.times.boots.had(self.arena, &job.prepared);
             if let Some(waiting) = ledger.waiting.get_mut(&job.cell) {
@@ -849,7 +880,12 @@ impl Floor<'_> {
             }
             ledger.tally.ran += 1;
             ledger.tally.invalid += usize::from(!record.is_valid());
+            let died = record.results.invalid.iter().any(Invalid::is_death);
+            ledger.tally.died += usize::from(died);
             ledger.tally.left = ledger.times.all(&ledger.waiting, self.jobs);
+            is_settled = job.planned.trial.pass == Pass::Timed
+                && ledger.waiting.get(&job.cell) == Some(&0)
+                && ledger.waiting.values().any(|waiting| *waiting > 0);
             ledger.tally
         };
         let invalid = record.why_invalid();
@@ -860,6 +896,16 @@ impl Floor<'_> {
             invalid: invalid.as_deref(),
             tally,
         });
+        if is_settled {
+            let cell = job.planned.cell;
+            let verdicts = self.settles.verdicts(&locked(&self.store), self.note, cell);
+            if let (Some(verdicts), Some(cell)) = (verdicts, self.note.cells.get(cell)) {
+                self.watch.event(&Event::Settled {
+                    label: &cell.label,
+                    verdicts: &verdicts,
+                });
+            }
+        }
     }
 }
 

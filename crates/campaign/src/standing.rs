@@ -128,6 +128,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
             }
             Event::Told(text) => say(state, (*text).to_owned()),
             Event::Futile(futile) => say(state, futile.sentence()),
+            Event::Settled { .. } => say(state, event.sentence().unwrap_or_default()),
             Event::Deepened { cells, to, .. } => say(
                 state,
                 format!("{cells} comparisons are not explained yet: observing up to {to} seeds"),

@@ -42,7 +42,10 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
         .trials(&cells, 0..5)
         .map(|planned| planned.trial)
         .collect();
-    assert_eq!(arena.begun(), planned);
+    // After two blocks, the cells run one after the other.
+    let begun = arena.begun();
+    assert_eq!(begun[..16], planned[..16]);
+    assert!(begun.len() == planned.len() && planned.iter().all(|trial| begun.contains(trial)));
     assert_eq!(
         arena.prepared.load(Ordering::SeqCst),
         planned.len(),
@@ -63,6 +66,64 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
     );
     let lines = diary.lines.lock().unwrap();
     assert_eq!(lines[..3], ["planned 40 of 40", "started 0", "stored 0"]);
+}
+
+#[test]
+fn the_cells_are_settled_one_after_the_other_and_the_first_results_are_told_early() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = ScriptedArena {
+        effect: [("on".to_owned(), 2.0)].into(),
+        ..ScriptedArena::default()
+    };
+    let diary = Diary::default();
+    go(&campaign(10), &arena, dir.path(), 1, false, &diary).unwrap();
+    let later: Vec<(String, u64)> = arena.begun()[16..]
+        .iter()
+        .map(|trial| {
+            (
+                format!("{} {} {:?}", trial.scenario, trial.swap, trial.params),
+                trial.seed,
+            )
+        })
+        .collect();
+    let runs = later.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+    assert_eq!(runs.collect::<Vec<_>>(), [16; 4], "{later:?}");
+    let lines = diary.lines.lock().unwrap();
+    let told = lines
+        .iter()
+        .filter(|line| line.contains("has all its trials: "));
+    let told: Vec<&String> = told.collect();
+    // The last cell is told by the table.
+    assert_eq!(told.len(), 3, "{lines:?}");
+    assert!(told[0].contains("on run regressed (+"), "{told:?}");
+    let place = |text: &str| lines.iter().position(|line| line == text).unwrap();
+    let first = lines.iter().position(|line| line == told[0]).unwrap();
+    assert!(
+        first > place("stored 31") && first < place("stored 33"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn nothing_is_told_early_where_there_is_one_cell_or_one_variant_or_noise() {
+    let mut alone = campaign(10);
+    alone.variants.truncate(1);
+    let mut noisy = campaign(10);
+    noisy.arena = ArenaKind::Vm;
+    for (campaign, kind) in [(alone, ArenaKind::Exact), (noisy, ArenaKind::Vm)] {
+        let dir = tempfile::tempdir().unwrap();
+        let diary = Diary::default();
+        let arena = ScriptedArena {
+            kind,
+            ..ScriptedArena::default()
+        };
+        go(&campaign, &arena, dir.path(), 1, false, &diary).unwrap();
+        let cells: Vec<_> = campaign.cells().collect();
+        let planned: Vec<Trial> = campaign.trials(&cells, 0..10).map(|p| p.trial).collect();
+        assert_eq!(arena.begun(), planned);
+        let lines = diary.lines.lock().unwrap();
+        assert!(!lines.iter().any(|line| line.contains("has all its trials")));
+    }
 }
 
 #[test]

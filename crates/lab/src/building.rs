@@ -9,6 +9,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_source::{BuildState, Delivery, Order, Recipe, VariantForecast, Workshop};
 
 use crate::error::LabError;
+use crate::needs;
 
 /// Part of the cache's size limit that is reserved for snapshots, even if builds need more. Without snapshots, every
 /// trial would boot.
@@ -72,7 +73,7 @@ pub(crate) fn foretell(
     let workshop = workshop(cache, options);
     let foretold = workshop.foretell(&orders(campaign))?;
     if foretold.iter().any(VariantForecast::is_to_build)
-        && let Err(why) = workshop.needs()
+        && let Err(why) = programs(campaign, &workshop, options)
     {
         say(&why.to_string());
     }
@@ -107,6 +108,16 @@ pub(crate) fn foretell(
     Ok(kernels)
 }
 
+/// Fails if a program is missing that builds or trials need. The error names all that are missing.
+pub(crate) fn check(campaign: &Campaign, cache: Cache, options: &Options) -> Result<(), LabError> {
+    programs(campaign, &workshop(cache, options), options)
+}
+
+fn programs(campaign: &Campaign, workshop: &Workshop, options: &Options) -> Result<(), LabError> {
+    needs::check(campaign, &options.cache)?;
+    Ok(workshop.needs()?)
+}
+
 /// Builds the kernels of a campaign that are built from source, and writes their names into the variants. Variants
 /// whose kernels cannot be built or do not differ from the baseline's are left out. Fails if the baseline's kernel
 /// cannot be built.
@@ -120,6 +131,7 @@ pub(crate) fn build(
     if !is_built(campaign) {
         return Ok(outcome);
     }
+    needs::check(campaign, &options.cache)?;
     let mut workshop = workshop(cache, options);
     let is_stopped = || options.stop.load(Ordering::Relaxed);
     let deliveries = workshop.deliver(&orders(campaign), &is_stopped, say)?;

@@ -19,6 +19,14 @@ pub enum LabError {
         /// Kind of the requested arena.
         kind: ArenaKind,
     },
+    /// Programs that a campaign needs are not installed.
+    #[error("running this needs {missing}: apt-get install {packages}")]
+    Lacks {
+        /// Names of all missing programs and libraries.
+        missing: String,
+        /// Debian packages that contain them.
+        packages: String,
+    },
     /// The exact arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),

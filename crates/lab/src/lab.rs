@@ -97,6 +97,24 @@ impl Lab {
         building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
     }
 
+    /// Predicts the cost of building the kernels of a campaign, without messages. Returns the forecasts, and the campaign
+    /// with a kernel of the cache in the place of each that is to be built; `None` if the cache is empty. Builds and
+    /// fetches nothing. Fails if a program is missing that the builds or the trials need.
+    pub fn builds(
+        &self,
+        campaign: &Campaign,
+    ) -> Result<(Vec<KernelForecast>, Option<Campaign>), LabError> {
+        let (mut planned, cache) = (campaign.clone(), self.cache()?);
+        let there = cache.list()?.pop().map(|kernel| kernel.digest.to_string());
+        let otherwise = there.clone().unwrap_or_default();
+        let quiet = |_: &str| {};
+        let kernels = building::foretell(&mut planned, cache, &self.options, &otherwise, &quiet)?;
+        if kernels.iter().any(|kernel| !kernel.is_built) {
+            building::check(campaign, self.cache()?, &self.options)?;
+        }
+        Ok((kernels, there.map(|_| planned)))
+    }
+
     /// Opens the arena of this kind. Fails if this version does not have it.
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>, LabError> {
         let say = Arc::clone(&self.say);

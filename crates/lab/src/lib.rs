@@ -10,6 +10,7 @@ mod building;
 mod error;
 mod interrupt;
 mod lab;
+mod needs;
 mod program;
 mod question;
 mod room;

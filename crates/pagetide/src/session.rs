@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pagetide_arena::Arena;
-use pagetide_campaign::{Campaign, Elsewhere, Options, Site, StateWriter, maker};
+use pagetide_campaign::{Campaign, Elsewhere, Options, Site, StateWriter, forecast, maker};
 use pagetide_lab::{Builds, Interrupt, Lab, Slurm};
+use pagetide_quantity::Nanos;
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
 
@@ -14,6 +15,10 @@ use crate::campaign_args::CampaignArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
+
+/// Wall-clock time of a trial that is assumed before a build if no kernel is in the cache to reckon with: the mean of the
+/// trials of a patch on two slow cores.
+const GUESSED_TRIAL: Nanos = Nanos::from_secs(6);
 
 /// State of a command that runs trials, from its start to the last trial.
 pub struct Session<'a> {
@@ -75,6 +80,50 @@ impl<'a> Session<'a> {
             campaign.name = format!("{kind}-{}", campaign.name);
         }
         Ok(campaign)
+    }
+
+    /// Sentence on the builds and trials of a campaign, before kernels are built; `None` if there is nothing to build.
+    pub fn cost_of_builds(&self, campaign: &Campaign, fresh: bool) -> Result<Option<String>> {
+        let (kernels, planned) = self.lab.builds(campaign)?;
+        let to_build = kernels.iter().filter(|kernel| !kernel.is_built).count();
+        if to_build == 0 {
+            return Ok(None);
+        }
+        let build = Nanos(kernels.iter().map(|kernel| kernel.build.0).sum());
+        // The forecast only informs: what prevents it is reported when trials are prepared.
+        let whole = planned.and_then(|planned| {
+            let arena = self.arena(planned.arena).ok()?;
+            let (store, jobs) = (self.places.store().ok()?, self.lab.jobs());
+            forecast(
+                &planned,
+                arena.as_ref(),
+                &store,
+                jobs,
+                fresh,
+                &kernels,
+                &mut |_| {},
+            )
+            .ok()
+        });
+        let trials = match whole {
+            Some(whole) => {
+                let left = Nanos(whole.left.0.saturating_sub(build.0)).about();
+                format!("{} trials, about {left}", whole.trials - whole.found)
+            }
+            None => {
+                let count = campaign.trial_count();
+                let jobs = self.lab.jobs().unwrap_or_else(|| {
+                    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+                });
+                let left = Nanos(GUESSED_TRIAL.0.saturating_mul(count) / jobs.max(1) as u64);
+                format!("{count} trials, about {}, a guess", left.about())
+            }
+        };
+        let word = if to_build == 1 { "kernel" } else { "kernels" };
+        let build = build.about();
+        Ok(Some(format!(
+            "{to_build} {word} to build, about {build} without downloads; then {trials}"
+        )))
     }
 
     /// Builds the kernels of a campaign that must be built from source.

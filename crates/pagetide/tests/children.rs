@@ -133,7 +133,7 @@ fn what_a_build_needs_is_named_all_at_once_before_anything_is_fetched() {
     let Some(emulator) = found else {
         return skip(Need::Emulator, "QEMU is not installed");
     };
-    symlink(emulator, bin.join("qemu-system-x86_64")).unwrap();
+    symlink(&emulator, bin.join("qemu-system-x86_64")).unwrap();
     fs::write(
         lab.folder().join("my.patch"),
         "--- a/mm/vmscan.c\n+++ b/mm/vmscan.c\n@@ -1 +1 @@\n-x\n+y\n",
@@ -152,6 +152,22 @@ fn what_a_build_needs_is_named_all_at_once_before_anything_is_fetched() {
     let (_, err) = told(&without_tools("run"), 2);
     one_sentence(&err, &all);
     assert!(!lab.cache().join("sources").exists());
+    // With the emulator and the program that makes file systems, all are named at once too.
+    fs::remove_file(bin.join("qemu-system-x86_64")).unwrap();
+    let output = lab
+        .pagetide(["run", "filecopy", "--patch", "my.patch"])
+        .env("PATH", &bin)
+        .env_remove("PAGETIDE_QEMU")
+        .output()
+        .unwrap();
+    let (_, err) = told(&output, 2);
+    let both = [
+        "qemu-system-x86_64, mke2fs, gcc, ld, make, flex, bison, bc, gzip, libelf.h",
+        "apt-get install qemu-system-x86 e2fsprogs gcc binutils make flex bison bc gzip libelf-dev",
+    ];
+    one_sentence(&err, &both);
+    assert!(!lab.cache().join("sources").exists());
+    symlink(&emulator, bin.join("qemu-system-x86_64")).unwrap();
     // Whether the plan succeeds depends on the kernels in the cache; the message must name the tools in either case.
     let err = text(&without_tools("plan").stderr);
     assert!(all.iter().all(|words| err.contains(words)), "{err}");

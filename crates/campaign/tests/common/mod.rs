@@ -270,6 +270,7 @@ impl Watch for Diary {
             }
             Event::Told(text) => (*text).to_owned(),
             Event::Futile(futile) => futile.sentence(),
+            Event::Settled { .. } => event.sentence().unwrap(),
             Event::Deepened { from, to, .. } => format!("deepened from {from} to {to}"),
             Event::Looked {
                 blocks,

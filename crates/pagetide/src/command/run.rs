@@ -71,6 +71,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     args.judged
         .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
     let compared = campaign.variants.len() > 1;
+    if let Some(text) = session.cost_of_builds(&campaign, args.fresh)? {
+        session.progress.say(&text);
+    }
     let built = session.build(&mut campaign)?;
     for same in &built.same {
         session.progress.say(same);

@@ -1,0 +1,132 @@
+//! Settles one scenario after the other, so that the first results are told while other trials still run.
+//!
+//! After the first blocks of all cells, the trials of the cell whose results differ most run first, with all their
+//! seeds, then those of the next. The number of trials does not change, and in an arena without noise neither do their
+//! results.
+
+use pagetide_arena::Arena;
+use pagetide_compare::{Comparison, compare_note};
+use pagetide_store::{CampaignNote, Store};
+use pagetide_verdict::Judgement;
+use pagetide_verdict::judgement::EffectKind;
+
+use crate::campaign::{Campaign, Until};
+use crate::run::Job;
+
+/// Number of blocks in which all cells run in the planned order. They show whether a campaign can give results, and
+/// which cell to settle first.
+const FIRST_BLOCKS: u32 = 2;
+
+/// Whether the cells of a campaign are settled one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settling(bool);
+
+impl Settling {
+    /// Cells are settled one after the other if there are several, if variants are compared, if the number of trials
+    /// does not depend on their results, and if the order of trials has no effect.
+    pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
+        let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
+        Self(cells > 1 && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
+    }
+
+    /// Moves the units of the first blocks to the front, and returns their number. Without settling, all units are
+    /// first.
+    pub fn arranged(self, units: Vec<&[Job]>) -> (Vec<&[Job]>, usize) {
+        if !self.0 {
+            let count = units.len();
+            return (units, count);
+        }
+        let is_first = |unit: &&[Job]| {
+            unit.first()
+                .is_none_or(|job| job.planned.block < FIRST_BLOCKS)
+        };
+        let (mut all, later): (Vec<_>, Vec<_>) = units.into_iter().partition(is_first);
+        let count = all.len();
+        all.extend(later);
+        (all, count)
+    }
+
+    /// Returns the indices of the units from `first` on, cell by cell, the cell with the largest effect first.
+    pub fn order(store: &Store, note: &CampaignNote, units: &[&[Job]], first: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (first..units.len()).collect();
+        if order.is_empty() {
+            return order;
+        }
+        // If the records cannot be compared now, the error is reported at the end.
+        let comparison = compare_note(store, note).ok();
+        let sizes: Vec<f64> = comparison.as_ref().map_or_else(Vec::new, sizes);
+        let cell = |unit: &usize| units[*unit].first().map_or(0, |job| job.planned.cell);
+        let size = |cell: usize| sizes.get(cell).copied().unwrap_or(0.0);
+        order.sort_by(|a, b| {
+            let (a, b) = (cell(a), cell(b));
+            size(b).total_cmp(&size(a)).then(a.cmp(&b))
+        });
+        order
+    }
+
+    /// Sentence on the primary metrics of a cell, for each variant; `None` if cells are not settled one after the
+    /// other, or if the records cannot be compared.
+    pub fn verdicts(self, store: &Store, note: &CampaignNote, cell: usize) -> Option<String> {
+        if !self.0 {
+            return None;
+        }
+        let comparison = compare_note(store, note).ok()?;
+        Some(sentence(&comparison, cell))
+    }
+}
+
+/// The largest effect on a primary metric in each cell, as the absolute logarithm of a ratio.
+fn sizes(comparison: &Comparison) -> Vec<f64> {
+    let of_cell = |cell: &pagetide_compare::Cell| {
+        let primary = cell.metrics.iter().filter(|row| row.primary);
+        let judged = primary.flat_map(|row| row.judgements.iter().flatten());
+        let ratios = judged.filter_map(|judgement| judgement.effect);
+        ratios
+            .filter(|effect| effect.kind == EffectKind::Ratio)
+            .map(|effect| effect.estimate.ln().abs())
+            .filter(|size| size.is_finite())
+            .fold(0.0, f64::max)
+    };
+    comparison.cells.iter().map(of_cell).collect()
+}
+
+fn sentence(comparison: &Comparison, cell: usize) -> String {
+    let mut parts = Vec::new();
+    for (column, name) in comparison.columns.iter().enumerate().skip(1) {
+        let beside = comparison.beside(cell, column);
+        let deaths = beside.and_then(|beside| beside.deaths.as_ref());
+        if let Some(deaths) = deaths.filter(|deaths| deaths.verdict.is_difference()) {
+            parts.push(format!("{} deaths {}", name.name, deaths.verdict));
+        }
+        let rows = comparison
+            .cells
+            .get(cell)
+            .map_or(&[][..], |cell| &cell.metrics);
+        for row in rows.iter().filter(|row| row.primary) {
+            let judgement = row.judgements.get(column - 1).and_then(Option::as_ref);
+            if let Some(judgement) = judgement.filter(|judgement| judgement.verdict.is_difference())
+            {
+                let change = change(judgement);
+                parts.push(format!(
+                    "{} {} {}{change}",
+                    name.name, row.name, judgement.verdict
+                ));
+            }
+        }
+    }
+    if parts.is_empty() {
+        "no primary metric surely differs".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+/// The change in per cent in brackets; empty for a difference that is not a ratio.
+fn change(judgement: &Judgement) -> String {
+    let effect = judgement
+        .effect
+        .filter(|effect| effect.kind == EffectKind::Ratio);
+    effect.map_or_else(String::new, |effect| {
+        format!(" ({:+.1} %)", (effect.estimate - 1.0) * 100.0)
+    })
+}

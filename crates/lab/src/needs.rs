@@ -1,0 +1,73 @@
+//! Programs that a campaign needs on this machine. They are checked before anything is fetched or built.
+
+use std::path::Path;
+
+use pagetide_arena::doctor::State;
+use pagetide_campaign::{Campaign, Cell};
+use pagetide_record::{ArenaKind, Subject};
+use pagetide_scenario::Context;
+use pagetide_source::tools;
+
+use crate::error::LabError;
+
+/// Fails if the emulator is missing, or the program that makes a file system for a scenario that needs one. The error
+/// then names the missing tools of a kernel build too, so that one command installs everything. Tools of a build alone
+/// are checked by the build, which knows whether there is anything to compile.
+pub(crate) fn check(campaign: &Campaign, cache: &Path) -> Result<(), LabError> {
+    if campaign.arena != ArenaKind::Exact {
+        return Ok(());
+    }
+    let pieces = pagetide_exact::doctor::examine(cache, cache);
+    let lacks = |name: &str| {
+        let piece = pieces.iter().find(|piece| piece.name == name)?;
+        let is_there = piece.state == State::Works;
+        // Other remedies, such as naming another emulator, are those of the arena's own error.
+        let package = piece.remedy.strip_prefix("apt-get install ")?;
+        (!is_there).then(|| package.to_owned())
+    };
+    let mut missing = Vec::new();
+    if let Some(package) = lacks("emulator") {
+        missing.push(("qemu-system-x86_64".to_owned(), package));
+    }
+    if campaign.cells().any(|cell| has_files(&cell))
+        && let Some(package) = lacks("mke2fs")
+    {
+        missing.push(("mke2fs".to_owned(), package));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let tools = tools::missing().into_iter();
+    missing.extend(tools.map(|tool| (tool.name.to_owned(), tool.package.to_owned())));
+    let (names, packages): (Vec<String>, Vec<String>) = missing.into_iter().unzip();
+    Err(LabError::Lacks {
+        missing: names.join(", "),
+        packages: packages.join(" "),
+    })
+}
+
+/// True if the scenario of a cell needs a file system. A cell that cannot run counts as one that needs none; the arena
+/// refuses it later.
+fn has_files(cell: &Cell) -> bool {
+    let context = Context {
+        memory: cell.memory.bytes(),
+        swap_size: cell.swap_size.unwrap_or(cell.memory.bytes()),
+        cpus: 1,
+    };
+    let params = pagetide_scenario::resolve(
+        &cell.scenario,
+        cell.as_written,
+        None,
+        &cell.params,
+        &context,
+    );
+    let needs = params.and_then(|params| {
+        pagetide_scenario::needs(&Subject {
+            scenario: cell.scenario.clone(),
+            as_written: cell.as_written,
+            params,
+            ..Subject::default()
+        })
+    });
+    needs.is_ok_and(|needs| needs.filesystem.is_some() || needs.root.is_some())
+}
