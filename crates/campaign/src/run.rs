@@ -681,7 +681,9 @@ impl<'a> Run<'a> {
             })
             .collect();
         let units = boots_first(self.arena, units);
-        let settles = Settling::of(self.campaign, self.arena, self.cells.len());
+        // A shard does not have all trials of a cell.
+        let cells = self.options.shard.map_or(self.cells.len(), |_| 1);
+        let settles = Settling::of(self.campaign, self.arena, cells);
         let (units, first) = settles.arranged(units);
         let jobs = side_by_side(self.arena, self.options.jobs, todo, units.len());
         self.tally.left = self.times.all(&self.waiting, jobs);
