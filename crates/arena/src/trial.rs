@@ -20,6 +20,12 @@ pub struct VariantSpec {
     pub boot: Vec<String>,
     /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
+    /// Kind of swap of the variant's trials; `None` for that of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SwapSpec>,
+    /// Size of the swap device of the variant's trials; `None` for that of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_size: Option<Bytes>,
 }
 
 /// The request for one trial, as in a campaign file: kernel and defaults are not resolved yet.
@@ -73,6 +79,7 @@ impl Trial {
                 kernel: kernel.to_owned(),
                 boot: subject.variant.boot.clone(),
                 settings: subject.variant.settings.clone(),
+                ..VariantSpec::default()
             },
             memory: subject.memory,
             swap: subject.swap,

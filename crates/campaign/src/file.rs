@@ -344,6 +344,8 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
             kernel: kernel_of(&table, &above, &kernel)?,
             boot: table.texts("boot", "a boot argument in quotes, or a list of them")?,
             settings: settings(&table, vocabulary)?,
+            swap: table.parsed("swap", pagetide_record::swap::FORMS)?,
+            swap_size: table.parsed("swap-size", "a size such as \"256M\"")?,
         });
     }
     Ok(variants)

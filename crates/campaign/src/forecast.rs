@@ -305,9 +305,14 @@ impl Look<'_> {
                 trace_ring: self.campaign.ring_of(pass),
                 ..baseline.subject().clone()
             };
-            let rows = self.rows(&subject)?;
-            let (found, each, basis) = if is_new || !rows.is_empty() {
+            let mut rows = self.rows(&subject)?;
+            // Variants with a kind of swap of their own have records of other cells.
+            let compares_swap = self.campaign.compares_swap();
+            let (found, each, basis) = if is_new || compares_swap || !rows.is_empty() {
                 let all = prepare(self.campaign, self.arena, cell, pass)?;
+                if compares_swap {
+                    rows = self.rows_of_all(&all)?;
+                }
                 let found = self.found(&all, pass, &rows);
                 let (each, basis) = self.of_variants(&all, &rows)?;
                 if found < trials {
@@ -343,6 +348,16 @@ impl Look<'_> {
             return Ok(Vec::new());
         }
         records_of(self.store, hash)
+    }
+
+    /// Records of all cells to which these trials belong.
+    fn rows_of_all(&self, all: &[PreparedTrial]) -> Result<Vec<Row>, StoreError> {
+        let mut cells: Vec<String> = all.iter().map(|one| one.subject().cell()).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        cells.retain(|cell| self.known.contains(cell));
+        let rows = cells.into_iter().map(|cell| records_of(self.store, cell));
+        Ok(rows.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// Wall-clock time of one trial, as a mean over variants. Each variant is estimated separately, because speeds may
@@ -433,7 +448,11 @@ fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
         }
         sum.checked_div(count).map(Nanos)
     };
-    let usable = |row: &&Row| row.is_valid() && row.wall.0 > 0;
+    let usable = |row: &&Row| {
+        let own = &row.cell.subject;
+        let is_swap = own.swap == subject.swap && own.swap_size == subject.swap_size;
+        row.is_valid() && row.wall.0 > 0 && is_swap
+    };
     let same = |row: &&Row| {
         let (ours, theirs) = (&subject.variant, &row.variant);
         ours.kernel.digest == theirs.kernel.digest

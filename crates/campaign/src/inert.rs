@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_arena::{Arena, PreparedTrial};
 use pagetide_compare::beside::{Workload, cannot_act, cannot_differ};
-use pagetide_record::{Pass, Subject};
+use pagetide_record::{Pass, Subject, SwapSpec};
 
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
@@ -57,7 +57,12 @@ fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
             let values = settings.map(|settings| settings.get(name));
             values[0].filter(|_| values[0] == values[1]).cloned()
         };
-        let workload = Workload::of(&baseline.scenario, &baseline.params, baseline.swap);
+        // Settings of a variant act on the variant's own swap.
+        let swap = match baseline.swap {
+            SwapSpec::None => other.swap,
+            swap => swap,
+        };
+        let workload = Workload::of(&baseline.scenario, &baseline.params, swap);
         for name in settings.iter().flat_map(|settings| settings.keys()) {
             if settings[0].get(name) != settings[1].get(name)
                 && let Some(why) = cannot_act(name, workload, &both).or_else(|| {

@@ -28,6 +28,7 @@ mod shard;
 mod site;
 pub mod squeeze;
 mod standing;
+mod swaps;
 mod variants;
 mod vary;
 
@@ -52,5 +53,6 @@ pub use run::{Options, Outcome, RunError, run};
 pub use shard::{MOST_SHARDS, NotAShard, Shard};
 pub use site::Site;
 pub use standing::StateWriter;
-pub use variants::{NameTaken, NotAPair, VariantChange, pair};
+pub use swaps::{CellSwap, SwapConflict};
+pub use variants::{ChangeError, NameTaken, NotAPair, VariantChange, pair};
 pub use vary::Vary;

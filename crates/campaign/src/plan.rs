@@ -51,6 +51,9 @@ pub struct Cell {
     /// Duration of a trial as stated in the campaign; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
+    /// True if variants have kinds of swap of their own, so that the kind does not belong to the cell's label.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compares_kinds: bool,
 }
 
 /// Most characters of a parameter's value in a label. A command may have thousands.
@@ -79,11 +82,15 @@ impl Cell {
         for (name, value) in &self.params {
             let _ = write!(params, " {name}={}", cut(value));
         }
+        let swap = if self.compares_kinds {
+            String::new()
+        } else {
+            format!(" · {}", self.swap)
+        };
         format!(
-            "{}{written}{params} · {} · {}{}",
+            "{}{written}{params} · {}{swap}{}",
             self.scenario,
             self.memory,
-            self.swap,
             self.files_on.beside_swap()
         )
     }
@@ -152,6 +159,7 @@ impl ScenarioSpec {
             primary: self.primary.clone(),
             margins: self.margins.clone(),
             takes: self.takes,
+            compares_kinds: false,
         }
     }
 }
@@ -159,7 +167,12 @@ impl ScenarioSpec {
 impl Campaign {
     /// Cells of the campaign, generated lazily, scenario by scenario.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
-        self.scenarios.iter().flat_map(ScenarioSpec::cells)
+        let compares_kinds = self.compares_kinds();
+        let all = self.scenarios.iter().flat_map(ScenarioSpec::cells);
+        all.map(move |cell| Cell {
+            compares_kinds,
+            ..cell
+        })
     }
 
     /// Number of trials of one pass in one cell, under all variants and up to the last possible block.
@@ -182,7 +195,9 @@ impl Campaign {
     /// is within all limits.
     pub(crate) fn excess(&self) -> Option<(&'static str, usize, usize)> {
         let machines = self.scenarios.iter().map(ScenarioSpec::machine_count);
-        let machines = machines.fold(0, usize::saturating_add);
+        let machines = machines
+            .fold(0, usize::saturating_add)
+            .saturating_mul(self.swaps_of_variants());
         [
             ("variants", self.variants.len(), MOST_VARIANTS),
             (
@@ -210,15 +225,16 @@ impl Campaign {
         (block, repetition): (u32, u32),
         pass: Pass,
     ) -> Trial {
+        let own = &self.variants[variant];
         Trial {
             scenario: cell.scenario.clone(),
             as_written: cell.as_written,
             params: cell.params.clone(),
             seed: self.seed_of(block, repetition),
-            variant: self.variants[variant].clone(),
+            variant: own.clone(),
             memory: cell.memory,
-            swap: cell.swap,
-            swap_size: cell.swap_size,
+            swap: own.swap.unwrap_or(cell.swap),
+            swap_size: own.swap_size.or(cell.swap_size),
             files_on: cell.files_on,
             pass,
             trace_ring: self.ring_of(pass),

@@ -11,8 +11,9 @@ use pagetide_store::is_campaign_name;
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
 use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
 use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
+use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
-use crate::vary::{Vary, crossed};
+use crate::vary::{Vary, check_swap, crossed};
 
 /// Name of the variant with the compared patches.
 pub const PATCHED: &str = "patched";
@@ -180,6 +181,9 @@ pub enum RequestError {
     /// Two variants have the same name.
     #[error(transparent)]
     NameTaken(#[from] NameTaken),
+    /// Kinds of swap cannot be compared as variants.
+    #[error(transparent)]
+    Swap(#[from] SwapConflict),
     /// A campaign file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -219,12 +223,6 @@ impl Request {
                     why,
                 };
                 match vary.key.as_str() {
-                    "swap" => {
-                        let swap: Result<SwapSpec, _> = value.parse();
-                        me.adjustment
-                            .swap
-                            .push(swap.map_err(|e| wrong(e.to_string()))?);
-                    }
                     "memory" => {
                         let memory: Result<MemorySpec, _> = value.parse();
                         let memory = memory.map_err(|e| wrong(e.to_string()))?;
@@ -235,10 +233,10 @@ impl Request {
                         let limit = limit.map_err(|e| wrong(e.to_string()))?.0.to_string();
                         me.params.push((vary.key.clone(), limit));
                     }
-                    _ => {}
+                    key => check_swap(key, value).map_err(wrong)?,
                 }
             }
-            if !matches!(vary.key.as_str(), "swap" | "memory" | "limit") {
+            if !matches!(vary.key.as_str(), "memory" | "limit") {
                 me.vary.push(vary);
             }
         }
@@ -267,6 +265,7 @@ impl Request {
             }
             (_, Some(path)) => return Err(RequestError::NotAlone { path }),
         };
+        campaign.check_swap()?;
         campaign.enough(vocabulary);
         Ok(campaign)
     }
@@ -288,6 +287,7 @@ impl Request {
         for scenario in &mut campaign.scenarios {
             scenario.primary = spec.primary();
         }
+        campaign.check_swap()?;
         campaign.enough(vocabulary);
         Ok(campaign)
     }
@@ -420,15 +420,17 @@ impl Request {
 
     /// Creates the variants. Fails if a setting's name is probably a typing error.
     fn variants(&self, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, RequestError> {
+        let swap = self.cell_swap();
         let all = if self.is_built() {
             self.built_variants()?
         } else if self.kernels.is_empty() {
             let kernels = [vocabulary.kernel.clone()];
-            variants(&kernels, &self.boot, &self.settings, &self.changes)?
+            variants(&kernels, &self.boot, &self.settings, &self.changes, &swap)?
         } else {
-            variants(&self.kernels, &self.boot, &self.settings, &self.changes)?
+            let kernels = &self.kernels;
+            variants(kernels, &self.boot, &self.settings, &self.changes, &swap)?
         };
-        let all = crossed(all, &self.vary.iter().collect::<Vec<_>>())?;
+        let all = crossed(all, &self.vary.iter().collect::<Vec<_>>(), &swap)?;
         for name in all.iter().flat_map(|variant| variant.settings.keys()) {
             if let Some(near) = vocabulary.setting_meant(name) {
                 let name = name.clone();
@@ -464,7 +466,16 @@ impl Request {
             &self.boot,
             &self.settings,
             &changes,
+            &self.cell_swap(),
         )?)
+    }
+
+    /// The swap of variants that have none of their own.
+    fn cell_swap(&self) -> CellSwap {
+        CellSwap {
+            kind: self.adjustment.swap.first().copied().unwrap_or_default(),
+            size: self.adjustment.swap_size,
+        }
     }
 }
 
@@ -598,8 +609,14 @@ mod tests {
         };
         let made = campaign(&request).unwrap();
         let names: Vec<&str> = made.variants.iter().map(|v| v.name.as_str()).collect();
-        assert_eq!(names, ["swappiness=10", "swappiness=60", "swappiness=150"]);
-        assert_eq!(made.cells().count(), 8);
+        assert_eq!(names.len(), 6);
+        assert_eq!(names[..2], ["swappiness=10 zram", "swappiness=10 ssd"]);
+        let labels: Vec<String> = made.cells().map(|cell| cell.label()).collect();
+        assert_eq!(
+            labels[0], "linear limit=8388608 · 16M",
+            "the kind is compared"
+        );
+        assert_eq!(labels.len(), 4);
         let wrong = Request {
             vary: vec!["swap=zram,tape".parse().unwrap()],
             ..Request::default()

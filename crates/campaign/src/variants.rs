@@ -3,9 +3,13 @@
 use std::str::FromStr;
 
 use pagetide_arena::VariantSpec;
+use pagetide_quantity::{Bytes, UnitError};
+use pagetide_record::{SwapError, SwapSpec};
+
+use crate::swaps::{CellSwap, short as short_swap, size_text};
 
 /// Changes to the first variant that define another variant. The text form is `KEY=VALUE,…`; all keys except `name`,
-/// `kernel`, `patch` and `boot` are settings.
+/// `kernel`, `patch`, `boot`, `swap` and `swap-size` are settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantChange {
     name: Option<String>,
@@ -13,6 +17,8 @@ pub struct VariantChange {
     patches: Vec<String>,
     boot: Vec<String>,
     settings: Vec<(String, String)>,
+    swap: Option<SwapSpec>,
+    swap_size: Option<Bytes>,
 }
 
 impl VariantChange {
@@ -61,10 +67,11 @@ pub const DEFAULT_SOURCE: &str = "debian:6.12";
 const BUILT: &str = "source:";
 
 impl FromStr for VariantChange {
-    type Err = NotAPair;
+    type Err = ChangeError;
 
-    /// Parses `KEY=VALUE,…`. A part without `=` belongs to the value before it, as in `kernel=image:K,modules:M`.
-    fn from_str(text: &str) -> Result<Self, NotAPair> {
+    /// Parses `KEY=VALUE,…`. A part without `=` belongs to the value before it, as in `kernel=image:K,modules:M` and
+    /// `swap=disk:8ms,40MB/s`.
+    fn from_str(text: &str) -> Result<Self, ChangeError> {
         let mut parts: Vec<String> = Vec::new();
         for part in text.split(',') {
             match parts.last_mut() {
@@ -83,11 +90,36 @@ impl FromStr for VariantChange {
                 "kernel" => change.kernel = Some(value),
                 "patch" => change.patches.push(value),
                 "boot" => change.boot.push(value),
+                "swap" if change.swap.is_none() => change.swap = Some(value.parse()?),
+                "swap-size" if change.swap_size.is_none() => {
+                    change.swap_size = Some(value.parse().map_err(ChangeError::Size)?);
+                }
+                "swap" | "swap-size" => return Err(ChangeError::Again { key }),
                 _ => change.settings.push((key, value)),
             }
         }
         Ok(change)
     }
+}
+
+/// Why a text does not define a variant by its changes. The user sees this message unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// A part is not of the form `KEY=VALUE`.
+    #[error(transparent)]
+    NotAPair(#[from] NotAPair),
+    /// The value of `swap` is not a kind of swap.
+    #[error(transparent)]
+    Swap(#[from] SwapError),
+    /// The value of `swap-size` is not a size.
+    #[error("swap-size= takes a size such as 256M: {0}")]
+    Size(UnitError),
+    /// A key that has one value is given twice.
+    #[error("one variant cannot have two values of {key}=: write a --vs for each")]
+    Again {
+        /// The key that is given twice.
+        key: String,
+    },
 }
 
 /// A text is not of the form `KEY=VALUE`.
@@ -116,18 +148,20 @@ pub struct NameTaken {
 /// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
 /// after their differences to the others.
 ///
-/// `kernels` holds at least one name.
+/// `kernels` holds at least one name. `swap` is the swap of variants that have none of their own.
 pub fn variants(
     kernels: &[String],
     boot: &[String],
     settings: &[(String, String)],
     changes: &[VariantChange],
+    swap: &CellSwap,
 ) -> Result<Vec<VariantSpec>, NameTaken> {
     let on = |kernel: &str| VariantSpec {
         name: String::new(),
         kernel: kernel.to_owned(),
         boot: boot.to_vec(),
         settings: settings.iter().cloned().collect(),
+        ..VariantSpec::default()
     };
     let first = kernels.first().map_or("", String::as_str);
     let mut variants: Vec<VariantSpec> = kernels.iter().map(|kernel| on(kernel)).collect();
@@ -137,17 +171,19 @@ pub fn variants(
         variant.name = change.name.clone().unwrap_or_default();
         variant.boot.extend(change.boot.iter().cloned());
         variant.settings.extend(change.settings.iter().cloned());
+        (variant.swap, variant.swap_size) = (change.swap, change.swap_size);
         variants.push(variant);
     }
-    name_all(&mut variants)?;
+    name_all(&mut variants, swap)?;
     Ok(variants)
 }
 
-pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
+/// Names the unnamed variants after their differences. `swap` is the swap of variants that have none of their own.
+pub(crate) fn name_all(variants: &mut [VariantSpec], swap: &CellSwap) -> Result<(), NameTaken> {
     let all = variants.to_vec();
     for (place, variant) in variants.iter_mut().enumerate() {
         if variant.name.is_empty() {
-            let mut parts = distinction(variant, &all);
+            let mut parts = distinction(variant, &all, swap);
             if parts.is_empty() {
                 parts.push(if place == 0 { "base" } else { "again" }.to_owned());
             }
@@ -171,8 +207,8 @@ pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
     Ok(())
 }
 
-/// Texts for the kernel, settings and boot arguments of a variant that are not common to all variants.
-fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
+/// Texts for the kernel, settings, boot arguments and swap of a variant that are not common to all variants.
+fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {
         parts.push(short(&variant.kernel).to_owned());
@@ -190,6 +226,15 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
         if all.iter().any(|other| !other.boot.contains(argument)) {
             parts.push(argument.clone());
         }
+    }
+    let (kind, size) = swap.of(variant);
+    if all.iter().any(|other| swap.of(other).0 != kind) {
+        parts.push(short_swap(&kind));
+    }
+    if let Some(own) = size
+        && all.iter().any(|other| swap.of(other).1 != size)
+    {
+        parts.push(format!("swap-size={}", size_text(own)));
     }
     parts
 }
@@ -228,7 +273,7 @@ mod tests {
         let kernels: Vec<String> = kernels.iter().map(ToString::to_string).collect();
         let settings: Vec<_> = settings.iter().map(|text| pair(text).unwrap()).collect();
         let changes: Vec<VariantChange> = changes.iter().map(|c| c.parse().unwrap()).collect();
-        variants(&kernels, &[], &settings, &changes).unwrap()
+        variants(&kernels, &[], &settings, &changes, &CellSwap::default()).unwrap()
     }
 
     fn names(variants: &[VariantSpec]) -> Vec<&str> {
@@ -275,7 +320,34 @@ mod tests {
         let change: VariantChange = text.parse().unwrap();
         assert_eq!(change.kernel.as_deref(), Some("image:/x,modules:/m"));
         assert_eq!(change.settings, [pair("vm.swappiness=1").unwrap()]);
-        assert_eq!("zram".parse::<VariantChange>(), Err(NotAPair));
+        assert_eq!("zram".parse::<VariantChange>(), Err(NotAPair.into()));
+    }
+
+    #[test]
+    fn kinds_of_swap_are_variants_named_after_them_and_a_value_is_taken_whole() {
+        let changes = [
+            "swap=zswap:zstd+ssd",
+            "swap=disk:8ms,20MB/s,vm.swappiness=1",
+            "swap=ssd,swap-size=64M",
+        ];
+        let made = made(&["debian:sid"], &[], &changes);
+        assert_eq!(
+            names(&made),
+            [
+                "zram",
+                "zswap-zstd+ssd",
+                "swappiness=1 disk-8ms-20MB/s",
+                "ssd swap-size=64M",
+            ]
+        );
+        assert_eq!(made[0].swap, None, "the baseline has the swap of its cell");
+        assert_eq!(made[2].swap, Some("disk:8ms,20MB/s".parse().unwrap()));
+        assert_eq!(made[2].settings.len(), 1);
+        assert_eq!(made[3].swap_size, Some(Bytes::from_mib(64)));
+        let why = |text: &str| text.parse::<VariantChange>().unwrap_err().to_string();
+        assert!(why("swap=tape").starts_with("`tape` is no kind of swap: use zram"));
+        assert!(why("swap-size=big").starts_with("swap-size= takes a size such as 256M: "));
+        assert!(why("swap=ssd,swap=zram").contains("a --vs for each"));
     }
 
     #[test]
@@ -293,7 +365,14 @@ mod tests {
     #[test]
     fn a_name_given_twice_is_refused() {
         let twice: VariantChange = "name=x,vm.swappiness=1".parse().unwrap();
-        let taken = variants(&["debian:sid".into()], &[], &[], &[twice.clone(), twice]);
+        let changes = [twice.clone(), twice];
+        let taken = variants(
+            &["debian:sid".into()],
+            &[],
+            &[],
+            &changes,
+            &CellSwap::default(),
+        );
         assert_eq!(taken, Err(NameTaken { name: "x".into() }));
     }
 }

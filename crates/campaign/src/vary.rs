@@ -3,13 +3,17 @@
 use std::str::FromStr;
 
 use pagetide_arena::VariantSpec;
+use pagetide_quantity::Bytes;
+use pagetide_record::SwapSpec;
 
+use crate::swaps::CellSwap;
 use crate::variants::{NameTaken, NotAPair, name_all, pair};
 
 /// A key with several values, given as `KEY=V1,V2,…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Name of a setting or of a word in a program, or one of `kernel`, `boot`, `swap`, `memory` and `limit`.
+    /// Name of a setting or of a word in a program, or one of `kernel`, `boot`, `swap`, `swap-size`,
+    /// `memory` and `limit`.
     pub key: String,
     /// Values of the key, at least two.
     pub values: Vec<String>,
@@ -22,7 +26,10 @@ impl FromStr for Vary {
         let form =
             "write KEY=V1,V2 with at least two values, each once, such as vm.swappiness=10,60,150";
         let (key, values) = pair(text).map_err(|_: NotAPair| form)?;
-        let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
+        let values: Vec<String> = match key.as_str() {
+            "swap" => swaps(&values),
+            _ => values.split(',').map(|v| v.trim().to_owned()).collect(),
+        };
         let is_again = |(place, value): (usize, &String)| values[..place].contains(value);
         if values.len() < 2
             || values.iter().any(String::is_empty)
@@ -32,6 +39,26 @@ impl FromStr for Vary {
         }
         Ok(Self { key, values })
     }
+}
+
+/// Splits a list of kinds of swap. A comma within a kind, as in `disk:8ms,40MB/s`, does not end it: a rate
+/// follows, or both sides state a priority with `@`.
+fn swaps(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let is_kind = part.is_empty() || part.parse::<SwapSpec>().is_ok();
+        match all.last_mut() {
+            Some(before)
+                if !is_kind && part.ends_with("/s")
+                    || before.contains('@') && part.contains('@') =>
+            {
+                before.push(',');
+                before.push_str(part);
+            }
+            _ => all.push(part.to_owned()),
+        }
+    }
+    all
 }
 
 impl Vary {
@@ -54,9 +81,12 @@ impl Vary {
     }
 }
 
-/// Sets the kernel, a boot argument or a setting of a variant, depending on the key.
+/// Sets the kernel, a boot argument, the swap or a setting of a variant, depending on the key. Values of `swap` and
+/// `swap-size` must have been checked with [`check_swap`].
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {
+        "swap" => variant.swap = value.parse().ok(),
+        "swap-size" => variant.swap_size = value.parse().ok(),
         "kernel" => value.clone_into(&mut variant.kernel),
         "boot" => variant.boot.push(value.to_owned()),
         _ => {
@@ -65,11 +95,28 @@ pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     }
 }
 
+/// Checks a value that is varied: it must be a kind of swap if the key is `swap`, and a size if it is `swap-size`.
+/// Returns the reason otherwise.
+pub(crate) fn check_swap(key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "swap" => value
+            .parse::<SwapSpec>()
+            .map(drop)
+            .map_err(|why| why.to_string()),
+        "swap-size" => value
+            .parse::<Bytes>()
+            .map(drop)
+            .map_err(|why| why.to_string()),
+        _ => Ok(()),
+    }
+}
+
 /// Combines each of these variants with every combination of the varied values. The values of the last key change
-/// fastest. Variants are named after their differences.
+/// fastest. Variants are named after their differences. `swap` is the swap of variants that have none of their own.
 pub(crate) fn crossed(
     variants: Vec<VariantSpec>,
     all: &[&Vary],
+    swap: &CellSwap,
 ) -> Result<Vec<VariantSpec>, NameTaken> {
     let mut made = variants;
     for vary in all {
@@ -86,7 +133,7 @@ pub(crate) fn crossed(
         made = made.iter().flat_map(with).collect();
     }
     if !all.is_empty() {
-        name_all(&mut made)?;
+        name_all(&mut made, swap)?;
     }
     Ok(made)
 }
@@ -107,6 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_swap_with_commas_in_them_are_values_taken_whole() {
+        let values = |text: &str| text.parse::<Vary>().unwrap().values;
+        assert_eq!(
+            values("swap=disk:8ms,20MB/s,zram, disk,40MB/s"),
+            ["disk:8ms,20MB/s", "zram", "disk,40MB/s"]
+        );
+        assert_eq!(values("swap=zram:8M@100,ssd@10,zram").len(), 2);
+        assert_eq!(
+            values("swap=zram,tape"),
+            ["zram", "tape"],
+            "it is refused later"
+        );
+        assert!("swap=disk:8ms,20MB/s".parse::<Vary>().is_err());
+    }
+
+    #[test]
     fn every_combination_is_a_variant_named_by_what_sets_it_apart() {
         let swappiness: Vary = "vm.swappiness=10,60,150".parse().unwrap();
         let boot: Vary = "boot=a=1,a=2".parse().unwrap();
@@ -115,7 +178,8 @@ mod tests {
             name: "base".to_owned(),
             ..VariantSpec::default()
         };
-        let made = crossed(vec![base.clone()], &[&swappiness, &boot]).unwrap();
+        let own = CellSwap::default();
+        let made = crossed(vec![base.clone()], &[&swappiness, &boot], &own).unwrap();
         let names: Vec<&str> = made.iter().map(|v| v.name.as_str()).collect();
         assert_eq!(names.len(), 6);
         assert_eq!(names[..2], ["swappiness=10 a=1", "swappiness=10 a=2"]);
@@ -124,6 +188,13 @@ mod tests {
             ["a=2"],
             "another value takes the place of the first"
         );
-        assert_eq!(crossed(vec![base.clone()], &[]).unwrap(), [base]);
+        assert_eq!(
+            crossed(vec![base.clone()], &[], &own).unwrap(),
+            [base.clone()]
+        );
+        let kinds: Vary = "swap=ssd,zram,zswap+ssd".parse().unwrap();
+        let made = crossed(vec![base], &[&kinds], &own).unwrap();
+        let names: Vec<&str> = made.iter().map(|v| v.name.as_str()).collect();
+        assert_eq!(names, ["ssd", "zram", "zswap+ssd"]);
     }
 }

@@ -12,6 +12,7 @@ use crate::beside::ColumnNotes;
 use crate::difference::Difference;
 use crate::divergence::Change;
 use crate::explain::CellExplanation;
+use crate::kinds::{Kinds, SideSwap};
 
 /// Comparison of several variants with the first one, the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +38,9 @@ pub struct Comparison {
     /// that ran out of memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ColumnNotes>,
+    /// Kinds of swap side by side, for each cell whose columns have different swap.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Kinds>,
     /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain`] is
     /// called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +63,9 @@ pub struct Column {
     /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. That is so if one
     /// campaign ran both columns, or if imported results state the pairs.
     pub paired: bool,
+    /// Swap of the column, as `swap=` and `swap-size=` on the command line; empty if all columns have the same.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub swap: String,
 }
 
 /// One cell: a scenario with parameters, memory and swap, under every variant.
@@ -81,6 +88,9 @@ pub struct Side {
     pub trials: Vec<TrialRef>,
     /// Invalid trials, with the reasons.
     pub invalid: Vec<InvalidTrial>,
+    /// Swap of this side; `None` if all sides of the cell have the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SideSwap>,
 }
 
 /// A valid trial: its record, and its place in the design.

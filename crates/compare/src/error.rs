@@ -14,8 +14,8 @@ pub enum CompareError {
     Store(#[from] StoreError),
     /// The two sides differ in more than the variant.
     #[error(
-        "{a} and {b} cannot be compared: {}; choose records that differ in the variant alone, or insist with --anyway",
-        list(.differences)
+        "{a} and {b} cannot be compared: {}; {}, or insist with --anyway",
+        list(.differences), instead(.differences)
     )]
     NotComparable {
         /// Name of the first side.
@@ -90,6 +90,16 @@ impl CompareError {
     /// True if the user's input was wrong; false if the store failed.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::OneSide { .. })
+    }
+}
+
+/// Advice instead of a comparison of records with these differences.
+fn instead(differences: &[Difference]) -> &'static str {
+    let is_swap = |one: &Difference| one.what.starts_with("swap");
+    if differences.iter().all(is_swap) {
+        "to compare kinds of swap, run them as variants of one campaign with --vs swap=KIND"
+    } else {
+        "choose records that differ in the variant alone"
     }
 }
 

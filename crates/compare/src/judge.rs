@@ -17,6 +17,7 @@ use crate::comparison::{
 use crate::error::CompareError;
 use crate::guests;
 use crate::input::{Input, TrialRow};
+use crate::kinds;
 use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
 use crate::turns;
@@ -41,7 +42,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         cautions.push(Caution::TooEarly { units: look.units });
     }
     let imported = imported(store, input)?;
-    let columns: Vec<Column> = input
+    let mut columns: Vec<Column> = input
         .columns
         .iter()
         .enumerate()
@@ -57,6 +58,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
                     && imported
                         .as_ref()
                         .is_none_or(|imported| turns::pairs(imported, input, place)),
+                swap: String::new(),
             }
         })
         .collect();
@@ -70,10 +72,18 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
             }
         }
         metrics.sort_by_key(|metric| !metric.primary);
+        let mut sides: Vec<Side> = trials.iter().map(|trials| side(trials)).collect();
+        let swaps = kinds::of_sides(&trials);
+        for ((side, swap), column) in sides.iter_mut().zip(swaps).zip(&mut columns) {
+            if let (Some(swap), true) = (&swap, column.swap.is_empty()) {
+                column.swap.clone_from(&swap.words);
+            }
+            side.swap = swap;
+        }
         cells.push(Cell {
             label: note.label.clone(),
             subject: first.map(|t| t.row.cell.subject.clone()),
-            sides: trials.iter().map(|trials| side(trials)).collect(),
+            sides,
             metrics,
         });
     }
@@ -94,10 +104,12 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         overall: Overall::Invalid,
         cautions,
         beside: Vec::new(),
+        kinds: Vec::new(),
         explanations: Vec::new(),
     };
     judge_all(&mut comparison, input)?;
     beside::look(store, input, &mut comparison)?;
+    comparison.kinds = kinds::kinds(&comparison);
     comparison.overall = beside::overall(&comparison);
     Ok(comparison)
 }

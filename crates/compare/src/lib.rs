@@ -19,6 +19,7 @@ mod guests;
 pub mod history;
 mod input;
 mod judge;
+pub mod kinds;
 mod matching;
 pub mod matrixed;
 mod medians;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Readings, Report};
+use pagetide_harness::peak::{ZSWAP_PEAK, ZswapPeak};
 use pagetide_harness::settings::{self, Settings};
 use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
@@ -76,6 +77,8 @@ struct ReadyGuest {
     settings: Settings,
     swap: Option<Swap>,
     counters: CounterSet,
+    /// Reads the peak of zswap's memory; `None` if zswap is off at the ready point.
+    peak: Option<ZswapPeak>,
     /// Idle counters at the ready point. The CPU must not halt after the ready point.
     idle: Idle,
     /// Spinner of PID 1. It spins only while the workload's spinner does not.
@@ -143,6 +146,11 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         let fact = ("not-observed".to_owned(), missing.join("; "));
         known.facts.extend([fact]);
     }
+    let is_zswap = known.settings.get("zswap/enabled");
+    let peak = match is_zswap.map(|state| state.trim()) {
+        Some("Y") => ZswapPeak::open().ok(),
+        _ => None,
+    };
     // This includes memory for the texts of the counters: without the lock, 3 pages of it were swapped out together
     // with the workload's pages.
     supervise::lock_everything();
@@ -170,6 +178,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         settings,
         swap,
         counters,
+        peak,
         idle: counters::idle(),
         spinner,
     })
@@ -354,8 +363,13 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
         text,
         &ready.region,
         order.hang_after,
+        ready.peak.as_mut(),
         &ready.spinner,
     ));
+    if let Some(peak) = &ready.peak {
+        let fact = (ZSWAP_PEAK.to_owned(), peak.most().0.to_string());
+        results.facts.extend([fact]);
+    }
     let stopped = observing.and_then(|()| observer.as_ref().map_or(Ok(()), Observer::stop));
     let idle_after = counters::idle();
     let counted = ready.counters.after();

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 
+use pagetide_harness::peak::ZswapPeak;
 use pagetide_harness::supervise;
 use pagetide_probe::meaning::TaskAccounting;
 use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
@@ -86,12 +87,14 @@ impl Workload {
     }
 
     /// Runs the trial specified by `text` and waits for the end of the workload. Then the spinner `idle` replaces the
-    /// one in the workload's address space. Returns the reasons why the results must not be used.
+    /// one in the workload's address space. Lets `peak` look meanwhile, if given. Returns the reasons why the results
+    /// must not be used.
     pub fn run(
         mut self,
         text: &[u8],
         region: &Region,
         hang_after: Nanos,
+        peak: Option<&mut ZswapPeak>,
         idle: &Spinner,
     ) -> Vec<Invalid> {
         let mut order = text.len().to_ne_bytes().to_vec();
@@ -101,7 +104,7 @@ impl Workload {
             return vec![Invalid::Scenario { why }];
         }
         let limit = (hang_after, "virtual");
-        let invalid = supervise::wait(self.child, region, limit, self.signals, || {
+        let invalid = supervise::wait(self.child, region, limit, self.signals, peak, || {
             // Makes the kernel log which task waits for what.
             let _ = fs::write("/proc/sysrq-trigger", "w");
         });

@@ -101,6 +101,14 @@ pub fn idle() -> Idle {
 }
 
 impl Moment {
+    /// A moment with one text.
+    #[cfg(test)]
+    pub(crate) fn of(name: &str, text: String) -> Self {
+        Self {
+            texts: vec![(name.to_owned(), text)],
+        }
+    }
+
     /// Text of the file `/proc/NAME`, such as `zoneinfo`; `None` if it was not read.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts

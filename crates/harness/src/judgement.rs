@@ -10,15 +10,21 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_scenario::Outcome;
 use pagetide_system::free::Zones;
+use pagetide_system::swaps;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{self, Idle, Moment};
 use crate::log;
+use crate::peak::ZSWAP_PEAK;
 
 /// Name of the frame that contains a [`Report`] as JSON.
 pub const REPORT: &str = "report";
 /// Name of the frame that contains the whole kernel log.
 pub const LOG: &str = "log";
+/// Name of the metric with the bytes written to swap areas that are disks.
+pub const SWAP_WRITTEN: &str = "swap-written";
+/// Name of the metric with the peak memory that zram and zswap held for compressed pages.
+pub const SWAP_MEMORY: &str = "swap-memory";
 /// Maximum number of bytes of the kernel log that a record stores, counted from its end.
 const LOG_TAIL_BYTES: usize = 16 << 10;
 
@@ -132,7 +138,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
         results.invalid.push(Invalid::NoReclaim);
     }
     let count = |name: &str| vmstat.delta(name);
-    let add = [
+    let mut add = vec![
         (
             MetricDef::count("major-faults", Direction::Lower, ""),
             count("pgmajfault"),
@@ -150,6 +156,18 @@ fn judge(needs_pressure: bool, results: &mut Results) {
             Some(reclaimed),
         ),
     ];
+    if let Some(use_of) = SwapUse::of(results) {
+        add.extend([
+            (
+                MetricDef::of(SWAP_WRITTEN, Unit::Bytes, Direction::Lower, ""),
+                use_of.written,
+            ),
+            (
+                MetricDef::of(SWAP_MEMORY, Unit::Bytes, Direction::Lower, ""),
+                use_of.memory,
+            ),
+        ]);
+    }
     for (def, value) in add {
         if results.metrics.iter().all(|metric| metric.name != def.name) {
             match value {
@@ -159,6 +177,48 @@ fn judge(needs_pressure: bool, results: &mut Results) {
                     .push(Metric::absent(&def, "not on this kernel")),
             }
         }
+    }
+}
+
+/// What the swap of a trial cost besides time.
+struct SwapUse {
+    /// Bytes written to the swap areas that are disks, as counted by the block layer; `None` if not counted.
+    written: Option<u64>,
+    /// Peak memory held by zram and zswap for compressed pages, in bytes; `None` if not measured.
+    memory: Option<u64>,
+}
+
+impl SwapUse {
+    /// Reads what swap cost in a trial; `None` if the machine had no swap or the record does not say.
+    fn of(results: &Results) -> Option<Self> {
+        let areas = swaps::parse(results.texts.get("swaps-before")?.as_bytes());
+        let names: Vec<&str> = areas
+            .iter()
+            .map(|area| area.rsplit('/').next().unwrap_or(area))
+            .collect();
+        if names.is_empty() {
+            return None;
+        }
+        let (in_memory, disks): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| name.starts_with("zram"));
+        let diskstats = results.counters.get("diskstats");
+        let written = |name: &&str| diskstats?.delta(&format!("{name} written"));
+        let of_zram = || {
+            let zram = results.counters.get("zram")?;
+            zram.values.get("mem_used_max").map(|[_, most]| *most)
+        };
+        let has_zswap = results.settings.get("zswap/enabled");
+        let of_zswap = || results.facts.get(ZSWAP_PEAK)?.parse().ok();
+        let parts = [
+            (!in_memory.is_empty()).then(of_zram),
+            has_zswap
+                .is_some_and(|state| state.trim() == "Y")
+                .then(of_zswap),
+        ];
+        Some(Self {
+            written: disks.iter().map(written).sum(),
+            memory: parts.into_iter().flatten().sum(),
+        })
     }
 }
 
@@ -191,6 +251,52 @@ mod tests {
         let metric = |name: &str| results.metrics.iter().find(|m| m.name == name).unwrap();
         assert_eq!(metric("reclaimed").value.number(), Some(7.0));
         assert_eq!(metric("swapped-in").value.number(), None, "no such counter");
+    }
+
+    /// The values of `swap-written` and `swap-memory` of a trial with this `/proc/swaps`.
+    fn swap_use(swaps: &str, zswap: Option<&str>) -> [Option<Option<f64>>; 2] {
+        let mut report = ran(7);
+        let text = format!("Filename Type Size Used Priority\n{swaps}");
+        let before = Moment::of("swaps", text);
+        report.ran.as_mut().unwrap().before = before;
+        let counters = |pairs: &[(&str, u64)]| pagetide_record::record::Counters {
+            values: pairs
+                .iter()
+                .map(|(name, grown)| ((*name).to_owned(), [100, 100 + grown]))
+                .collect(),
+        };
+        let all = &mut report.results.counters;
+        let disks = [("nullb0 written", 8192), ("zram0 written", 4096)];
+        all.insert("diskstats".to_owned(), counters(&disks));
+        all.insert("zram".to_owned(), counters(&[("mem_used_max", 50)]));
+        if let Some(peak) = zswap {
+            let state = ("zswap/enabled".to_owned(), "Y".to_owned());
+            report.results.settings.extend([state]);
+            let fact = (ZSWAP_PEAK.to_owned(), peak.to_owned());
+            report.results.facts.extend([fact]);
+        }
+        let outcome = serde_json::to_vec(&Outcome::default()).unwrap();
+        let results = report.finish(Some(&outcome), "", true);
+        [SWAP_WRITTEN, SWAP_MEMORY].map(|name| {
+            let mut metrics = results.metrics.iter();
+            let metric = metrics.find(|metric| metric.name == name);
+            metric.map(|metric| metric.value.number())
+        })
+    }
+
+    #[test]
+    fn what_swap_wrote_and_held_is_counted_for_each_kind() {
+        const ZRAM: &str = "/dev/zram0 partition 1000 0 -2\n";
+        const SSD: &str = "/dev/nullb0 partition 1000 0 -3\n";
+        let some = |value: f64| Some(Some(value));
+        assert_eq!(swap_use("", None), [None, None], "no swap");
+        assert_eq!(swap_use(ZRAM, None), [some(0.0), some(150.0)]);
+        assert_eq!(swap_use(SSD, None), [some(8192.0), some(0.0)]);
+        assert_eq!(swap_use(SSD, Some("77")), [some(8192.0), some(77.0)]);
+        let both = format!("{ZRAM}{SSD}");
+        assert_eq!(swap_use(&both, None), [some(8192.0), some(150.0)]);
+        let other = "/dev/nbd0 partition 1000 0 -2\n";
+        assert_eq!(swap_use(other, None)[0], Some(None), "not counted");
     }
 
     #[test]

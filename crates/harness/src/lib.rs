@@ -11,6 +11,7 @@ pub mod error;
 pub mod fate;
 pub mod judgement;
 pub mod log;
+pub mod peak;
 pub mod settings;
 pub mod supervise;
 pub mod swap;

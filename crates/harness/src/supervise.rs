@@ -7,6 +7,8 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 use pagetide_system::clock::monotonic as now;
 
+use crate::peak::{self, ZswapPeak};
+
 /// Locks the pages that this process currently uses, so that reclaim does not evict the harness. Later mappings are not
 /// locked, because they may belong to the workload.
 pub fn lock_what_is_here() {
@@ -24,20 +26,25 @@ fn lock(what: libc::c_int) {
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// Waits for the workload and updates the clock in the region every second. If the workload makes no progress for
-/// `hang_after` on the named clock, calls `on_hang` and kills the workload. `on_hang` may make the kernel log the
-/// waiting tasks. Returns the reasons why the result must not be used.
+/// Waits for the workload and updates the clock in the region every second. If `peak` is given, also lets it look, and
+/// does both more often. If the workload makes no progress for `hang_after` on the named clock, calls `on_hang` and
+/// kills the workload. `on_hang` may make the kernel log the waiting tasks. Returns the reasons why the result must not
+/// be used.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,
     (hang_after, clock): (Nanos, &str),
     signals: libc::sigset_t,
+    mut peak: Option<&mut ZswapPeak>,
     on_hang: impl Fn(),
 ) -> Vec<Invalid> {
-    let second = libc::timespec {
+    let mut pause = libc::timespec {
         tv_sec: 1,
         tv_nsec: 0,
     };
+    if peak.is_some() {
+        (pause.tv_sec, pause.tv_nsec) = (0, peak::INTERVAL.0.cast_signed());
+    }
     let (mut done, mut since) = (u64::MAX, now());
     let mut invalid = Vec::new();
     loop {
@@ -65,6 +72,9 @@ pub fn wait(
         if ended > 0 {
             continue;
         }
+        if let Some(peak) = &mut peak {
+            peak.look();
+        }
         let head = region.head();
         let time = now();
         head.clock.store(time.0, Ordering::Release);
@@ -84,7 +94,7 @@ pub fn wait(
             (done, since) = (steps, time);
         }
         // SAFETY: the set and the time live through the call; the end of a child wakes it immediately.
-        unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const second) };
+        unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const pause) };
     }
 }
 

@@ -93,16 +93,18 @@ pub(crate) fn what_differs(column: &Column) -> String {
     }
 }
 
-/// Settings and boot arguments of a variant, in one line.
+/// Settings, boot arguments and swap of a variant, in one line. Swap is stated only if it differs between variants.
 pub(crate) fn settings(column: &Column) -> String {
     let Some(variant) = &column.variant else {
         return String::new();
     };
+    let swap = Some(column.swap.clone()).filter(|swap| !swap.is_empty());
     let settings = variant
         .settings
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
-    let all: Vec<String> = settings.chain(variant.boot.iter().cloned()).collect();
+    let boot = variant.boot.iter().cloned();
+    let all: Vec<String> = settings.chain(boot).chain(swap).collect();
     all.join(" ")
 }
 

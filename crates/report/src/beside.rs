@@ -6,6 +6,7 @@ use pagetide_verdict::Verdict;
 
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
+use crate::kinds;
 use crate::terminal::effect;
 
 /// Maximum length of a name or a value, in columns.
@@ -28,6 +29,7 @@ pub struct Sentence {
 /// All notes on the verdicts of a cell, the most important first.
 pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
+    all.extend(kinds::sentence(comparison, cell, look.ascii));
     for column in about::others(comparison) {
         all.extend(twin(comparison, cell, column, look));
         let Some(beside) = comparison.beside(cell, column) else {
@@ -307,6 +309,7 @@ mod tests {
             invalid: 0,
             pending: 0,
             paired: true,
+            swap: String::new(),
         };
         Comparison {
             campaign: None,
@@ -318,6 +321,7 @@ mod tests {
             overall: Overall::Invalid,
             cautions: Vec::new(),
             beside: vec![beside],
+            kinds: Vec::new(),
             explanations: Vec::new(),
         }
     }

@@ -166,6 +166,7 @@ fn test(place: &TestContext, decides: bool) -> Test {
         column,
     } = *place;
     let subject = about::subject(group);
+    let own_swap = group.sides.get(index).and_then(|side| side.swap.as_ref());
     let judgement = about::judgement(row, index);
     let status = match judgement.map(|judgement| &judgement.verdict) {
         Some(Verdict::Regressed) if decides => "FAIL",
@@ -197,7 +198,10 @@ fn test(place: &TestContext, decides: bool) -> Test {
         path: format!(
             "pagetide.{}.{}.{}",
             part(&subject.scenario),
-            part(&format!("{}_{}", subject.memory, subject.swap)),
+            part(&match own_swap {
+                Some(_) => subject.memory.to_string(),
+                None => format!("{}_{}", subject.memory, subject.swap),
+            }),
             part(&row.name)
         ),
         status,
@@ -217,7 +221,7 @@ fn test(place: &TestContext, decides: bool) -> Test {
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             memory: subject.memory.to_string(),
-            swap: subject.swap.to_string(),
+            swap: own_swap.map_or(subject.swap, |own| own.kind).to_string(),
             variant: text(&column.name),
             baseline: text(about::name(comparison, BASELINE)),
             settings: text(&about::settings(column)),

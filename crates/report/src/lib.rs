@@ -26,6 +26,7 @@ pub mod html;
 pub mod import;
 pub mod json;
 pub mod kcidb;
+mod kinds;
 pub mod ktap;
 pub mod mail;
 pub mod markdown;

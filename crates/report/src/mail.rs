@@ -18,6 +18,7 @@ use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, estimate_within, grouped};
 use crate::draw::{Align, Cell, Grid, Look, clean, width};
+use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::summary;
@@ -81,6 +82,11 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
         } else {
             let of_cell = in_short(&mut out, comparison, group, others);
             hidden = [0, 1].map(|kind| hidden[kind] + of_cell[kind]);
+        }
+        if let Some(of_cell) = kinds::of_cell(comparison, place) {
+            let sign = |verdict: &Verdict| Cell::plain(mark(verdict));
+            let grid = kinds::grid(comparison, of_cell, true, &sign);
+            out.push_str(&grid.draw(&LOOK, 0));
         }
         for sentence in beside::sentences(comparison, place, &LOOK) {
             paragraph(&mut out, &sentence.text);

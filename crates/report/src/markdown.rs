@@ -2,6 +2,7 @@
 //!
 //! Names are in code spans, so nothing in them is parsed as markup, a link or a mention.
 
+use pagetide_compare::kinds::Kinds;
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
@@ -10,6 +11,7 @@ use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
+use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::{effect, summary};
 use crate::why;
@@ -30,6 +32,9 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
     }
     for (place, group) in comparison.cells.iter().enumerate() {
         cell(&mut out, comparison, group);
+        if let Some(of_cell) = kinds::of_cell(comparison, place) {
+            kinds_of_swap(&mut out, comparison, of_cell);
+        }
         for sentence in beside::sentences(comparison, place, &LOOK) {
             put!(out, "\n{}\n", text(&sentence.text));
         }
@@ -142,6 +147,23 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     out.push('\n');
     for note in notes(comparison, group, &rows, &LOOK) {
         put!(out, "{}  \n", text(&note));
+    }
+}
+
+/// Appends the table of kinds of swap.
+fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
+    let heads = kinds::heads(of_cell).map(|head| text(&head));
+    put!(
+        out,
+        "\n| {} |\n|---|--:|--:|--:|--:|---|\n",
+        heads.join(" | ")
+    );
+    for row in kinds::rows(comparison, of_cell, false) {
+        let fields = row.map(|field| match field.verdict {
+            Some(verdict) => format!("{} {verdict}", text(&field.text)),
+            None => text(&field.text),
+        });
+        put!(out, "| {} |\n", fields.join(" | "));
     }
 }
 

@@ -43,6 +43,7 @@ fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
         overall: Overall::Improved,
         cautions: Vec::new(),
         beside: Vec::new(),
+        kinds: Vec::new(),
         explanations: Vec::new(),
     }
 }

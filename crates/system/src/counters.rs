@@ -21,6 +21,9 @@ pub enum Syntax {
     Columns(&'static [&'static str]),
     /// `some avg10=0.00 … total=123`, with microseconds converted to nanoseconds: pressure.
     Pressure,
+    /// One line for each block device, of which the bytes read and written are taken: diskstats. The names are the
+    /// device's name followed by ` read` and ` written`.
+    Disks,
 }
 
 /// Counters by name, in the order in which the kernel printed them. Serialised as a map in the same order.
@@ -60,6 +63,14 @@ impl Counters {
                 for line in scan::lines(text) {
                     if let Some((key, value)) = pressure(line) {
                         filler.put(b"", key, value);
+                    }
+                }
+            }
+            Syntax::Disks => {
+                for line in scan::lines(text) {
+                    if let Some((device, read, written)) = disk(line) {
+                        filler.put(device, b" read", read);
+                        filler.put(device, b" written", written);
                     }
                 }
             }
@@ -255,6 +266,22 @@ fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key, scan::number(total)?.checked_mul(1000)?))
 }
 
+/// Parses a line of `/proc/diskstats` to the device's name and the bytes read and written.
+/// Source: kernel Documentation/admin-guide/iostats.rst: numbers of the device, its name, reads, merged reads, sectors
+/// read, time reading, writes, merged writes, sectors written. A sector has 512 bytes.
+fn disk(line: &[u8]) -> Option<(&[u8], u64, u64)> {
+    const SECTOR_BYTES: u64 = 512;
+    let mut words = scan::words(line);
+    let device = words.nth(2)?;
+    let read = scan::number(words.nth(2)?)?;
+    let written = scan::number(words.nth(3)?)?;
+    Some((
+        device,
+        read.checked_mul(SECTOR_BYTES)?,
+        written.checked_mul(SECTOR_BYTES)?,
+    ))
+}
+
 /// Decimal text of a number, in a buffer on the stack.
 struct Digits {
     text: [u8; 20],
@@ -418,6 +445,19 @@ mod tests {
         );
         assert_eq!(counters.get("some"), Some(1_000_000));
         assert_eq!(counters.get("full"), None);
+    }
+
+    #[test]
+    fn disks_are_read_in_bytes_and_a_line_cut_short_is_absent() {
+        let mut counters = Counters::new();
+        let text =
+            b" 252       0 nullb0 3 1 24 9 5 2 400 7 0 8 16 0 0 0 0 0 0\n  43 0 nbd0 1 0 8 0 2\n";
+        counters.parse(text, Syntax::Disks);
+        let all: Vec<_> = counters.iter().collect();
+        assert_eq!(
+            all,
+            [("nullb0 read", 24 * 512), ("nullb0 written", 400 * 512)]
+        );
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub const VARIANT: TableKeys = TableKeys {
         "patch" = "\"FILE\", or a list": "Patches that are applied to the source, in order; beside this file, or from where pagetide runs.";
         "control" = "true": "Builds a nop in the patch's place: what moving code alone does.";
         "boot" = "\"ARGUMENT\", or a list": "Boot arguments.";
+        "swap" = "\"zram\"": "Where it swaps to, as above all tables; the kinds of the variants are then compared. Without it: that of the file or the scenario.";
+        "swap-size" = "\"256M\"": "Size of its swap device. Without it: that of the file or the scenario.";
         "settings" = "{ \"vm.swappiness\" = 10 }": "Settings, names in quotes: sysctls (vm.swappiness), lru_gen/…, thp/…, swap/…, zswap/….";
     },
 };

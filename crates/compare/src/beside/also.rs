@@ -147,6 +147,8 @@ struct Look<'a> {
     /// Names of settings and boot arguments that are intended to differ.
     asked: BTreeSet<String>,
     same_kernel: bool,
+    /// True if the swap is intended to differ: variants of one cell have different swap only if the user asks for it.
+    is_swap_asked: bool,
     also: Vec<OtherDifference>,
 }
 
@@ -170,7 +172,10 @@ impl<'a> Look<'a> {
                     .map(|one| (*one).clone()),
             );
         }
+        let swap = |record: &Record| (record.subject.swap, record.subject.swap_size);
+        let is_one_cell = input.asked == Intent::Variant && !input.anyway;
         Self {
+            is_swap_asked: is_one_cell && swap(&pair[0]) != swap(&pair[1]),
             pair,
             input,
             asked,
@@ -255,7 +260,12 @@ impl<'a> Look<'a> {
         let zswap_is_off = settings.iter().all(|settings| off(settings));
         for name in names(settings) {
             let known = self.also.iter().any(|also| also.what == name);
-            if self.asked.contains(&name) || known || (zswap_is_off && name.starts_with("zswap/")) {
+            let is_zswap = name.starts_with("zswap/");
+            if self.asked.contains(&name) || known || (is_zswap && zswap_is_off) {
+                continue;
+            }
+            // zswap is enabled by the kind of swap.
+            if self.is_swap_asked && is_zswap {
                 continue;
             }
             let values = settings.map(|settings| settings.get(&name).map(|text| chosen(text)));
@@ -272,7 +282,8 @@ impl<'a> Look<'a> {
         let value = |name: &str| facts.map(|facts| facts.get(name).cloned());
         for name in ["clocksource", "compressor"] {
             let values = value(name);
-            if values[0] != values[1] {
+            let is_asked = self.is_swap_asked && name == "compressor";
+            if values[0] != values[1] && !is_asked {
                 let kind = Kind::of_setting(name);
                 self.add(name, kind, values.map(|value| shown(value.as_ref())));
             }
@@ -318,7 +329,7 @@ impl<'a> Look<'a> {
             return;
         };
         let same = a.0 == b.0 && (alike(a.1, b.1) || a.1 == b.1);
-        if !same {
+        if !same && !self.is_swap_asked {
             let show = |(device, size): (String, u64)| match size {
                 0 => "none".to_owned(),
                 _ => format!("{device} of {}", Bytes::from_kib(size)),

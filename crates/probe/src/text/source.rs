@@ -22,6 +22,7 @@ sources! {
     memory_events,
     zram,
     pressure,
+    diskstats,
 }
 
 /// A source of named numbers that the kernel prints as text.

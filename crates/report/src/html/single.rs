@@ -55,6 +55,7 @@ pub fn single(record: &Record) -> Comparison {
             invalid: usize::from(!record.is_valid()),
             pending: 0,
             paired: true,
+            swap: String::new(),
         }],
         cells: vec![Cell {
             label: subject.cell_label(),
@@ -66,6 +67,7 @@ pub fn single(record: &Record) -> Comparison {
         look: None,
         overall: Overall::Invalid,
         beside: Vec::new(),
+        kinds: Vec::new(),
         explanations: Vec::new(),
         cautions: if exact {
             vec![Caution::VirtualTime]

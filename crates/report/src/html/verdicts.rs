@@ -1,5 +1,6 @@
 //! Verdicts as HTML: the summary sentence, tables with drawn intervals, invalid trials.
 
+use pagetide_compare::kinds::Kinds;
 use pagetide_compare::{Cell, Comparison, MetricRow};
 use pagetide_verdict::judgement::Note;
 use pagetide_verdict::{Judgement, Verdict};
@@ -13,6 +14,7 @@ use crate::about::{self, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
 use crate::draw::{Ink, Look};
+use crate::kinds;
 use crate::names::Names;
 use crate::terminal::{effect, notes, summary};
 
@@ -212,9 +214,41 @@ pub(crate) fn tables(
     for other in others {
         table(input, cell, other, scales, out);
     }
+    if let Some(of_cell) = kinds::of_cell(input.comparison, place) {
+        kinds_of_swap(input, of_cell, out);
+    }
     for sentence in beside::sentences(input.comparison, place, &Look::plain(4000)) {
         put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
     }
+}
+
+/// Writes the table of kinds of swap.
+fn kinds_of_swap(input: &Input<'_>, of_cell: &Kinds, out: &mut String) {
+    put!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
+        kinds::TITLE
+    );
+    for head in kinds::heads(of_cell) {
+        put!(out, "<th scope=\"col\">{}</th>", text(&head, NAME_CHARS));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in kinds::rows(input.comparison, of_cell, false) {
+        out.push_str("<tr>");
+        for (place, field) in row.into_iter().enumerate() {
+            let shown = text(&field.text, NAME_CHARS);
+            let verdict = field.verdict.map_or_else(String::new, |verdict| {
+                format!(" <span class=\"badge {verdict}\">{verdict}</span>")
+            });
+            match place {
+                0 => put!(out, "<th scope=\"row\">{shown}</th>"),
+                1..=4 => put!(out, "<td class=\"number\">{shown}{verdict}</td>"),
+                _ => put!(out, "<td>{shown}</td>"),
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
 }
 
 /// The verdicts of a cell in a few words, for its summary line. With several variants, each variant's name precedes its

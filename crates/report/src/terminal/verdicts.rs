@@ -11,6 +11,7 @@ use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, clean_label, picture, width};
+use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::show::Presence;
@@ -49,6 +50,11 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
             inked(&mut out, &sentence.text, 0, sentence.ink, look);
         }
         out.push_str(&cell(comparison, group, options, look));
+        if let Some(of_cell) = kinds::of_cell(comparison, place) {
+            let sign = |verdict: &Verdict| effect::verdict_sign(verdict, look);
+            let grid = kinds::grid(comparison, of_cell, look.ascii, &sign);
+            out.push_str(&grid.draw(look, 2));
+        }
         let mut others = beside::sentences(comparison, place, look);
         others.retain(|sentence| !deaths.contains(sentence));
         for sentence in others {

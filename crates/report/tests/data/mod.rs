@@ -287,6 +287,7 @@ pub fn mglru() -> Comparison {
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime],
         beside: Vec::new(),
+        kinds: Vec::new(),
         explanations: Vec::new(),
     };
     comparison.columns[1].invalid = 1;
@@ -320,6 +321,7 @@ pub fn column(name: &str, release: &str, settings: &[(&str, &str)]) -> Column {
         invalid: 0,
         pending: 0,
         paired: true,
+        swap: String::new(),
     }
 }
 
@@ -356,6 +358,7 @@ pub fn cell(
             })
             .collect(),
         invalid: Vec::new(),
+        swap: None,
     };
     Cell {
         label: subject.cell_label(),
@@ -461,6 +464,7 @@ pub fn kernels() -> Comparison {
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime, Caution::Pending { trials: 3 }],
         beside: Vec::new(),
+        kinds: Vec::new(),
         explanations: Vec::new(),
     }
 }

@@ -1,0 +1,135 @@
+//! Kinds of swap as variants: their names, and the campaigns in which they cannot be compared.
+
+use pagetide_arena::VariantSpec;
+use pagetide_quantity::Bytes;
+use pagetide_record::swap::SSD_LATENCY;
+use pagetide_record::{DiskSpec, MemorySpec, SwapSpec};
+
+use crate::campaign::Campaign;
+
+/// Kind and size of swap of the variants that name none: those of the cell.
+#[derive(Clone, Debug, Default)]
+pub struct CellSwap {
+    /// Kind of swap of the cell.
+    pub kind: SwapSpec,
+    /// Size of the cell's swap device; `None` for the arena's default.
+    pub size: Option<Bytes>,
+}
+
+impl CellSwap {
+    /// Kind and size of swap that a variant has in this cell.
+    pub(crate) fn of(&self, variant: &VariantSpec) -> (SwapSpec, Option<Bytes>) {
+        (
+            variant.swap.unwrap_or(self.kind),
+            variant.swap_size.or(self.size),
+        )
+    }
+}
+
+/// True if the variant has a kind or a size of swap of its own.
+pub(crate) fn has_own(variant: &VariantSpec) -> bool {
+    variant.swap.is_some() || variant.swap_size.is_some()
+}
+
+/// Name of a kind of swap, without the numbers of the default disks: `zswap+ssd` for `zswap+ssd:80us`.
+pub(crate) fn short(kind: &SwapSpec) -> String {
+    let disk = SwapSpec::Disk(DiskSpec::default()).to_string();
+    let ssd = SwapSpec::Ssd(SSD_LATENCY).to_string();
+    let text = kind.to_string();
+    text.replace(&disk, "disk").replace(&ssd, "ssd")
+}
+
+/// Text of a size of swap, in the form that the command line takes.
+pub(crate) fn size_text(size: Bytes) -> String {
+    MemorySpec::Free(size).to_string()
+}
+
+/// Why kinds of swap cannot be compared as variants. The user sees this message unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwapConflict {
+    /// A scenario has several kinds of swap, and so have the variants.
+    #[error(
+        "{scenario} has {kinds} kinds of swap, which make cells, and variant `{variant}` has one of its own, which is compared: give \
+         the scenario one kind, which the variants without swap= have"
+    )]
+    Cells {
+        /// Name of the scenario.
+        scenario: String,
+        /// Number of the scenario's kinds of swap.
+        kinds: usize,
+        /// Name of the first variant with a kind of swap of its own.
+        variant: String,
+    },
+    /// Two variants are the same.
+    #[error(
+        "variants `{a}` and `{b}` have the same kernel, settings and swap ({swap}): leave one out, or give it another swap= or \
+         swap-size="
+    )]
+    Same {
+        /// Name of the first variant.
+        a: String,
+        /// Name of the second variant.
+        b: String,
+        /// Kind of swap of both variants.
+        swap: String,
+    },
+}
+
+impl Campaign {
+    /// True if variants have kinds of swap of their own, so that the kind is not part of a cell.
+    pub(crate) fn compares_kinds(&self) -> bool {
+        self.variants.iter().any(|variant| variant.swap.is_some())
+    }
+
+    /// True if variants have kinds or sizes of swap of their own.
+    pub(crate) fn compares_swap(&self) -> bool {
+        self.variants.iter().any(has_own)
+    }
+
+    /// Number of different kinds and sizes of swap among the variants, at least 1.
+    pub(crate) fn swaps_of_variants(&self) -> usize {
+        let mut seen = Vec::new();
+        for variant in &self.variants {
+            let own = (variant.swap, variant.swap_size);
+            if !seen.contains(&own) {
+                seen.push(own);
+            }
+        }
+        seen.len().max(1)
+    }
+
+    /// Fails if kinds of swap are compared that are the same, or that are also cells.
+    pub fn check_swap(&self) -> Result<(), SwapConflict> {
+        let Some(first) = self.variants.iter().find(|variant| has_own(variant)) else {
+            return Ok(());
+        };
+        for scenario in &self.scenarios {
+            if self.compares_kinds() && scenario.swap.len() > 1 {
+                return Err(SwapConflict::Cells {
+                    scenario: scenario.name.clone(),
+                    kinds: scenario.swap.len(),
+                    variant: first.name.clone(),
+                });
+            }
+            let cell = CellSwap {
+                kind: scenario.swap.first().copied().unwrap_or_default(),
+                size: scenario.swap_size,
+            };
+            for (place, b) in self.variants.iter().enumerate() {
+                let is_same = |a: &&VariantSpec| {
+                    (has_own(a) || has_own(b))
+                        && cell.of(a) == cell.of(b)
+                        && (&a.kernel, &a.boot, &a.settings) == (&b.kernel, &b.boot, &b.settings)
+                };
+                if let Some(a) = self.variants[..place].iter().find(is_same) {
+                    return Err(SwapConflict::Same {
+                        a: a.name.clone(),
+                        b: b.name.clone(),
+                        swap: short(&cell.of(b).0),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}

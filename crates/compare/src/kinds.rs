@@ -1,0 +1,291 @@
+//! Kinds of swap side by side: time, bytes written to disks, memory held by compression and deaths of each, and which
+//! kinds no other kind beats.
+
+use std::collections::BTreeMap;
+
+use pagetide_quantity::{Bytes, Direction, Unit};
+use pagetide_record::{MemorySpec, SwapSpec};
+use pagetide_verdict::Verdict;
+use pagetide_verdict::choice::{SAME, beats};
+use serde::Serialize;
+
+use crate::comparison::{Cell, Comparison, MetricRow};
+use crate::input::TrialRow;
+
+/// Name of the metric with the bytes written to swap areas that are disks.
+const WRITTEN: &str = "swap-written";
+/// Name of the metric with the peak memory that zram and zswap held for compressed pages.
+const MEMORY: &str = "swap-memory";
+
+/// Swap of one side of a cell in which the sides have different swap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SideSwap {
+    /// Kind of swap.
+    pub kind: SwapSpec,
+    /// Size of the swap device.
+    pub size: Bytes,
+    /// What differs from other sides, as `swap=` and `swap-size=` on the command line.
+    pub words: String,
+}
+
+/// The kinds of swap of a cell, compared with each other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kinds {
+    /// Index of the cell in [`Comparison::cells`].
+    pub cell: usize,
+    /// Name of the metric that decides; `None` if no metric was measured.
+    pub metric: Option<String>,
+    /// Unit of that metric.
+    pub unit: Unit,
+    /// Which values of that metric are better.
+    pub direction: Direction,
+    /// The kinds, one for each column.
+    pub kinds: Vec<KindRow>,
+}
+
+/// One kind of swap of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindRow {
+    /// Index of the column in [`Comparison::columns`].
+    pub column: usize,
+    /// Kind of swap.
+    pub kind: SwapSpec,
+    /// Size of the swap device.
+    pub size: Bytes,
+    /// The metric that decides.
+    pub time: Option<Cost>,
+    /// Bytes written to swap areas that are disks.
+    pub written: Option<Cost>,
+    /// Peak memory that zram and zswap held for compressed pages, in bytes.
+    pub memory: Option<Cost>,
+    /// Number of trials that ran out of memory.
+    pub died: u64,
+    /// Number of trials that ran out of memory or are valid.
+    pub trials: u64,
+    /// Whether trials ran out of memory more often than those of the baseline; `None` for the baseline, and if no trial
+    /// of the two did.
+    pub deaths: Option<Verdict>,
+    /// Columns of the kinds that beat this one; empty if it is on the front.
+    pub beaten_by: Vec<usize>,
+    /// True if no other kind beats this one. A kind that died is not on the front if another kind came through.
+    pub is_on_front: bool,
+}
+
+/// One cost of a kind of swap.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Mean over the valid trials.
+    pub mean: f64,
+    /// Judgement against the baseline; `None` for the baseline, and if the cost was not judged.
+    pub verdict: Option<Verdict>,
+}
+
+/// What a kind of swap costs, in the order in which it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostKind {
+    /// The metric that decides.
+    Time,
+    /// Bytes written to swap areas that are disks.
+    Written,
+    /// Peak memory held by compression.
+    Memory,
+}
+
+impl CostKind {
+    /// All kinds of cost.
+    pub const ALL: [Self; 3] = [Self::Time, Self::Written, Self::Memory];
+}
+
+impl KindRow {
+    /// One cost of this kind of swap; `None` if it was not measured.
+    pub fn cost(&self, of: CostKind) -> Option<&Cost> {
+        match of {
+            CostKind::Time => self.time.as_ref(),
+            CostKind::Written => self.written.as_ref(),
+            CostKind::Memory => self.memory.as_ref(),
+        }
+    }
+}
+
+impl Kinds {
+    /// Columns of the kinds on the front that have the least of a cost, or at most 1 % more. Empty if the cost was not
+    /// measured for two kinds, or if all kinds on the front have equally much of it.
+    pub fn best(&self, of: CostKind) -> Vec<usize> {
+        let front = self.kinds.iter().filter(|kind| kind.is_on_front);
+        let values: Vec<(usize, f64)> = front
+            .filter_map(|kind| Some((kind.column, self.as_cost(of, kind.cost(of)?.mean))))
+            .collect();
+        let least = values.iter().map(|(_, value)| *value);
+        let least = least.fold(f64::INFINITY, f64::min);
+        let is_best = |value: f64| value <= least + SAME * least.abs();
+        if values.len() < 2 || values.iter().all(|(_, value)| is_best(*value)) {
+            return Vec::new();
+        }
+        let best = values.into_iter().filter(|(_, value)| is_best(*value));
+        best.map(|(column, _)| column).collect()
+    }
+
+    /// A value as a cost, of which less is better.
+    fn as_cost(&self, of: CostKind, value: f64) -> f64 {
+        match (of, self.direction) {
+            (CostKind::Time, Direction::Higher) => 1.0 / value,
+            _ => value,
+        }
+    }
+}
+
+/// Swap of each side of a cell, if the sides differ in swap; otherwise `None` for each.
+pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
+    let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
+        .iter()
+        .map(|trials| {
+            let subject = &trials.first()?.row.cell.subject;
+            Some((subject.swap, subject.swap_size))
+        })
+        .collect();
+    let known = || swaps.iter().flatten();
+    let first = known().next();
+    let differs = |of: &dyn Fn(&(SwapSpec, Bytes)) -> bool| known().any(|one| !of(one));
+    let kinds = differs(&|one| first.is_none_or(|first| first.0 == one.0));
+    let sizes = differs(&|one| first.is_none_or(|first| first.1 == one.1));
+    let of_side = |one: Option<(SwapSpec, Bytes)>| {
+        let (kind, size) = one.filter(|_| kinds || sizes)?;
+        let mut words = Vec::new();
+        if kinds {
+            words.push(format!("swap={kind}"));
+        }
+        if sizes && size.0 > 0 {
+            words.push(format!("swap-size={}", MemorySpec::Free(size)));
+        }
+        Some(SideSwap {
+            kind,
+            size,
+            words: words.join(" "),
+        })
+    };
+    swaps.into_iter().map(of_side).collect()
+}
+
+/// The kinds of swap of every cell whose sides differ in swap. Judgements and deaths must have been added before.
+pub(crate) fn kinds(comparison: &Comparison) -> Vec<Kinds> {
+    (0..comparison.cells.len())
+        .filter_map(|cell| of_cell(comparison, cell))
+        .collect()
+}
+
+fn of_cell(comparison: &Comparison, place: usize) -> Option<Kinds> {
+    let cell = &comparison.cells[place];
+    let own: Vec<(usize, &SideSwap)> = (0..)
+        .zip(&cell.sides)
+        .filter_map(|(column, side)| Some((column, side.swap.as_ref()?)))
+        .collect();
+    if own.len() < 2 {
+        return None;
+    }
+    let named = |name: &str| cell.metrics.iter().find(|row| row.name == name);
+    let mut primaries = cell.metrics.iter().filter(|row| row.primary);
+    let time = primaries
+        .clone()
+        .find(|row| row.unit == Unit::Nanos)
+        .or_else(|| primaries.next());
+    let rows = [time, named(WRITTEN), named(MEMORY)];
+    let mut kinds: Vec<KindRow> = own
+        .into_iter()
+        .map(|(column, swap)| {
+            let [time, written, memory] = rows.map(|row| cost(row?, column));
+            let (died, trials, deaths) = deaths(comparison, place, column);
+            KindRow {
+                column,
+                kind: swap.kind,
+                size: swap.size,
+                time,
+                written,
+                memory,
+                died,
+                trials,
+                deaths,
+                beaten_by: Vec::new(),
+                is_on_front: false,
+            }
+        })
+        .collect();
+    let does_die = |kind: &KindRow| kind.died > 0 || kind.trials == 0;
+    for at in 0..kinds.len() {
+        let beats_it = |other: &&KindRow| match (does_die(other), does_die(&kinds[at])) {
+            (false, true) => true,
+            (true, false) => false,
+            _ => {
+                let costs = costs(cell, rows, [other.column, kinds[at].column]);
+                other.column != kinds[at].column && beats(&costs[0], &costs[1])
+            }
+        };
+        let by: Vec<usize> = kinds.iter().filter(beats_it).map(|k| k.column).collect();
+        kinds[at].is_on_front = by.is_empty() && !does_die(&kinds[at]);
+        kinds[at].beaten_by = by;
+    }
+    Some(Kinds {
+        cell: place,
+        metric: time.map(|row| row.name.clone()),
+        unit: time.map_or(Unit::Nanos, |row| row.unit),
+        direction: time.map_or(Direction::Lower, |row| row.direction),
+        kinds,
+    })
+}
+
+fn cost(row: &MetricRow, column: usize) -> Option<Cost> {
+    let judgement = column
+        .checked_sub(1)
+        .and_then(|at| row.judgements.get(at)?.as_ref());
+    Some(Cost {
+        mean: row.values.get(column)?.mean()?,
+        verdict: judgement.map(|judgement| judgement.verdict.clone()),
+    })
+}
+
+/// Number of trials of a column that died, number of trials counted with them, and the verdict against the baseline.
+fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Option<Verdict>) {
+    let valid = comparison.cells[cell].sides[column].trials.len() as u64;
+    let mut beside = comparison.beside.iter().filter(|b| b.cell == cell);
+    let (side, found) = match column {
+        0 => (0, beside.find_map(|beside| beside.deaths.as_ref())),
+        _ => (
+            1,
+            beside
+                .find(|beside| beside.column == column)
+                .and_then(|beside| beside.deaths.as_ref()),
+        ),
+    };
+    match found {
+        None => (0, valid, None),
+        Some(deaths) => (
+            deaths.died[side],
+            deaths.trials[side],
+            (column > 0).then(|| deaths.verdict.clone()),
+        ),
+    }
+}
+
+/// Costs of two columns by seed, for the seeds that are valid in both.
+fn costs(cell: &Cell, rows: [Option<&MetricRow>; 3], columns: [usize; 2]) -> [Vec<Vec<f64>>; 2] {
+    let mut all = [Vec::new(), Vec::new()];
+    for row in rows {
+        let of_column = |column: usize| -> BTreeMap<(u64, u32), f64> {
+            let values = row.and_then(|row| row.values.get(column));
+            let values = values.map_or(&[][..], |values| &values.values);
+            let trials = &cell.sides[column].trials;
+            let value = |(at, value): &(usize, f64)| {
+                let trial = trials.get(*at)?;
+                let is_higher = row.is_some_and(|row| row.direction == Direction::Higher);
+                let cost = if is_higher { 1.0 / value } else { *value };
+                Some(((trial.seed, trial.repetition), cost))
+            };
+            values.iter().filter_map(value).collect()
+        };
+        let [a, b] = columns.map(of_column);
+        let common = a.iter().filter_map(|(key, a)| Some((*a, *b.get(key)?)));
+        let (a, b) = common.unzip();
+        all[0].push(a);
+        all[1].push(b);
+    }
+    all
+}
