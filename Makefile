@@ -72,13 +72,16 @@ web:
 	web/check-stale.sh
 
 # Every part runs, whatever became of those before it; one that cannot run here says why. `make bench BENCH=quick` runs
-# every part too, with few repeats: to see that all run, not for their figures.
+# every part too, with few repeats and less optimisation: to see that all run, not for their figures. Bounds on figures are
+# judged in the optimised build only, and listed at the end.
 BENCH ?= full
-BENCH_FOLDER := $(TARGET)/release
+BENCH_PROFILE := $(if $(filter quick,$(BENCH)),release,dist)
+BENCH_FOLDER := $(TARGET)/$(BENCH_PROFILE)
 few = $(if $(filter quick,$(BENCH)),$(1),$(2))
 bench:
-	@$(CARGO) build --quiet --release --workspace --bins --examples
-	@failed=; \
+	@$(CARGO) build --quiet --profile $(BENCH_PROFILE) --workspace --bins --examples
+	@failed=; bounds=$$(mktemp); trap 'rm -f "$$bounds"' EXIT; \
+	export PAGETIDE_BOUNDS=$$bounds PAGETIDE_BOUNDS_JUDGED=$(call few,no,yes); \
 	part() { echo "== $$*"; "$$@" || failed="$$failed $$*;"; }; \
 	example() { program=$$1; shift; part $(BENCH_FOLDER)/examples/$$program "$$@"; }; \
 	part web/bench.sh $(abspath $(BENCH_FOLDER))/examples/big_report; \
@@ -94,6 +97,7 @@ bench:
 	example program_speed $(call few,quick); \
 	example claims $(call few,harmless 2 planted page-cluster-up); \
 	example patch_time $(call few,warm); \
+	echo "== bounds"; cat "$$bounds"; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 # Makes the outputs in README and docs again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.

@@ -10,6 +10,15 @@ pub enum ArenaError {
     /// needs. Returned by [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
+    /// This trial cannot run on the variant's kernel, but it can on another one. Returned by
+    /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
+    #[error("{why}; --kernel {kernel} has all that is needed")]
+    OtherKernel {
+        /// Reason why the trial cannot run on the variant's kernel.
+        why: Box<dyn std::error::Error + Send + Sync>,
+        /// Name of a kernel that has what is missing, in the form that a user types.
+        kernel: String,
+    },
     /// The request is invalid: for example, an unknown scenario or setting, or a parameter out of bounds. Returned by
     /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]

@@ -64,6 +64,8 @@ pub struct Matrix {
     pub seeds: u32,
     /// Name of the metric by which runs are compared.
     pub metric: String,
+    /// True if another kernel is taken if the campaign's kernel lacks a kind of swap.
+    pub may_choose_kernel: bool,
 }
 
 /// How a matrix ended.
@@ -137,6 +139,9 @@ impl<'a> Table<'a> {
     /// Runs all stages and returns the result; `None` if stopped.
     fn whole(&mut self, say: &dyn Fn(&str)) -> Result<Option<Matrixed>, RunError> {
         self.asked.campaign.variants.clear();
+        if self.asked.may_choose_kernel {
+            self.choose_kernel(say)?;
+        }
         if !self.probe()? {
             return Ok(None);
         }
@@ -390,6 +395,30 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
+    /// Takes the kernel that the arena names if the campaign's kernel lacks a kind of swap. Runs no trial.
+    fn choose_kernel(&mut self, say: &dyn Fn(&str)) -> Result<(), RunError> {
+        let of_kinds = (0..self.asked.kinds.len()).map(|kind| (kind, Vec::new()));
+        let swaps = self
+            .asked
+            .factors
+            .iter()
+            .filter(|factor| factor.key == "swap");
+        let of_factors = swaps.flat_map(|factor| {
+            let levels = factor.levels.iter();
+            levels.map(|level| (0, vec![(factor.key.clone(), level.clone())]))
+        });
+        for (kind, settings) in of_kinds.chain(of_factors).collect::<Vec<_>>() {
+            if let Err(ArenaError::OtherKernel { why, kernel }) = self.tried(kind, &settings)? {
+                say(&format!(
+                    "takes --kernel {kernel}, which has all kinds of swap that are asked about: {}",
+                    without_remedy(&why.to_string())
+                ));
+                self.base.kernel = kernel;
+            }
+        }
+        Ok(())
+    }
+
     /// Leaves out the settings that the arena refuses for this kernel. Runs no trial.
     fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
@@ -427,19 +456,33 @@ impl<'a> Table<'a> {
         kind: usize,
         settings: &[(String, String)],
     ) -> Result<Option<String>, RunError> {
+        Ok(match self.tried(kind, settings)? {
+            Ok(()) => None,
+            Err(ArenaError::OtherKernel { why, kernel }) => Some(format!(
+                "{} (--kernel {kernel} has it)",
+                without_remedy(&why.to_string())
+            )),
+            Err(why) => Some(without_remedy(&why.to_string())),
+        })
+    }
+
+    /// Prepares a trial with these settings. The inner error is the reason why the arena refuses the trial.
+    fn tried(
+        &mut self,
+        kind: usize,
+        settings: &[(String, String)],
+    ) -> Result<Result<(), ArenaError>, RunError> {
         self.asked.campaign.variants.clear();
         let variant = self.variant(settings);
         let campaign = &self.asked.campaign;
         let cell = campaign.cells().nth(self.cell(kind));
         let Some(cell) = cell else {
-            return Ok(None);
+            return Ok(Ok(()));
         };
-        match prepared(
-            self.site.arena,
-            &campaign.trial(&cell, variant, (0, 0), Pass::Timed),
-        ) {
-            Ok(_) => Ok(None),
-            Err(RunError::Refused { source, .. }) => Ok(Some(without_remedy(&source.to_string()))),
+        let trial = campaign.trial(&cell, variant, (0, 0), Pass::Timed);
+        match prepared(self.site.arena, &trial) {
+            Ok(_) => Ok(Ok(())),
+            Err(RunError::Refused { source, .. }) => Ok(Err(source)),
             Err(other) => Err(other),
         }
     }
@@ -467,6 +510,15 @@ impl<'a> Table<'a> {
         if let Some(row) = rows.first() {
             let record = self.site.store.load(&row.id)?.into_record();
             self.defaults = record.results.settings;
+        }
+        if let Some(swap) = self
+            .asked
+            .factors
+            .iter()
+            .find(|factor| factor.key == "swap")
+        {
+            let default = (swap.key.clone(), swap.levels[0].clone());
+            self.defaults.extend([default]);
         }
         let spec = &self.asked.campaign.scenarios[0];
         let is_limited = spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT);
@@ -497,7 +549,11 @@ impl<'a> Table<'a> {
 
     fn runs(&self) -> Result<MatrixRuns, RunError> {
         let swaps = &self.asked.campaign.scenarios[0].swap;
-        let is_zram = |cell: usize| swaps.get(cell).is_some_and(|swap| swap.is_zram());
+        let variants = &self.asked.campaign.variants;
+        let is_zram = |cell: usize, variant: usize| {
+            let own = variants.get(variant).and_then(|own| own.swap.as_ref());
+            own.or(swaps.get(cell)).is_some_and(|swap| swap.is_zram())
+        };
         let runs = MatrixRuns::of(self.site.store, &self.note, &self.asked.metric, is_zram)?;
         match &runs.accident {
             Some(why) => Err(RunError::Arena(ArenaError::broken(why.clone()))),
@@ -600,8 +656,19 @@ impl<'a> Table<'a> {
                 if all.iter().any(known) {
                     continue;
                 }
+                let factor = self
+                    .asked
+                    .factors
+                    .iter()
+                    .find(|factor| factor.key == "swap");
+                let own = settings.iter().position(|(key, _)| key == "swap");
+                let swap = match (own.map(|place| settings.remove(place)), factor) {
+                    (Some((_, swap)), _) => swap,
+                    (None, Some(factor)) => factor.levels[0].clone(),
+                    (None, None) => self.asked.kinds[kind].name.clone(),
+                };
                 let choice = Choice {
-                    swap: self.asked.kinds[kind].name.clone(),
+                    swap,
                     settings,
                     ..Choice::default()
                 };

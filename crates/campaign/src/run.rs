@@ -269,11 +269,13 @@ struct KnownTrial {
 /// Prepares one trial; fails if the arena refuses it.
 pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial, RunError> {
     arena.prepare(trial).map_err(|source| match source {
-        ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
-            scenario: trial.scenario.clone(),
-            variant: trial.variant.name.clone(),
-            source,
-        },
+        ArenaError::Refused(_) | ArenaError::OtherKernel { .. } | ArenaError::Wrong(_) => {
+            RunError::Refused {
+                scenario: trial.scenario.clone(),
+                variant: trial.variant.name.clone(),
+                source,
+            }
+        }
         other => RunError::Arena(other),
     })
 }

@@ -41,13 +41,13 @@ pub struct MatrixRuns {
 }
 
 impl MatrixRuns {
-    /// Reads the runs of a campaign from the store. `is_zram` returns true for a cell that swaps to memory; for such a
-    /// cell, pages written to swap do not count as written to disk.
+    /// Reads the runs of a campaign from the store. `is_zram` returns true for a cell and a variant, given by index, that
+    /// swap to memory; for those, pages written to swap do not count as written to disk.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
         metric: &str,
-        is_zram: impl Fn(usize) -> bool,
+        is_zram: impl Fn(usize, usize) -> bool,
     ) -> Result<Self, CompareError> {
         let mut all = Self::default();
         let keys: Vec<String> = note.entries.iter().map(|entry| entry.key.clone()).collect();
@@ -78,7 +78,11 @@ impl MatrixRuns {
                     let of = |name: &str| value(&metrics, row.row, name)?.value.number();
                     let written = of("written").map(|bytes| {
                         let swapped = of("swapped-out").unwrap_or(0.0) * PAGE_SIZE as f64;
-                        let to_memory = if is_zram(entry.cell) { swapped } else { 0.0 };
+                        let to_memory = if is_zram(entry.cell, entry.variant) {
+                            swapped
+                        } else {
+                            0.0
+                        };
                         (bytes - to_memory).max(0.0)
                     });
                     match cost(&metrics, row.row, metric) {

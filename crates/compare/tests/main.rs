@@ -5,3 +5,4 @@
 mod beside;
 mod compare;
 mod explain;
+mod kinds;

@@ -23,6 +23,7 @@ use pagetide_record::{
 use pagetide_root::{Root, Roots};
 use pagetide_scenario::Needs;
 
+use crate::able;
 use crate::boot::Boot;
 use crate::emulator::Emulator;
 use crate::error::{ExactError, io};
@@ -130,14 +131,16 @@ impl Exact {
     ) -> Result<(), ArenaError> {
         let asked = (kernel.digest.clone(), wanted, swap);
         if !locked(&self.able).contains(&asked) {
-            kernel.require_all(&asked.1).map_err(ArenaError::refused)?;
-            let compressor = swap.compressor().name();
-            match swap {
-                SwapSpec::Zram(Some(_)) => kernel.require_of_zram(compressor),
-                SwapSpec::Zswap(zswap) => kernel.require_of_zswap(compressor, zswap.pool().name()),
-                _ => Ok(()),
-            }
-            .map_err(ArenaError::refused)?;
+            able::check(kernel, &asked.1, swap).map_err(|why| {
+                let cache = Cache::open(&self.options.cache).ok();
+                match cache.and_then(|cache| able::another(&cache, &why, &asked.1, swap)) {
+                    Some(kernel) => ArenaError::OtherKernel {
+                        why: why.into(),
+                        kernel,
+                    },
+                    None => ArenaError::refused(why),
+                }
+            })?;
             locked(&self.able).insert(asked);
         }
         Ok(())

@@ -7,6 +7,7 @@
 //! This crate does not depend on campaigns, statistics or reports. Start reading in [`exact`] (preparing and running a
 //! trial), then [`machine`] (the emulated machine) and [`snapshot`] (storing a booted guest).
 
+mod able;
 pub mod boot;
 pub mod clock;
 pub mod doctor;

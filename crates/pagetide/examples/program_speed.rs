@@ -4,8 +4,8 @@
 //! from the emulator's start to the first instruction of the process that starts the program, and to the end of a
 //! program of three instructions. Second, virtual seconds per second, for programs of this machine and for those of
 //! `campaigns/programs`, whose packages are fetched if they are not in the cache. Third, how the time of a trial grows
-//! with memory. Exits with status 1 if a limit is exceeded or a program did not run. `quick` means few trials, no
-//! packages and no limits; names of campaign files (`sqlite3 redis`) select only their speeds.
+//! with memory. Exits with status 1 if a limit is judged and exceeded, or a program did not run. `quick` means few
+//! trials and no packages; names of campaign files (`sqlite3 redis`) select only their speeds.
 
 // An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use pagetide_testing::bound::bound;
 use serde_json::Value;
 
 /// The kernel of trials that do not name one.
@@ -203,11 +204,11 @@ fn that_ends() -> Vec<u8> {
     file
 }
 
-/// Measures the time to the program's first instruction; returns whether it is within the limit, if that is judged.
+/// Measures the time to the program's first instruction; returns false if the limit is judged and not kept.
 ///
 /// No record contains this instruction. It lies between the first instruction of the process that starts the program,
 /// which is in the record, and the end of a program of only three instructions. That end is judged.
-fn first_instruction(tool: &Tool, trials: u32, is_judged: bool) -> bool {
+fn first_instruction(tool: &Tool, trials: u32) -> bool {
     let path = tool.store.path().join("ends");
     std::fs::write(&path, that_ends()).expect("a file can be written");
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -228,9 +229,14 @@ fn first_instruction(tool: &Tool, trials: u32, is_judged: bool) -> bool {
             println!("  no sooner than {starter:.0} ms in the median: then what starts it begins");
             println!(
                 "  no later than {end:.0} ms in the median, {most:.0} ms at most: then a program of three instructions has \
-                 ended; limit {FIRST_INSTRUCTION:.0} ms in the median"
+                 ended"
             );
-            !is_judged || end <= FIRST_INSTRUCTION
+            bound(
+                "a program's first instruction",
+                end,
+                FIRST_INSTRUCTION,
+                "ms",
+            )
         }
         Err(why) => failed("first instruction", &why),
     }
@@ -303,8 +309,8 @@ fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
 }
 
 /// Measures the time of trials with increasing memory and a buffer of 1.5 times the memory, which is filled and read
-/// twice. Returns false if the time grows too much, or if a trial fails; the growth counts only if `is_judged`.
-fn growth(tool: &Tool, is_judged: bool) -> bool {
+/// twice. Returns false if a trial fails, or if the growth is judged and too large.
+fn growth(tool: &Tool) -> bool {
     println!("memory     trial     by memory");
     let mut first = None;
     let mut is_kept = true;
@@ -323,7 +329,12 @@ fn growth(tool: &Tool, is_judged: bool) -> bool {
         let (least, start) = *first.get_or_insert((mib, time));
         let share = time / start / f64::from(mib / least);
         println!("{memory:6} {time:>8.2} s {share:>9.2} of proportion");
-        is_kept &= !is_judged || share <= SLACK;
+        is_kept &= bound(
+            &format!("a trial at {memory}, of its share"),
+            share,
+            SLACK,
+            "",
+        );
     }
     is_kept
 }
@@ -333,9 +344,9 @@ fn main() -> ExitCode {
     let is_quick = asked.iter().any(|word| word == "quick");
     let tool = Tool::find();
     let is_kept = if asked.is_empty() || is_quick {
-        let first = first_instruction(&tool, if is_quick { 3 } else { 20 }, !is_quick);
+        let first = first_instruction(&tool, if is_quick { 3 } else { 20 });
         let all_ran = speeds(&tool, !is_quick, &[]);
-        first & all_ran & growth(&tool, !is_quick)
+        first & all_ran & growth(&tool)
     } else {
         speeds(&tool, true, &asked)
     };

@@ -37,11 +37,12 @@ struct VariantArgs {
     /// Boot argument of every variant
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     boot: Vec<String>,
-    /// Another variant: the first one with these settings changed; also kernel=K, patch=FILE, boot=ARG and name=NAME
+    /// Another variant: the first one with these settings changed; also kernel=K, patch=FILE, boot=ARG, swap=KIND,
+    /// swap-size=SIZE and name=NAME
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
-    /// Values of a setting, `kernel` or `boot`: one variant each. Values of `swap`, `memory` or `limit`: one cell each.
-    /// Several --vary are combined; the first variant is the baseline. Use --set for what all variants share
+    /// Values of a setting, `kernel`, `boot`, `swap` or `swap-size`: one variant each. Values of `memory` or `limit`: one
+    /// cell each. Several --vary are combined; the first variant is the baseline. Use --set for what all variants share
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
     /// Patch to judge: a file, a mailbox or a folder; several form one series. Builds the source with and without it
@@ -74,7 +75,8 @@ struct WorkloadArgs {
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
-    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us) or none [default: zram]
+    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us) or none; several make cells, which --vs swap=KIND
+    /// does not: it compares kinds [default: zram]
     #[arg(long, value_name = "KIND")]
     swap: Vec<SwapSpec>,
     /// Size of the swap device [default: three times the memory]

@@ -215,3 +215,125 @@ fn listed(words: &[String], last: &str) -> String {
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use pagetide_compare::{Column, Overall};
+    use pagetide_quantity::{Bytes, Direction};
+
+    use super::*;
+
+    fn cost(mean: f64, verdict: Option<Verdict>) -> Option<Cost> {
+        Some(Cost { mean, verdict })
+    }
+
+    fn kind(column: usize, kind: &str, costs: [f64; 3], beaten_by: &[usize]) -> KindRow {
+        let [time, written, memory] = costs.map(|mean| cost(mean, Some(Verdict::Improved)));
+        KindRow {
+            column,
+            kind: kind.parse().unwrap(),
+            size: Bytes::from_mib(48),
+            time,
+            written,
+            memory,
+            died: 0,
+            trials: 8,
+            deaths: None,
+            beaten_by: beaten_by.to_vec(),
+            is_on_front: beaten_by.is_empty(),
+        }
+    }
+
+    fn comparison(kinds: Vec<KindRow>) -> Comparison {
+        let column = |row: &KindRow| Column {
+            name: row.kind.to_string().replace(':', "-"),
+            variant: None,
+            valid: 8,
+            invalid: 0,
+            pending: 0,
+            paired: true,
+            swap: format!("swap={}", row.kind),
+        };
+        Comparison {
+            campaign: None,
+            baseline: None,
+            columns: kinds.iter().map(column).collect(),
+            cells: Vec::new(),
+            alpha: 0.05,
+            look: None,
+            overall: Overall::Changed,
+            cautions: Vec::new(),
+            beside: Vec::new(),
+            kinds: vec![Kinds {
+                cell: 0,
+                metric: Some("access-time".to_owned()),
+                unit: Unit::Nanos,
+                direction: Direction::Lower,
+                kinds,
+            }],
+            explanations: Vec::new(),
+        }
+    }
+
+    const MIB: f64 = 1_048_576.0;
+
+    #[test]
+    fn the_sentence_names_what_each_kind_is_best_in_and_what_is_beaten_by_which() {
+        let of = comparison(vec![
+            kind(0, "ssd:1ms", [2e9, 20.0 * MIB, 0.0], &[]),
+            kind(1, "zram", [1e9, 0.0, 9.0 * MIB], &[]),
+            kind(2, "disk", [9e9, 20.0 * MIB, 0.0], &[0]),
+        ]);
+        let said = sentence(&of, 0, false).unwrap().text;
+        assert_eq!(
+            said,
+            "No kind of swap is best in everything: zram in access-time and bytes written to disk, ssd-1ms in memory held by \
+             compression; beaten: disk-8ms,40MB/s (by ssd-1ms)."
+        );
+        let mut dead = kind(1, "none", [0.0; 3], &[0]);
+        (dead.died, dead.deaths) = (8, Some(Verdict::Regressed));
+        let of = comparison(vec![kind(0, "zram", [1e9, 0.0, MIB], &[]), dead.clone()]);
+        let said = sentence(&of, 0, false).unwrap().text;
+        assert!(
+            said.starts_with("zram is the best kind of swap here"),
+            "{said}"
+        );
+        assert!(said.ends_with("; beaten: none (died in 8 of 8)."), "{said}");
+        dead.column = 0;
+        dead.beaten_by.clear();
+        dead.is_on_front = false;
+        let said = sentence(&comparison(vec![dead]), 0, false).unwrap().text;
+        assert_eq!(said, "No kind of swap comes through all its trials.");
+    }
+
+    #[test]
+    fn a_row_has_every_cost_with_its_verdict_and_fits_into_a_mail() {
+        let of = comparison(vec![
+            kind(0, "ssd", [2e9, 20.0 * MIB, 0.0], &[]),
+            kind(1, "zswap", [1.5e9, 12.0 * MIB, 3.0 * MIB], &[]),
+        ]);
+        let look = Look::plain(72);
+        let sign = |verdict: &Verdict| effect::verdict_sign(verdict, &look);
+        let drawn = grid(&of, of_cell(&of, 0).unwrap(), true, &sign).draw(&look, 0);
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 72),
+            "{drawn}"
+        );
+        assert!(
+            lines[0].contains("access-time") && lines[0].contains("held"),
+            "{drawn}"
+        );
+        assert!(
+            lines[2].starts_with("zswap+ssd-80us") && lines[2].ends_with("front"),
+            "{drawn}"
+        );
+        assert!(
+            lines[2].contains("12.00 MiB ✓") && lines[2].contains("3.000 MiB ✓"),
+            "{drawn}"
+        );
+        assert!(lines[2].contains("0 of 8"), "{drawn}");
+    }
+}

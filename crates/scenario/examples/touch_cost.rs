@@ -11,6 +11,7 @@ use pagetide_record::wire::Region;
 use pagetide_reference::Rng;
 use pagetide_scenario::Clock;
 use pagetide_scenario::touch::{Amount, Offset, Recorder, Touch};
+use pagetide_testing::bound::bound;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 512;
@@ -71,11 +72,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("one clock read:                            {read:6.2} ticks");
     println!("one untimed access:                        {access:6.2} ticks");
     println!("one access timed, with histogram and log:  {timed:6.2} ticks");
-    println!(
-        "ratio to clock read and untimed access:    {:6.3} (at most 1.3)",
-        timed / (read + access)
-    );
-    Ok(())
+    let ratio = timed / (read + access);
+    println!("ratio to clock read and untimed access:    {ratio:6.3}");
+    if bound(
+        "a timed access, of clock read and untimed access",
+        ratio,
+        1.3,
+        "",
+    ) {
+        Ok(())
+    } else {
+        Err("a timed access costs too much".into())
+    }
 }
 
 /// Runs `work` and returns its duration in ticks per access.

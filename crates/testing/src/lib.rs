@@ -5,6 +5,7 @@
 //! `PAGETIDE_TESTS=all` a skip fails the test if the CI machine is required to have what is missing
 //! ([`Need::is_required`]). This crate imports no other crate of pagetide.
 
+pub mod bound;
 pub mod documents;
 pub mod fuzz;
 pub mod git;

@@ -7,7 +7,7 @@ use pagetide_verdict::factorial::MOST_FACTORS;
 
 use super::{Kind, Matrix};
 use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
-use crate::vary::Vary;
+use crate::vary::{Vary, check_swap};
 
 /// Default number of seeds.
 const SEEDS: u32 = 5;
@@ -73,8 +73,18 @@ pub enum MatrixError {
         /// Number of factors in the matrix.
         factors: usize,
     },
+    /// A value of a varied key cannot be used.
+    #[error("--vary {key} cannot have the value `{value}`: {why}")]
+    Value {
+        /// The key that is varied.
+        key: String,
+        /// The value as given.
+        value: String,
+        /// Reason why the value cannot be used.
+        why: String,
+    },
     /// A setting is given both as fixed and as varied.
-    #[error("{key} is both set for all and varied: leave out one of --set and --vary")]
+    #[error("{key} is both given for all and varied: leave out one of the two")]
     Fixed {
         /// Name of the setting.
         key: String,
@@ -88,6 +98,8 @@ pub struct MatrixRequest {
     pub vary: Vec<Vary>,
     /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
+    /// True if the user named no kernel, so that another one may be taken that has all requested kinds of swap.
+    pub may_choose_kernel: bool,
 }
 
 impl MatrixRequest {
@@ -122,7 +134,12 @@ impl MatrixRequest {
         }
         let factors = self.factors(&campaign)?;
         let spec = &mut campaign.scenarios[0];
-        let kinds = kinds(spec);
+        let swap = factors.iter().find(|factor| factor.key == "swap");
+        let is_asked = swap.is_some() || !spec.swap.is_empty();
+        let kinds = match swap {
+            Some(factor) => vec![kind_of_factor(factor)],
+            None => kinds(spec),
+        };
         spec.swap = Vec::new();
         for kind in &kinds {
             if !spec.swap.contains(&kind.swap) {
@@ -135,6 +152,7 @@ impl MatrixRequest {
             factors,
             seeds,
             campaign,
+            may_choose_kernel: self.may_choose_kernel && is_asked,
         })
     }
 
@@ -156,8 +174,21 @@ impl MatrixRequest {
             if let Some(remedy) = remedy(&key) {
                 return Err(MatrixError::NoFactor { key, remedy });
             }
-            if fixed.contains_key(&key) {
+            let spec = &campaign.scenarios[0];
+            let is_fixed = match key.as_str() {
+                "swap" => !spec.swap.is_empty(),
+                "swap-size" => spec.swap_size.is_some(),
+                _ => fixed.contains_key(&key),
+            };
+            if is_fixed {
                 return Err(MatrixError::Fixed { key });
+            }
+            for value in &vary.values {
+                check_swap(&key, value).map_err(|why| MatrixError::Value {
+                    key: key.clone(),
+                    value: value.clone(),
+                    why,
+                })?;
             }
             match &vary.values[..] {
                 [first, second] => factors.push(Factor {
@@ -181,10 +212,17 @@ impl MatrixRequest {
 /// Name of the option to use for a key that is not a factor; `None` if there is none.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
-        "swap" => Some("give each kind of swap with --swap"),
         "memory" => Some("run a matrix for each --memory"),
         "limit" => Some("run a matrix for each --limit"),
         _ => None,
+    }
+}
+
+/// The only kind of swap of a design in which swap is a factor: its first level, with a name that states both.
+fn kind_of_factor(factor: &Factor) -> Kind {
+    Kind {
+        name: factor.levels.join(" or "),
+        swap: factor.levels[0].parse().unwrap_or_default(),
     }
 }
 
@@ -228,6 +266,7 @@ mod tests {
         MatrixRequest {
             vary: vary.iter().map(|text| text.parse().unwrap()).collect(),
             only,
+            may_choose_kernel: true,
         }
     }
 
@@ -276,13 +315,33 @@ mod tests {
     }
 
     #[test]
+    fn swap_is_a_factor_of_one_design_or_a_kind_with_a_design_of_its_own() {
+        let vary = ["swap=zram:zstd,zswap+ssd", "swap-size=32M,64M"];
+        let matrix = request(&vary, true).matrix(campaign(), None).unwrap();
+        assert_eq!(matrix.factors[0].levels, ["zram:zstd", "zswap+ssd"]);
+        assert_eq!(matrix.kinds.len(), 1);
+        assert_eq!(matrix.kinds[0].name, "zram:zstd or zswap+ssd");
+        assert_eq!(
+            matrix.campaign.scenarios[0].swap,
+            ["zram:zstd".parse().unwrap()]
+        );
+        assert!(matrix.may_choose_kernel);
+        let usual = request(&[], false).matrix(campaign(), None).unwrap();
+        assert!(!usual.may_choose_kernel, "nobody asked for zswap");
+    }
+
+    #[test]
     fn what_no_design_answers_is_refused() {
         let said = |vary: &[&str], campaign| {
             let refused = request(vary, false).matrix(campaign, None);
             refused.unwrap_err().to_string()
         };
         assert!(said(&["vm.swappiness=1,2,3"], campaign()).contains("two that are far apart"));
-        assert!(said(&["swap=zram,ssd"], campaign()).contains("--swap"));
+        assert!(said(&["swap=zram,tape"], campaign()).contains("`tape` is no kind of swap"));
+        assert!(said(&["swap-size=8M,big"], campaign()).contains("--vary swap-size"));
+        let mut wrong = campaign();
+        wrong.scenarios[0].swap = vec![SwapSpec::ZRAM];
+        assert!(said(&["swap=zram,ssd"], wrong).contains("leave out one of the two"));
         assert!(said(&["limit=8M,9M"], campaign()).contains("--limit"));
         let many = ["a=1,2", "b=1,2", "c=1,2", "d=1,2", "e=1,2"];
         assert!(said(&many, campaign()).contains("at most 8"));

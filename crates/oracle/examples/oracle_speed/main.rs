@@ -116,7 +116,9 @@ fn main() -> Result<(), Failure> {
     parts.extend(&names);
     let length = 20_000_000 / asked.divisor;
     let folder = tempfile::tempdir()?;
-    let peer = Peer::at_hand();
+    let short = folder.path().join("short.oracleGeneral.bin");
+    write_entries(&short, &[0, 1, 2, 0, 1, 2, 3, 4])?;
+    let peer = Peer::at_hand(&short)?;
     if peer.is_none() {
         println!("PAGETIDE_PEER names no cachesim of libCacheSim: its columns are left out");
     }

@@ -12,7 +12,13 @@ use crate::Failure;
 /// The programs of libCacheSim.
 pub struct Peer {
     cachesim: PathBuf,
+    /// Its name of the S3-FIFO of the paper.
+    s3_fifo: &'static str,
 }
+
+/// Names of the paper's S3-FIFO in libCacheSim. Sources of 2025 have it as `s3fifov0`, and another one as `s3fifo`; later
+/// sources have only `s3fifo`.
+const S3_FIFO: [&str; 2] = ["s3fifov0", "s3fifo"];
 
 /// Result of libCacheSim for one policy at one size.
 pub struct Theirs {
@@ -37,10 +43,27 @@ pub struct Took {
 }
 
 impl Peer {
-    /// Returns the programs at the path in `PAGETIDE_PEER`; `None` if the variable is not set.
-    pub fn at_hand() -> Option<Self> {
-        let cachesim = PathBuf::from(std::env::var_os("PAGETIDE_PEER")?);
-        Some(Self { cachesim })
+    /// Returns the programs at the path in `PAGETIDE_PEER`; `None` if the variable is not set. Asks the peer for its name
+    /// of S3-FIFO with the short string at `path`.
+    pub fn at_hand(path: &Path) -> Result<Option<Self>, Failure> {
+        let Some(cachesim) = std::env::var_os("PAGETIDE_PEER").map(PathBuf::from) else {
+            return Ok(None);
+        };
+        let mut why = None;
+        for s3_fifo in S3_FIFO {
+            let peer = Self {
+                cachesim: cachesim.clone(),
+                s3_fifo,
+            };
+            match peer.policy(path, S3_FIFO[0], 20) {
+                Ok(_) => {
+                    println!("libCacheSim calls S3-FIFO {s3_fifo}");
+                    return Ok(Some(peer));
+                }
+                Err(failure) => why = Some(failure),
+            }
+        }
+        why.map_or(Ok(None), Err)
     }
 
     /// Simulates one policy with memory of `size` pages.
@@ -72,9 +95,10 @@ impl Peer {
         workers: usize,
     ) -> Result<Took, Failure> {
         let mut command = timed(&self.cachesim);
+        let policies = policies.replace(S3_FIFO[0], self.s3_fifo);
         command
             .arg(path)
-            .args(["oracleGeneral", policies, sizes])
+            .args(["oracleGeneral", &policies, sizes])
             .args(["--ignore-obj-size", "1", "--num-thread"])
             .arg(workers.to_string());
         run(command)

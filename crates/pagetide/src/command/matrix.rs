@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pagetide_campaign::matrix::{MatrixOutcome, MatrixRequest, matrix};
-use pagetide_lab::facts;
+use pagetide_lab::{facts, vocabulary};
 use pagetide_report::terminal::matrix as shown;
 
 use crate::campaign_args::CampaignArgs;
@@ -17,13 +17,16 @@ use crate::session::Session;
 ///
 /// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with
 /// every seed: lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of
-/// --vary, two values each. Then the defaults, settings that surely help, and the fastest run are repeated with new
-/// seeds. Settings that the kernel lacks are omitted and named.
+/// --vary, two values each. With --vary swap=A,B or swap-size=A,B swap is a setting of one design too, so that it shows
+/// what swap and settings do together. Then the defaults, settings that surely help, and the fastest run are repeated with new
+/// seeds. Settings that the kernel lacks are omitted and named; without --kernel, one is taken that has
+/// the kinds of swap that you name.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide matrix --memory 16M --file numbers -- sort numbers
   pagetide matrix --memory 16M --only --vary vm.page-cluster=3,0 --swap ssd --file numbers -- sort numbers
+  pagetide matrix --memory 16M --only --vary swap=zram,zram:zstd --vary vm.page-cluster=3,0 --file numbers -- sort numbers
   pagetide matrix kv --seeds 3 --json
 
 The design has resolution IV (Box and Hunter 1961): no interaction of two settings shows as the effect of a third. Effects are paired by
@@ -52,8 +55,16 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
+    // Built kernels are those that the user asks for.
+    let may_choose_kernel =
+        campaign.variants[0].kernel == vocabulary().kernel && args.campaign.kernels().is_empty();
     let facts = facts(&campaign.scenarios[0])?;
-    let asked = MatrixRequest { vary, only }.matrix(campaign, facts.primary)?;
+    let request = MatrixRequest {
+        vary,
+        only,
+        may_choose_kernel,
+    };
+    let asked = request.matrix(campaign, facts.primary)?;
     let campaign = asked.campaign.clone();
     let say = |text: &str| session.progress.say(text);
     let outcome = session.search(

@@ -26,6 +26,7 @@ Examples:
   pagetide run hot-cold --patch my.patch
   pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
   pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2
+  pagetide run hot-cold --kernel debian:sid --swap ssd --vs swap=zram --vs swap=zswap+ssd
   pagetide run contswap --as-written --scale 0.02
   pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
   pagetide run campaigns/papers/swapbench.toml --as paper

@@ -1,8 +1,8 @@
 //! Result of a matrix of settings: the recommendation, the effects, the choices, and configuration lines to paste.
 
 use pagetide_compare::matrixed::{Choice, KindEffects, Matrixed};
-use pagetide_quantity::Unit;
 use pagetide_quantity::command::command;
+use pagetide_quantity::{Bytes, Unit};
 use pagetide_record::SwapSpec;
 use pagetide_verdict::factorial::{Effect, Interaction};
 use serde::Serialize;
@@ -353,6 +353,10 @@ impl Row for ChoiceRow<'_> {
 /// `zram-generator.conf(5)`, kernel `Documentation/admin-guide/kernel-parameters.txt`.
 pub fn paste(choice: &Choice) -> String {
     let (mut sysctl, mut tmpfiles, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+    let size: Option<Bytes> = choice.settings.iter().find_map(|(key, value)| {
+        let is_size = key == "swap-size";
+        is_size.then(|| value.parse().ok()).flatten()
+    });
     for (key, value) in &choice.settings {
         match key.split_once('/') {
             Some(("thp", "enabled")) => arguments.push(format!("transparent_hugepage={value}")),
@@ -367,7 +371,7 @@ pub fn paste(choice: &Choice) -> String {
                 tmpfiles.push(format!("w /sys/kernel/mm/{folder}/{rest} - - - - {value}"));
             }
             None if key == "boot" => arguments.push(value.clone()),
-            None if key == "kernel" => {}
+            None if key == "kernel" || key == "swap-size" => {}
             None => sysctl.push(format!("{key} = {value}")),
         }
     }
@@ -383,11 +387,19 @@ pub fn paste(choice: &Choice) -> String {
     let swap: Option<SwapSpec> = choice.swap.parse().ok();
     let compressor = swap.map_or("", |swap| swap.compressor().name());
     match swap {
-        Some(SwapSpec::Zram(_)) => put!(
-            out,
-            "# /etc/systemd/zram-generator.conf (three times the memory free to the workload, as in these runs)\n[zram0]\n\
-             zram-size = ram * 3\ncompression-algorithm = {compressor}\n"
-        ),
+        Some(SwapSpec::Zram(_)) => {
+            let (how, size) = match size {
+                Some(size) => ("in MiB, as in these runs", (size.0 >> 20).to_string()),
+                None => (
+                    "three times the memory free to the workload, as in these runs",
+                    "ram * 3".to_owned(),
+                ),
+            };
+            put!(
+                out,
+                "# /etc/systemd/zram-generator.conf ({how})\n[zram0]\nzram-size = {size}\ncompression-algorithm = {compressor}\n"
+            );
+        }
         Some(SwapSpec::Zswap(zswap)) => arguments.push(format!(
             "zswap.enabled=1 zswap.compressor={compressor} zswap.zpool={}",
             zswap.pool().name()
@@ -398,7 +410,13 @@ pub fn paste(choice: &Choice) -> String {
         put!(out, "# kernel command line\n{}\n", arguments.join(" "));
     }
     if let Some(disk) = swap.and_then(SwapSpec::on_disk) {
-        put!(out, "# swap on a disk such as `{disk}` here\n");
+        let of = size.map_or_else(String::new, |size| format!(" of {size}"));
+        put!(out, "# swap{of} on a disk such as `{disk}` here\n");
+    }
+    if swap.is_some() {
+        let size = choice.settings.iter().find(|(key, _)| key == "swap-size");
+        let size = size.map_or_else(String::new, |(_, size)| format!(" --swap-size {size}"));
+        put!(out, "# in these runs: --swap {}{size}\n", choice.swap);
     }
     out
 }

@@ -1,0 +1,42 @@
+//! Which kernel can run a trial: checks a kernel's configuration, and finds another kernel if this one lacks something.
+
+use pagetide_kernel::{Cache, Kernel, KernelError, Need};
+use pagetide_record::SwapSpec;
+
+/// A Debian kernel that has zswap, known without looking. Debian's cloud kernels of 6.1 and 6.12 do not have it.
+const WITH_ZSWAP: &str = "debian:sid";
+
+/// Fails if the kernel lacks one of these features, or the compressor or pool of this kind of swap.
+pub(crate) fn check(kernel: &Kernel, wanted: &[Need], swap: SwapSpec) -> Result<(), KernelError> {
+    kernel.require_all(wanted)?;
+    let compressor = swap.compressor().name();
+    match swap {
+        SwapSpec::Zram(Some(_)) => kernel.require_of_zram(compressor),
+        SwapSpec::Zswap(zswap) => kernel.require_of_zswap(compressor, zswap.pool().name()),
+        _ => Ok(()),
+    }
+}
+
+/// Name of a kernel that has what [`check`] found missing: one of the cache that passes the check, the latest release
+/// first, or else a Debian kernel that is known to have zswap if nothing else is missing. `None` if none is known.
+pub(crate) fn another(
+    cache: &Cache,
+    why: &KernelError,
+    wanted: &[Need],
+    swap: SwapSpec,
+) -> Option<String> {
+    let mut able: Vec<Kernel> = cache.list().ok()?;
+    able.retain(|kernel| check(kernel, wanted, swap).is_ok());
+    let names = able.iter().rev().flat_map(|kernel| {
+        let names = cache.listing(kernel).map(|listing| listing.names);
+        names.unwrap_or_default()
+    });
+    let in_cache = names.into_iter().find(|name| name.starts_with("deb"));
+    in_cache.or_else(|| match why {
+        KernelError::Missing(missing) => {
+            let is_zswap = missing.0.iter().all(|one| one.need == Need::Zswap);
+            is_zswap.then(|| WITH_ZSWAP.to_owned())
+        }
+        _ => None,
+    })
+}

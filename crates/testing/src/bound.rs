@@ -1,0 +1,72 @@
+//! Bounds on figures of `make bench`: judged in the optimised build only, and listed in the last lines.
+
+use std::fs::File;
+use std::io::Write;
+
+/// Environment variable with the path of the file that collects the lines of all programs of a bench.
+const LINES: &str = "PAGETIDE_BOUNDS";
+/// Environment variable that says whether bounds are judged: `yes` in the optimised build.
+const JUDGED: &str = "PAGETIDE_BOUNDS_JUDGED";
+
+/// Compares a figure with the most that it may be. Prints one line with the result and appends it to the file named by
+/// `PAGETIDE_BOUNDS`. Returns false if the bound is judged and not kept. Without `PAGETIDE_BOUNDS_JUDGED=yes` nothing is
+/// judged, because a build without optimisation, or few repeats, say nothing about speed.
+#[must_use]
+pub fn bound(what: &str, figure: f64, most: f64, unit: &str) -> bool {
+    let is_judged = std::env::var_os(JUDGED).is_some_and(|word| word == "yes");
+    let (line, is_kept) = line(what, figure, most, unit, is_judged);
+    println!("{line}");
+    let lines =
+        std::env::var_os(LINES).map(|path| File::options().append(true).create(true).open(path));
+    if let Some(Ok(mut lines)) = lines {
+        // The line is printed in any case, so nothing is lost if the file cannot be written.
+        let _ = writeln!(lines, "{line}");
+    }
+    is_kept
+}
+
+/// The line for a figure, and false if the bound is judged and not kept.
+fn line(what: &str, figure: f64, most: f64, unit: &str, is_judged: bool) -> (String, bool) {
+    let is_kept = figure <= most;
+    let word = match (is_judged, is_kept) {
+        (false, _) => "not judged",
+        (true, true) => "held",
+        (true, false) => "NOT HELD",
+    };
+    let unit = if unit.is_empty() {
+        String::new()
+    } else {
+        format!(" {unit}")
+    };
+    let text = format!("bound {word}: {what}: {figure:.3}{unit}, at most {most}{unit}");
+    (text, is_kept || !is_judged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_judged_in_the_optimised_build_only() {
+        let said = |figure, is_judged| line("a start", figure, 200.0, "ms", is_judged);
+        assert_eq!(
+            said(325.0, false),
+            (
+                "bound not judged: a start: 325.000 ms, at most 200 ms".to_owned(),
+                true
+            )
+        );
+        assert_eq!(
+            said(325.0, true),
+            (
+                "bound NOT HELD: a start: 325.000 ms, at most 200 ms".to_owned(),
+                false
+            )
+        );
+        assert!(said(200.0, true).0.starts_with("bound held: ") && said(200.0, true).1);
+        assert_eq!(
+            line("ratio", 1.25, 1.3, "", true).0,
+            "bound held: ratio: 1.250, at most 1.3"
+        );
+    }
+}
