@@ -11,3 +11,4 @@ mod forecast;
 mod fuzz;
 mod run;
 mod shard;
+mod swaps;

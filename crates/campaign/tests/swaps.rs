@@ -1,10 +1,6 @@
 //! Kinds of swap as variants: their trials, the plan, the forecast and what cannot be compared.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
-use common::{ScriptedArena, campaign, go};
+use crate::common::{ScriptedArena, campaign, go};
 use pagetide_arena::VariantSpec;
 use pagetide_campaign::file::parse;
 use pagetide_campaign::{
@@ -63,7 +59,9 @@ fn every_variant_runs_on_its_own_swap_and_the_forecast_finds_the_records() {
     assert_eq!((all.found, all.trials), (48, 48));
     assert_eq!(labels, ["linear · 64M", "swapbench · 64M"]);
     let comparison = compare_campaign(&store, None).unwrap();
-    let zram = comparison.cells[0].metrics[0].judgements[0].as_ref().unwrap();
+    let zram = comparison.cells[0].metrics[0].judgements[0]
+        .as_ref()
+        .unwrap();
     assert_eq!(zram.verdict.to_string(), "improved", "{zram:?}");
     assert_eq!(comparison.kinds.len(), 2);
     // A record of a variant is that of a campaign with this kind for all.
@@ -104,18 +102,33 @@ fn requested(swap: &[&str], changes: &[&str]) -> Result<Campaign, String> {
 
 #[test]
 fn kinds_on_a_command_line_are_named_by_their_kind_and_mistakes_are_told_in_a_sentence() {
-    let made = requested(&["ssd"], &["swap=zram", "swap=zswap+ssd", "swap=disk:8ms,20MB/s"]);
+    let made = requested(
+        &["ssd"],
+        &["swap=zram", "swap=zswap+ssd", "swap=disk:8ms,20MB/s"],
+    );
     let names: Vec<String> = made.unwrap().variants.into_iter().map(|v| v.name).collect();
     assert_eq!(names, ["ssd", "zram", "zswap+ssd", "disk-8ms-20MB/s"]);
     let why = |swap: &[&str], changes: &[&str]| requested(swap, changes).unwrap_err();
     let twice = why(&["ssd"], &["swap=zram", "swap=zram"]);
-    assert!(twice.contains("`zram` and `zram (2)`") && twice.contains("(zram)"), "{twice}");
+    assert!(
+        twice.contains("`zram` and `zram (2)`") && twice.contains("(zram)"),
+        "{twice}"
+    );
     let baseline = why(&[], &["swap=zram"]);
-    assert!(baseline.contains("the same kernel, settings and swap (zram)"), "{baseline}");
+    assert!(
+        baseline.contains("the same kernel, settings and swap (zram)"),
+        "{baseline}"
+    );
     let cells = why(&["ssd", "zram"], &["swap=disk"]);
-    assert!(cells.contains("2 kinds of swap, which make cells"), "{cells}");
+    assert!(
+        cells.contains("2 kinds of swap, which make cells"),
+        "{cells}"
+    );
     let unknown = why(&[], &["swap=tape"]);
-    assert!(unknown.starts_with("`tape` is no kind of swap: use zram"), "{unknown}");
+    assert!(
+        unknown.starts_with("`tape` is no kind of swap: use zram"),
+        "{unknown}"
+    );
     for text in [twice, baseline, cells, unknown] {
         assert!(!text.contains('\n') && !text.ends_with('.'), "{text}");
     }
@@ -132,13 +145,24 @@ const FILE: &str = "name = \"kinds\"\nswap = \"ssd\"\n[[variant]]\nname = \"ssd\
 #[test]
 fn a_variant_of_a_file_has_a_swap_of_its_own() {
     let campaign = parse("a.toml", FILE, &vocabulary()).unwrap();
-    assert_eq!(campaign.variants[1].swap, Some("zram:zstd".parse().unwrap()));
+    assert_eq!(
+        campaign.variants[1].swap,
+        Some("zram:zstd".parse().unwrap())
+    );
     assert_eq!(campaign.variants[1].swap_size, Some(Bytes::from_mib(32)));
     assert_eq!(campaign.check_swap(), Ok(()));
     let wrong = FILE.replace("zram:zstd", "zram:ztsd");
-    let why = parse("a.toml", &wrong, &vocabulary()).unwrap_err().to_string();
-    assert!(why.contains("a.toml:7") && why.contains("did you mean `zstd`?"), "{why}");
-    let twice = FILE.replace("swap = \"zram:zstd\"\nswap-size = \"32M\"\n", "swap = \"ssd:80us\"\n");
+    let why = parse("a.toml", &wrong, &vocabulary())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        why.contains("a.toml:7") && why.contains("did you mean `zstd`?"),
+        "{why}"
+    );
+    let twice = FILE.replace(
+        "swap = \"zram:zstd\"\nswap-size = \"32M\"\n",
+        "swap = \"ssd:80us\"\n",
+    );
     let campaign = parse("a.toml", &twice, &vocabulary()).unwrap();
     let why = campaign.check_swap().unwrap_err().to_string();
     assert!(why.contains("`ssd` and `zram`"), "{why}");
@@ -150,5 +174,8 @@ fn a_campaign_without_kinds_among_its_variants_has_the_name_it_always_had() {
     let text = serde_json::to_string(&with).unwrap();
     assert!(!text.contains("swap_size\":null,\"swap") && !text.contains("\"swap\":null"));
     let variants = serde_json::to_string(&with.variants).unwrap();
-    assert!(!variants.contains("swap\":") && !variants.contains("swap_size"), "{variants}");
+    assert!(
+        !variants.contains("swap\":") && !variants.contains("swap_size"),
+        "{variants}"
+    );
 }

@@ -82,13 +82,14 @@ fn name(comparison: &Comparison, column: usize, ascii: bool) -> String {
     clean(about::name(comparison, column), NAME_CHARS, ascii)
 }
 
-/// The table for terminals and mails. `sign` draws a verdict.
-pub(crate) fn grid(
+/// The table for terminals and mails, indented by `indent` spaces. `sign` draws a verdict.
+pub(crate) fn table(
     comparison: &Comparison,
     kinds: &Kinds,
-    ascii: bool,
+    (look, indent): (&Look, usize),
     sign: &dyn Fn(&Verdict) -> Cell,
-) -> Grid {
+) -> String {
+    let ascii = look.ascii;
     let mut grid = Grid::new([
         Align::Left,
         Align::Right,
@@ -117,7 +118,12 @@ pub(crate) fn grid(
             }
         }));
     }
-    grid
+    // The head of the last column is empty.
+    let lines = grid.draw(look, indent);
+    lines
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// The sentence on which kinds no other beats; `None` if the variants have the same swap or nothing was measured.
@@ -316,7 +322,7 @@ mod tests {
         ]);
         let look = Look::plain(72);
         let sign = |verdict: &Verdict| effect::verdict_sign(verdict, &look);
-        let drawn = grid(&of, of_cell(&of, 0).unwrap(), true, &sign).draw(&look, 0);
+        let drawn = table(&of, of_cell(&of, 0).unwrap(), (&look, 0), &sign);
         let lines: Vec<&str> = drawn.lines().collect();
         assert!(
             lines.iter().all(|line| line.chars().count() <= 72),

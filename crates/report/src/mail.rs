@@ -85,8 +85,7 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
         }
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
             let sign = |verdict: &Verdict| Cell::plain(mark(verdict));
-            let grid = kinds::grid(comparison, of_cell, true, &sign);
-            out.push_str(&grid.draw(&LOOK, 0));
+            out.push_str(&kinds::table(comparison, of_cell, (&LOOK, 0), &sign));
         }
         for sentence in beside::sentences(comparison, place, &LOOK) {
             paragraph(&mut out, &sentence.text);

@@ -4,6 +4,7 @@
 //! high watermarks, and also reserves the lower zones' protection. Pages in compressed swap stay in memory, at their
 //! compressed size. If data are twice as large as memory and compress to 35 %, swap takes two thirds of memory.
 
+use pagetide_harness::peak::ZSWAP_PEAK;
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Results;
 
@@ -17,7 +18,10 @@ pub(super) fn room(results: &Results) -> Option<u32> {
         .get("zram")
         .and_then(|zram| zram.values.get("mem_used_max"))
         .map_or(0, |[_, bytes]| bytes / PAGE_SIZE);
-    let room = (free / PAGE_SIZE).checked_sub(kept + swap)?;
+    let zswap = results.facts.get(ZSWAP_PEAK);
+    let zswap = zswap.and_then(|bytes| bytes.parse::<u64>().ok());
+    let held = swap + zswap.unwrap_or(0) / PAGE_SIZE;
+    let room = (free / PAGE_SIZE).checked_sub(kept + held)?;
     u32::try_from(room).ok().filter(|room| *room > 0)
 }
 
@@ -99,6 +103,9 @@ Node 0, zone  Movable
         };
         results.counters.insert("zram".to_owned(), zram);
         assert_eq!(room(&results), Some(4155 - 285 - 2736));
+        let zswap = (ZSWAP_PEAK.to_owned(), (100 * PAGE_SIZE).to_string());
+        results.facts.extend([zswap]);
+        assert_eq!(room(&results), Some(4155 - 285 - 2736 - 100));
     }
 
     #[test]

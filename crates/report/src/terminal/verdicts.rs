@@ -52,8 +52,7 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
         out.push_str(&cell(comparison, group, options, look));
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
             let sign = |verdict: &Verdict| effect::verdict_sign(verdict, look);
-            let grid = kinds::grid(comparison, of_cell, look.ascii, &sign);
-            out.push_str(&grid.draw(look, 2));
+            out.push_str(&kinds::table(comparison, of_cell, (look, 2), &sign));
         }
         let mut others = beside::sentences(comparison, place, look);
         others.retain(|sentence| !deaths.contains(sentence));
