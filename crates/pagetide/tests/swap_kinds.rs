@@ -179,6 +179,37 @@ fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
     }
 }
 
+/// Checks that all trials of the campaign of kinds started with equally much free memory, from which compression then
+/// takes what it holds, and that the block layer and the swap code counted the same writes.
+fn all_start_with_the_same_memory(lab: &Lab) {
+    let mut free = Vec::new();
+    let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);
+    let records: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!(records.len(), 24);
+    for id in records.iter().map(|record| record["id"].as_str().unwrap()) {
+        let (json, _) = lab.ends(0, ["show", id, "--json"]);
+        let record: Value = serde_json::from_str(&json).unwrap();
+        let at_start = record["results"]["facts"]["free-at-start"]
+            .as_str()
+            .unwrap();
+        free.push(at_start.parse::<f64>().unwrap());
+        // The block layer and the swap code count the same writes to the disk.
+        let swapped = metric(&record, "swapped-out") * 4096.0;
+        let written = metric(&record, "swap-written");
+        if record["subject"]["swap"] != "zram" {
+            assert!(
+                (written - swapped).abs() <= 64.0 * 4096.0,
+                "{written} of {swapped}"
+            );
+        }
+    }
+    let (least, most) = (
+        free.iter().copied().fold(f64::MAX, f64::min),
+        free.iter().copied().fold(0.0, f64::max),
+    );
+    assert!(most <= least * 1.02, "{free:?}");
+}
+
 #[test]
 fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
@@ -250,33 +281,7 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     assert_ne!(verdict(zram, "time"), "inconclusive", "{kinds:?}");
     let front = |kind: usize| kinds[kind]["is_on_front"] == true;
     assert!(front(ssd), "no other kind holds no memory: {kinds:?}");
-    // The memory that compression holds is taken from the same memory: all kinds start with equally much.
-    let mut free = Vec::new();
-    let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);
-    let records: Vec<Value> = serde_json::from_str(&list).unwrap();
-    assert_eq!(records.len(), 24);
-    for id in records.iter().map(|record| record["id"].as_str().unwrap()) {
-        let (json, _) = lab.ends(0, ["show", id, "--json"]);
-        let record: Value = serde_json::from_str(&json).unwrap();
-        let at_start = record["results"]["facts"]["free-at-start"]
-            .as_str()
-            .unwrap();
-        free.push(at_start.parse::<f64>().unwrap());
-        // The block layer and the swap code count the same writes to the disk.
-        let swapped = metric(&record, "swapped-out") * 4096.0;
-        let written = metric(&record, "swap-written");
-        if record["subject"]["swap"] != "zram" {
-            assert!(
-                (written - swapped).abs() <= 64.0 * 4096.0,
-                "{written} of {swapped}"
-            );
-        }
-    }
-    let (least, most) = (
-        free.iter().copied().fold(f64::MAX, f64::min),
-        free.iter().copied().fold(0.0, f64::max),
-    );
-    assert!(most <= least * 1.02, "{free:?}");
+    all_start_with_the_same_memory(&lab);
     // The same command finds its records, and so does a plan.
     let mut plan = words.to_vec();
     plan[0] = "plan";
