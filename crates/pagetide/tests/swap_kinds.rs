@@ -225,7 +225,7 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
         "-p",
         "pages=20M",
         "-p",
-        "refs=1000",
+        "refs=3000",
         "--seeds",
         "8",
         "--observe=none",
@@ -239,7 +239,7 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     ];
     let (out, _) = lab.ends(0, words);
     assert!(
-        out.contains("refs=1000 · 16M ") && !out.contains("Confounded"),
+        out.contains("refs=3000 · 16M ") && !out.contains("Confounded"),
         "{out}"
     );
     for text in [
@@ -274,11 +274,11 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
         }
         assert_eq!(kinds[kind]["died"], 0);
     }
-    // Faults that wait for zram cost less than those that wait for the disk, but there are more of them.
+    // Reading ahead from the disk brings several pages for one wait, so this disk is faster than zram here.
     let verdict = |kind: usize, name: &str| &kinds[kind][name]["verdict"]["verdict"];
     assert_eq!(verdict(zram, "written"), "improved", "{kinds:?}");
     assert_eq!(verdict(zram, "memory"), "regressed", "{kinds:?}");
-    assert_ne!(verdict(zram, "time"), "inconclusive", "{kinds:?}");
+    assert_eq!(verdict(zram, "time"), "regressed", "{kinds:?}");
     let front = |kind: usize| kinds[kind]["is_on_front"] == true;
     assert!(front(ssd), "no other kind holds no memory: {kinds:?}");
     all_start_with_the_same_memory(&lab);
