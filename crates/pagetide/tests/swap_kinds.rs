@@ -274,11 +274,13 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
         }
         assert_eq!(kinds[kind]["died"], 0);
     }
-    // Reading ahead from the disk brings several pages for one wait, so this disk is faster than zram here.
     let verdict = |kind: usize, name: &str| &kinds[kind][name]["verdict"]["verdict"];
     assert_eq!(verdict(zram, "written"), "improved", "{kinds:?}");
     assert_eq!(verdict(zram, "memory"), "regressed", "{kinds:?}");
-    assert_eq!(verdict(zram, "time"), "regressed", "{kinds:?}");
+    // Reading ahead from the disk brings several pages with one fault. Zram reads single pages.
+    let is_sure =
+        |line: &str| line.trim_start().starts_with("major-faults") && line.contains("✗ regressed");
+    assert!(out.lines().any(is_sure), "{out}");
     let front = |kind: usize| kinds[kind]["is_on_front"] == true;
     assert!(front(ssd), "no other kind holds no memory: {kinds:?}");
     all_start_with_the_same_memory(&lab);
