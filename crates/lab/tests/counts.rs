@@ -76,6 +76,8 @@ fn announced(campaign: &Campaign) -> usize {
         jobs: Some(1),
         fresh: false,
         keep_going: false,
+        shard: None,
+        elsewhere: None,
         command: "pagetide run".to_owned(),
         maker: &|_| Maker::default(),
     };
