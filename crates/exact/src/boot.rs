@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pagetide_arena::Progress;
+use pagetide_guest::kernel_memory;
 use pagetide_guest::spec::{BOOT_SPEC, BootSpec, MAKER_FOLDER, MAKER_LOADER};
 use pagetide_kernel::Kernel;
 use pagetide_quantity::Bytes;
@@ -73,8 +74,9 @@ impl Boot<'_> {
                 .map_err(io("handing over", "the program's files"))?;
         }
         let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
-        // The item must exist so that the guest finds it; its content is supplied at restore.
-        let trial = memory::holding("trial", b"{}")?;
+        // The item must exist so that the guest finds it; the order is supplied at restore. Until then the guest sets
+        // counts of its kernel from it.
+        let trial = memory::holding("trial", &kernel_memory::bytes())?;
         let wiring = Wiring::new(
             (Path::new(&memory_path), true),
             machine.memory.0,

@@ -123,6 +123,29 @@ pub enum ExactError {
         /// Either ", did you mean …?" or empty.
         suggestion: String,
     },
+    /// No kernel accepts the value of a setting.
+    #[error(
+        "setting `{name}` is {value}, but the kernel accepts {least} to {greatest}: give a value in this range"
+    )]
+    SettingOutOfRange {
+        /// The setting's name.
+        name: String,
+        /// The value as given.
+        value: String,
+        /// Least accepted value.
+        least: i64,
+        /// Greatest accepted value.
+        greatest: i64,
+    },
+    /// The name is that of a file of a control group.
+    #[error(
+        "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
+         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in `pagetide run --limit 64M -- COMMAND`"
+    )]
+    SettingOfGroup {
+        /// The name as given.
+        name: String,
+    },
     /// A guest was not restored, although the snapshot's files are unchanged.
     #[error(
         "the emulator did not restore the guest from {path} ({why}): run again, and check the emulator if this repeats"

@@ -10,7 +10,7 @@ use pagetide_arena::{
     Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, VariantSpec, host,
 };
 use pagetide_guest::spec::{BootSpec, ModuleSpec, SsdSpec};
-use pagetide_harness::settings;
+use pagetide_harness::{range, settings};
 use pagetide_kernel::{
     Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Setting, Stop,
 };
@@ -227,13 +227,13 @@ impl Exact {
 
     /// The kernel of a variant. Fails if there is no such kernel, or if one of the variant's settings is unknown.
     fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
+        for (name, value) in &spec.settings {
+            check_setting(name, value).map_err(ArenaError::wrong)?;
+        }
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
             why => ended(ArenaError::refused)(why),
         })?;
-        for name in spec.settings.keys() {
-            check_setting(name).map_err(ArenaError::wrong)?;
-        }
         Ok(kernel)
     }
 
@@ -524,10 +524,26 @@ fn ssd_params(disk: &SsdSpec) -> String {
     )
 }
 
-/// Fails if a setting's name has no known form; the error suggests a similar name.
-fn check_setting(name: &str) -> Result<(), ExactError> {
+/// Fails if a setting's name has no known form, or if no kernel accepts the value. The error suggests a similar name, or
+/// states the range.
+fn check_setting(name: &str, value: &str) -> Result<(), ExactError> {
+    if let Some((least, greatest)) = range::exceeded(name, value) {
+        return Err(ExactError::SettingOutOfRange {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            least,
+            greatest,
+        });
+    }
     if settings::path(name).is_some() {
         return Ok(());
+    }
+    if let Some((controller, _)) = name.split_once('.')
+        && ["memory", "cpu", "io", "pids", "cpuset", "hugetlb"].contains(&controller)
+    {
+        return Err(ExactError::SettingOfGroup {
+            name: name.to_owned(),
+        });
     }
     // Users often remember only the last part of a name.
     let known = settings::KNOWN.iter().copied();
@@ -744,10 +760,26 @@ mod tests {
 
     #[test]
     fn unknown_settings_are_refused_with_a_near_suggestion() {
-        let text = |name| check_setting(name).unwrap_err().to_string();
+        let text = |name| check_setting(name, "1").unwrap_err().to_string();
         assert!(text("swappiness").contains("vm.swappiness"));
         assert!(text("vm/swapiness").contains("vm.swappiness"));
         assert!(!text("zzz").contains("did you mean"));
-        assert!(check_setting("vm.anything").is_ok());
+        assert!(check_setting("vm.anything", "1").is_ok());
+    }
+
+    #[test]
+    fn a_value_that_no_kernel_accepts_and_a_limit_of_a_group_are_refused() {
+        let text = |name, value| check_setting(name, value).unwrap_err().to_string();
+        let range = text("vm.swappiness", "201");
+        assert!(
+            range.contains("201") && range.contains("0 to 200"),
+            "{range}"
+        );
+        assert!(check_setting("vm.swappiness", "200").is_ok());
+        let group = text("memory.high", "10M");
+        assert!(
+            group.contains("--limit") && group.contains("--high"),
+            "{group}"
+        );
     }
 }

@@ -25,11 +25,12 @@ use crate::ballast::{Ballast, Reserve};
 use crate::error::{GuestError, io};
 use crate::idle::Spinner;
 use crate::observer::Observer;
+use crate::size::Held;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
 use crate::{
-    ballast, disk, files, filesystem, maker, modules, mount, port, region, root, ssd, start,
+    ballast, disk, files, filesystem, maker, modules, mount, port, region, root, size, ssd, start,
     tracearea,
 };
 
@@ -98,73 +99,69 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
     let settings = Settings::of_machine(MachineFate::Ends);
-    let applied = settings.apply(&settings::fixed(boot.intended, managed()?));
-    if let Some(why) = applied.refused.first() {
-        return Err(io("preparing watermarks", why.to_string())(
-            std::io::Error::other("refused"),
-        ));
-    }
+    prepare_settings(
+        &settings,
+        &settings::fixed(boot.intended, size::of_machine()?),
+    )?;
+    let mut held = Held::default();
     let ssds = match &boot.ssd {
         Some(spec) => ssd::start(spec)?,
         None => Vec::new(),
     };
     // The first disk is the swap device if the trial swaps to one; otherwise it holds the file system.
     let mut ssds = ssds.into_iter();
-    let swap = swap(&boot, &mut ssds)?;
+    let swap = swap(&boot, &mut ssds, &mut held)?;
     let turning = usize::from(boot.swap.is_rotational());
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
         let device = match (boot.files_on.system, boot.files_on.on) {
             (FileSystem::Tmpfs, _) => None,
             (_, FilesOn::Disk(spec)) => {
-                let device = disk::start(turning, size, spec)?;
+                let device = held.add(|| disk::start(turning, size, spec))?;
                 disks.push(device.clone());
                 Some(device)
             }
             (_, FilesOn::Ssd | FilesOn::Null) => {
                 let device = next(&mut ssds)?;
-                fill(&device, size)?;
+                held.add(|| Ok(fill(&device, size)?))?;
                 Some(device)
             }
         };
         file_system(&boot, device.as_deref(), size)?;
     }
-    let mut known = facts(&boot, &settings)?;
-    let is_turning = |device: &&String| device.starts_with(disk::DEVICES);
-    let of_disks = disks
-        .iter()
-        .filter(is_turning)
-        .flat_map(|device| disk::facts(device));
-    known.facts.extend(of_disks);
     let counters = CounterSet::open(&scope(swap.as_ref()));
     let missing: Vec<String> = counters
         .unsupported()
         .iter()
         .map(|missing| format!("{}: {}", missing.source, missing.why))
         .collect();
-    if !missing.is_empty() {
-        let fact = ("not-observed".to_owned(), missing.join("; "));
-        known.facts.extend([fact]);
-    }
-    let is_zswap = known.settings.get("zswap/enabled");
+    // Read once in advance, so that the memory for the texts is there before the ballast is taken.
+    let first = facts(&boot, &settings, &disks, &missing)?;
+    let is_zswap = first.settings.get("zswap/enabled");
     let peak = match is_zswap.map(|state| state.trim()) {
         Some("Y") => ZswapPeak::open().ok(),
         _ => None,
     };
+    drop(first);
     // This includes memory for the texts of the counters: without the lock, 3 pages of it were swapped out together
     // with the workload's pages.
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
     spinner.pause();
     std::thread::sleep(SETTLE);
-    let spare = ballast::hold(boot.spare)?;
-    let jitter = Reserve::new(start::MOST_PAGES)?;
-    if let Some(free) = boot.free {
-        // Each seed frees some pages in addition to the specified amount; no seed has less.
-        ballast::leave(Bytes(
-            free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
-        ))?;
-    }
+    ballast::drop_caches();
+    let (spare, jitter) = held.add(|| {
+        let spare = ballast::hold(boot.spare)?;
+        let jitter = Reserve::new(start::MOST_PAGES)?;
+        leave(&boot)?;
+        Ok((spare, jitter))
+    })?;
+    let lacking = resize(&held, &settings, &boot)?;
+    let mut known = facts(&boot, &settings, &disks, &missing)?;
+    let fact = ("held".to_owned(), held.size().0.to_string());
+    known.facts.extend([fact]);
+    known.warnings.extend(lacking);
+    leave(&boot)?;
     ballast::drop_caches();
     workload.waits()?;
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
@@ -182,6 +179,58 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         idle: counters::idle(),
         spinner,
     })
+}
+
+/// Locks memory until the specified amount is free, if an amount is specified.
+fn leave(boot: &BootSpec) -> Result<(), GuestError> {
+    let Some(free) = boot.free else {
+        return Ok(());
+    };
+    // Each seed frees some pages in addition to the specified amount; no seed has less.
+    ballast::leave(Bytes(
+        free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
+    ))
+}
+
+/// Gives the kernel the size of the machine without the pages that the arena holds, and has it derive its limits from
+/// this size. Returns a warning if the kernel lacks what is needed; then only the watermarks are those of this size.
+fn resize(
+    held: &Held,
+    settings: &Settings,
+    boot: &BootSpec,
+) -> Result<Option<Warning>, GuestError> {
+    let counted = size::of_machine()?;
+    let meant = Bytes(counted.0.saturating_sub(held.size().0));
+    let lacking = held.take_out(trial_item()?)?;
+    let mut derived = settings::derived(meant);
+    derived.retain(|name, _| settings.read(name).is_some());
+    prepare_settings(settings, &derived)?;
+    prepare_settings(settings, &settings::fixed(meant, size::of_machine()?))?;
+    for name in settings::REDERIVE {
+        settings.rewrite(name);
+    }
+    if boot.root.is_some() {
+        size::resize_shared_memory();
+    }
+    Ok(lacking.map(|why| Warning::LargerMachine {
+        counted,
+        meant,
+        why,
+    }))
+}
+
+/// Applies settings of the arena. Fails if the kernel refuses one.
+fn prepare_settings(
+    settings: &Settings,
+    wanted: &BTreeMap<String, String>,
+) -> Result<(), GuestError> {
+    let applied = settings.apply(wanted);
+    match applied.refused.first() {
+        None => Ok(()),
+        Some(why) => Err(io("preparing settings", why.to_string())(
+            std::io::Error::other("refused"),
+        )),
+    }
 }
 
 /// Creates the file system of the trial and mounts it. If there is a program's root, copies the root into the file
@@ -213,10 +262,11 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
     root::furnish()
 }
 
-/// Sets up the swap of the trial; `None` if the trial has no swap.
+/// Sets up the swap of the trial; `None` if the trial has no swap. Memory with a disk's content is added to `held`.
 fn swap(
     boot: &BootSpec,
     ssds: &mut impl Iterator<Item = String>,
+    held: &mut Held,
 ) -> Result<Option<Swap>, GuestError> {
     let (size, after) = (boot.swap_size, MachineFate::Ends);
     if let SwapSpec::Zram(_) = boot.swap {
@@ -232,10 +282,10 @@ fn swap(
     let device = match disk {
         SwapDisk::Ssd(_) => {
             let device = next(ssds)?;
-            fill(&device, size)?;
+            held.add(|| Ok(fill(&device, size)?))?;
             device
         }
-        SwapDisk::Disk(spec) => disk::start(0, size, spec)?,
+        SwapDisk::Disk(spec) => held.add(|| disk::start(0, size, spec))?,
     };
     Ok(Some(Swap::on_disk(&device, size, after)?))
 }
@@ -254,14 +304,6 @@ fn scope(swap: Option<&Swap>) -> Scope {
         group: None,
         zram: swap.and_then(Swap::zram).map(Path::to_owned),
     }
-}
-
-/// Memory managed by the page allocator (`MemTotal`).
-fn managed() -> Result<Bytes, GuestError> {
-    meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
-        file: meminfo::PATH,
-        what: "MemTotal",
-    })
 }
 
 /// Runs a trial, from the ready point until the last frame is written.
@@ -307,13 +349,6 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     results.invalid.append(&mut applied.refused);
     results.settings = known.settings.clone();
     if !order.settings.is_empty() {
-        if settings::move_watermarks(order.settings.keys()) {
-            let fixed: BTreeMap<_, _> = settings::fixed(boot.intended, known.managed)
-                .into_iter()
-                .filter(|(name, _)| !order.settings.contains_key(name))
-                .collect();
-            drop(ready.settings.apply(&fixed));
-        }
         // A setting may have changed related ones, so those are read again.
         results.settings.extend(
             ready
@@ -418,20 +453,30 @@ fn observer(
 struct MachineFacts {
     /// Selector of the emulator's configuration item that contains the trial's order.
     trial: u16,
-    managed: Bytes,
     settings: BTreeMap<String, String>,
     facts: BTreeMap<String, String>,
     warnings: Vec<Warning>,
 }
 
-/// Collects the facts of the machine at the ready point.
-fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestError> {
+/// Selector of the emulator's configuration item that contains the trial's order. While the guest boots, it contains
+/// [`kernel_memory::bytes`](crate::kernel_memory::bytes).
+fn trial_item() -> Result<u16, GuestError> {
+    port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
+        what: "trial",
+        why: "there is none".to_owned(),
+    })
+}
+
+/// Collects the facts of the machine at the ready point. `disks` are the devices in use, `missing` the sources that this
+/// kernel does not have.
+fn facts(
+    boot: &BootSpec,
+    settings: &Settings,
+    disks: &[String],
+    missing: &[String],
+) -> Result<MachineFacts, GuestError> {
     let mut known = MachineFacts {
-        trial: port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
-            what: "trial",
-            why: "there is none".to_owned(),
-        })?,
-        managed: managed()?,
+        trial: trial_item()?,
         settings: settings.survey(|_| true),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
@@ -443,7 +488,7 @@ fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestErro
             .to_owned()
     };
     let facts = [
-        ("managed", known.managed.0.to_string()),
+        ("managed", size::of_machine()?.0.to_string()),
         ("release", line("/proc/sys/kernel/osrelease")),
         ("version", line("/proc/sys/kernel/version")),
         (
@@ -455,6 +500,16 @@ fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestErro
     known.facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
     if let Some(maker) = &boot.maker {
         let fact = ("made-by".to_owned(), maker.package.clone());
+        known.facts.extend([fact]);
+    }
+    let turning = disks
+        .iter()
+        .filter(|device| device.starts_with(disk::DEVICES));
+    known
+        .facts
+        .extend(turning.flat_map(|device| disk::facts(device)));
+    if !missing.is_empty() {
+        let fact = ("not-observed".to_owned(), missing.join("; "));
         known.facts.extend([fact]);
     }
     if !Timers::now().are_fine() {

@@ -17,6 +17,8 @@ const EXIT_UNPREPARED: u8 = 0x21;
 const FW_CFG_SELECT: u16 = 0x510;
 const FW_CFG_DATA: u16 = 0x511;
 const FW_CFG_DIRECTORY: u16 = 0x19;
+/// Port of the configuration device for the upper half of a request's address; the lower half follows.
+const FW_CFG_COPY: u16 = 0x514;
 
 /// Gives this process the right to use ports (iopl(2)).
 pub fn allow() -> std::io::Result<()> {
@@ -50,6 +52,20 @@ fn input(port: u16) -> u8 {
         asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags));
     }
     value
+}
+
+/// Hands the configuration device the request at this physical address. The device carries it out within the
+/// instruction. See [`crate::kernel_memory::Copier`], the only caller.
+pub(crate) fn copy(request: u64) {
+    let halves = [request >> 32, request & u64::from(u32::MAX)];
+    for (port, half) in [FW_CFG_COPY, FW_CFG_COPY + 4].into_iter().zip(halves) {
+        let half = u32::try_from(half).unwrap_or_default().to_be();
+        // SAFETY: the device reads the request, and writes only the request and the memory that it names. The compiler must
+        // assume that any memory may be read or changed, so `nomem` is left out.
+        unsafe {
+            asm!("out dx, eax", in("dx") port, in("eax") half, options(nostack, preserves_flags));
+        }
+    }
 }
 
 /// Writes text to the debug console.

@@ -93,7 +93,7 @@ pub struct BootSpec {
     pub maker: Option<MakerSpec>,
     /// Free memory at the start of the scenario; `None` to leave free memory unchanged.
     pub free: Option<Bytes>,
-    /// Size of the machine from which the watermarks are computed.
+    /// Size of the machine from which the watermarks are computed until the arena has taken its own memory.
     pub intended: Bytes,
 }
 

@@ -12,6 +12,7 @@ pub mod fate;
 pub mod judgement;
 pub mod log;
 pub mod peak;
+pub mod range;
 pub mod settings;
 pub mod supervise;
 pub mod swap;

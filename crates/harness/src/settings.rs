@@ -87,8 +87,8 @@ pub fn min_free_kbytes(intended: Bytes) -> u64 {
 }
 
 /// Settings that the arena always applies unless the variant sets them: watermarks and overcommit. The watermarks are
-/// those of a machine of size `intended`, because the pages of a simulated disk count as managed memory and would raise
-/// them. Overcommit allows large mappings.
+/// those of a machine of size `intended`, also if the kernel manages more (`managed`). Overcommit allows large
+/// mappings.
 pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
     BTreeMap::from([
@@ -100,6 +100,30 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
         ("vm.overcommit_memory".to_owned(), "1".to_owned()),
     ])
 }
+
+/// Least memory of a machine on which the kernel uses transparent huge pages by default. Source: kernel
+/// `mm/huge_memory.c`, `hugepage_init`.
+const HUGE_PAGES_FROM: Bytes = Bytes::from_mib(512);
+
+/// Settings that the kernel derives when it boots, as they are on a machine of size `intended`. Only those that it does
+/// not derive by itself when its count of memory changes. A setting whose file the kernel lacks is to be left out.
+pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
+    let off = [
+        ("thp/enabled", "never"),
+        ("thp/defrag", "never"),
+        ("thp/use_zero_page", "0"),
+        ("thp/khugepaged/defrag", "0"),
+    ];
+    off.into_iter()
+        .filter(|_| intended < HUGE_PAGES_FROM)
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Settings whose files make the kernel derive further limits from the size of memory when their own value is written
+/// again: the reserves between zones, and the free memory that it keeps for huge pages (kernel `mm/khugepaged.c`,
+/// `set_recommended_min_free_kbytes`). In this order, after the watermarks.
+pub const REDERIVE: [&str; 2] = ["vm.lowmem_reserve_ratio", "thp/enabled"];
 
 /// True if the setting affects the watermarks directly, such as `vm.min_free_kbytes`.
 fn is_watermark(name: &str) -> bool {
@@ -146,8 +170,17 @@ impl Settings {
         Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
     }
 
+    /// Writes the current value of a setting again, so that the kernel repeats what it does when the setting is written.
+    /// Does nothing on a kernel that lacks the setting.
+    pub fn rewrite(&self, name: &str) {
+        if let Some(found) = self.read(name) {
+            // The kernel accepts its own value, and the setting is read back with the others.
+            let _ = self.write(name, writable(&found));
+        }
+    }
+
     /// Current value of a setting; `None` if its file cannot be read.
-    fn read(&self, name: &str) -> Option<String> {
+    pub fn read(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.file(name)?).ok()?;
         Some(text.trim().to_owned())
     }
@@ -347,6 +380,12 @@ mod tests {
         assert!(move_watermarks(&set));
         assert!(!move_watermarks(&["lru_gen/enabled".to_owned()]));
         assert!(move_watermarks(&["/sys/kernel/mm/x".to_owned()]));
+    }
+
+    #[test]
+    fn huge_pages_are_off_on_a_small_machine() {
+        assert_eq!(derived(Bytes::from_mib(511))["thp/enabled"], "never");
+        assert!(derived(Bytes::from_mib(512)).is_empty());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod hangs;
 mod interrupted;
 mod kernels;
 mod kills;
+mod machine_size;
 mod matrix;
 mod observed;
 mod outside;

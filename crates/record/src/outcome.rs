@@ -203,6 +203,19 @@ pub enum Warning {
         /// Number of accesses that the workload made.
         total: u64,
     },
+    /// The kernel counts memory that the arena uses as memory of the machine, because it lacks what is needed to change
+    /// that.
+    #[error(
+        "the kernel counts {counted} of memory instead of {meant}, so shares of memory such as zswap's pool are too large: {why}"
+    )]
+    LargerMachine {
+        /// Memory that the kernel manages.
+        counted: Bytes,
+        /// Memory of a machine on which the promised memory is free.
+        meant: Bytes,
+        /// What the kernel lacks.
+        why: String,
+    },
     /// A note of a scenario, as free text.
     #[error("{text}")]
     Note {

@@ -72,6 +72,54 @@ impl Zones {
     }
 }
 
+/// A zone of memory and its sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Zone {
+    /// Head of the zone in the file, such as `Node 0, zone DMA32`, with single spaces.
+    pub name: String,
+    /// Number of the zone's node.
+    pub node: u64,
+    /// Free pages, including the per-CPU lists.
+    pub free: Pages,
+    /// Pages that the page allocator manages.
+    pub managed: Pages,
+    /// Pages from the first to the last address, including holes.
+    pub spanned: Pages,
+    /// Pages without holes.
+    pub present: Pages,
+}
+
+/// Parses the text of `/proc/zoneinfo`: all zones that have memory, in the order of the file.
+pub fn zones(text: &str) -> Vec<Zone> {
+    let mut zones: Vec<Zone> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        if let ["Node", node, "zone", _] = words[..] {
+            zones.push(Zone {
+                name: words.join(" "),
+                node: node.trim_end_matches(',').parse().unwrap_or(0),
+                ..Zone::default()
+            });
+            continue;
+        }
+        let (Some(zone), [name, value]) = (zones.last_mut(), &words[..]) else {
+            continue;
+        };
+        let Ok(value) = value.parse::<u64>() else {
+            continue;
+        };
+        match *name {
+            "nr_free_pages" | "count:" => zone.free.0 += value,
+            "managed" => zone.managed.0 = value,
+            "spanned" => zone.spanned.0 = value,
+            "present" => zone.present.0 = value,
+            _ => {}
+        }
+    }
+    zones.retain(|zone| zone.managed.0 > 0);
+    zones
+}
+
 /// Number of free blocks by zone and order, in the order of `/proc/buddyinfo`; empty if it cannot be read.
 pub fn blocks() -> Vec<Vec<u64>> {
     parse_blocks(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
@@ -134,6 +182,33 @@ Node 0, zone    DMA32
         assert_eq!(zones.in_lists, Pages(5));
         assert_eq!(zones.all_free(), Some(Pages(1105)));
         assert_eq!(Zones::parse("nothing").all_free(), None);
+    }
+
+    #[test]
+    fn sizes_are_read_for_each_zone_that_has_memory() {
+        let text = "\
+Node 0, zone   Normal
+  pages free     7
+        spanned  20
+        present  19
+        managed  18
+      nr_free_pages 7
+  pagesets
+    cpu: 0
+              count:    2
+Node 1, zone  Movable
+  pages free     0
+        managed  0
+";
+        let zone = Zone {
+            name: "Node 0, zone Normal".to_owned(),
+            node: 0,
+            free: Pages(9),
+            managed: Pages(18),
+            spanned: Pages(20),
+            present: Pages(19),
+        };
+        assert_eq!(zones(text), [zone]);
     }
 
     #[test]

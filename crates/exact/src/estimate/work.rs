@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos, PAGE_SIZE};
-use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{MemorySpec, Pass, Subject, SwapDisk, SwapSpec};
 
 use super::faults::faults;
 
@@ -31,8 +31,6 @@ const LEAST_BUSY: f64 = 0.2;
 const FILL_LAPS: f64 = 0.0010;
 /// Laps per reference to a page in memory.
 const HIT_LAPS: f64 = 0.00005;
-/// Memory that the kernel keeps free, as a number of pages and a share of memory, which are added.
-const KEPT: (f64, f64) = (200.0, 0.02);
 /// Ratio of the memory taken by compressed pages to their compressed size.
 const COMPRESSED: f64 = 1.1;
 /// Share of swapped-in pages that are written to a disk again at the next swap-out although they were only read.
@@ -47,6 +45,8 @@ const OPERATION_LAPS: f64 = 0.0085;
 const KV_MISSES: f64 = 0.5;
 /// Pages of the machine's total memory that the kernel and the guest's fixed allocations take.
 const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
+/// Part of these pages that the kernel manages: without its image and what it reserves when it boots.
+const MANAGED_PAGES: f64 = 28.0 * 256.0;
 
 /// Laps per page moved between memory and swap, by the way of moving.
 struct Moves {
@@ -59,19 +59,34 @@ struct Moves {
 }
 
 impl Moves {
-    const fn of(swap: SwapSpec) -> Self {
-        let [out, alone, in_order] = match swap {
-            // Most pages that go to zswap stay in it.
-            SwapSpec::Zram(_) | SwapSpec::Zswap(_) | SwapSpec::None => [0.0054, 0.0025, 0.0025],
-            SwapSpec::Ssd(_) => [0.0057, 0.0195, 0.0044],
-            // A host process of this tool serves the disk: the number of requests is the same, but each is forwarded
-            // and copied twice.
-            SwapSpec::Disk(_) => [0.02, 0.02, 0.008],
-        };
+    /// Moves to memory that holds pages compressed.
+    const COMPRESSED: Self = Self::new([0.0054, 0.0025, 0.0025]);
+
+    const fn new([out, alone, in_order]: [f64; 3]) -> Self {
         Self {
             out,
             alone,
             in_order,
+        }
+    }
+
+    const fn of(disk: SwapDisk) -> Self {
+        Self::new(match disk {
+            SwapDisk::Ssd(_) => [0.0057, 0.0195, 0.0044],
+            // A host process of this tool serves the disk: the number of requests is the same, but each is forwarded
+            // and copied twice.
+            SwapDisk::Disk(_) => [0.02, 0.02, 0.008],
+        })
+    }
+
+    /// Moves of which this share is to memory and the rest to the disk.
+    fn mixed(share: f64, disk: &Self) -> Self {
+        let mix = |memory: f64, disk: f64| share * memory + (1.0 - share) * disk;
+        let memory = Self::COMPRESSED;
+        Self {
+            out: mix(memory.out, disk.out),
+            alone: mix(memory.alone, disk.alone),
+            in_order: mix(memory.in_order, disk.in_order),
         }
     }
 }
@@ -81,9 +96,12 @@ struct Sizes<'a> {
     params: &'a BTreeMap<String, String>,
     /// Pages of memory available to the workload.
     memory: f64,
-    moves: Moves,
+    /// Moves to the disk for swap; `None` without such a disk.
+    disk: Option<Moves>,
     /// True if swapped-out pages stay in memory and are written again after each swap-in.
     is_compressed: bool,
+    /// Most pages of memory that compressed pages take; `None` if there is no limit.
+    pool: Option<f64>,
     /// True if the swap device is a rotating disk.
     on_disk: bool,
     /// Bytes per second of the rotating disk that holds the files; `None` if the files are on another device.
@@ -93,14 +111,21 @@ struct Sizes<'a> {
 impl<'a> Sizes<'a> {
     fn of(subject: &'a Subject) -> Self {
         let pages = |bytes: Bytes| bytes.0 as f64 / PAGE_SIZE as f64;
+        let memory = match subject.memory {
+            MemorySpec::Free(free) => pages(free),
+            MemorySpec::Total(total) => (pages(total) - FOOTPRINT_PAGES).max(1.0),
+        };
+        let percent = || {
+            let set = subject.variant.settings.get("zswap/max_pool_percent");
+            set.and_then(|text| text.parse().ok()).unwrap_or(20.0)
+        };
         Self {
             params: &subject.params,
-            memory: match subject.memory {
-                MemorySpec::Free(free) => pages(free),
-                MemorySpec::Total(total) => (pages(total) - FOOTPRINT_PAGES).max(1.0),
-            },
-            moves: Moves::of(subject.swap),
+            memory,
+            disk: subject.swap.on_disk().map(Moves::of),
             is_compressed: matches!(subject.swap, SwapSpec::Zram(_) | SwapSpec::Zswap(_)),
+            pool: matches!(subject.swap, SwapSpec::Zswap(_))
+                .then(|| percent() / 100.0 * (memory + MANAGED_PAGES)),
             on_disk: subject.swap.is_rotational(),
             files_rate: subject.files_on.disk().map(|disk| disk.rate as f64),
         }
@@ -129,7 +154,7 @@ impl<'a> Sizes<'a> {
     /// Number of `pages` that fit in memory if `locked` pages are locked and pages compress to the share `content`.
     /// Compressed pages stay in memory.
     fn room(&self, pages: f64, locked: f64, content: f64) -> f64 {
-        let free = self.memory * (1.0 - KEPT.1) - KEPT.0 - locked;
+        let free = self.memory - kept_free(self.memory) - locked;
         if pages <= free {
             return pages;
         }
@@ -138,7 +163,20 @@ impl<'a> Sizes<'a> {
         } else {
             0.0
         };
-        ((free - kept * pages) / (1.0 - kept)).max(32.0)
+        let room = (free - kept * pages) / (1.0 - kept);
+        // Pages beyond a full pool are on the disk.
+        let room = self.pool.map_or(room, |pool| room.max(free - pool));
+        room.max(32.0)
+    }
+
+    /// Laps of moves if `swapped` pages are swapped out at a time.
+    fn moves(&self, swapped: f64) -> Moves {
+        let in_pool = self.pool.map(|pool| pool / (COMPRESSED * CONTENT));
+        match (&self.disk, in_pool) {
+            (None, _) => Moves::COMPRESSED,
+            (Some(disk), None) => Moves::mixed(0.0, disk),
+            (Some(disk), Some(pages)) => Moves::mixed((pages / swapped.max(1.0)).min(1.0), disk),
+        }
     }
 
     /// Laps for touching `pages` pages in order for the first time, with memory for `room` pages, followed by `faults`.
@@ -155,13 +193,31 @@ impl<'a> Sizes<'a> {
             WRITTEN_AGAIN
         };
         let out = pages - room + again * faults.count;
+        let moves = self.moves(pages - room);
         let back = if faults.in_order {
-            self.moves.in_order
+            moves.in_order
         } else {
-            self.moves.alone
+            moves.alone
         };
-        PRESSURE_LAPS + fill + out * self.moves.out + faults.count * back
+        PRESSURE_LAPS + fill + out * moves.out + faults.count * back
     }
+}
+
+/// Pages that the kernel keeps free on a machine on which `memory` pages are free beside a small system: the high
+/// watermark and the reserve of the lowest zone. Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes` and
+/// `__setup_per_zone_wmarks`; from 512 MiB on `mm/khugepaged.c`, `set_recommended_min_free_kbytes`.
+fn kept_free(memory: f64) -> f64 {
+    const HUGE_PAGES_FROM: f64 = 512.0 * 256.0;
+    /// Recommended for huge pages in two zones: 22 blocks of 512 pages.
+    const FOR_HUGE_PAGES: f64 = 22.0 * 512.0;
+    let machine = memory + MANAGED_PAGES;
+    let min = if machine < HUGE_PAGES_FROM {
+        // The square root of 16 times the size, both in KiB.
+        (machine * 4.0 * 16.0).sqrt() / 4.0
+    } else {
+        FOR_HUGE_PAGES.min(machine / 20.0)
+    };
+    min + 2.0 * (min / 4.0).max(machine / 1000.0) + machine / 256.0
 }
 
 /// References of a trial that fault: how many, and how they access pages.

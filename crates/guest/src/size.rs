@@ -1,0 +1,227 @@
+//! The size of the machine as its kernel sees it: the memory that the arena itself uses is not part of it.
+//!
+//! A kernel derives many of its limits from the memory that its page allocator manages: zswap's pool, watermarks,
+//! reserves between zones, per-CPU lists, the size of a tmpfs. In a trial some of this memory is the arena's: the
+//! ballast, and the content of simulated disks, which is three times the workload's memory by default. A real machine
+//! has neither. So their pages are taken out of the kernel's two counts of managed memory, that of the machine and that
+//! of the zone, as a balloon driver does for the pages that it holds (kernel `adjust_managed_page_count`). From then on
+//! the kernel itself derives every limit from the right size, `MemTotal` and sysinfo(2) report this size, and a setting
+//! that is a share of memory acts as it would on such a machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use pagetide_quantity::{Bytes, Pages};
+use pagetide_system::free::{ZONEINFO, Zone, zones};
+use pagetide_system::meminfo;
+
+use crate::error::{GuestError, io};
+use crate::kernel_memory::{Copier, KernelMemory, symbols};
+use crate::mount::change;
+use crate::spec::MOUNT_POINT;
+
+/// Size of the machine in the kernel's view, `MemTotal`. From the ready point on this is the memory of a machine on which
+/// the promised memory is free: this memory, and what the kernel and the guest program use.
+pub fn of_machine() -> Result<Bytes, GuestError> {
+    meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
+        file: meminfo::PATH,
+        what: "MemTotal",
+    })
+}
+
+/// Pages that the arena uses, by zone. The name of a zone is its head in `/proc/zoneinfo`.
+#[derive(Debug, Default)]
+pub struct Held(BTreeMap<String, u64>);
+
+impl Held {
+    /// Calls `take`, which allocates memory for the arena, and adds the pages that are no longer free.
+    pub fn add<T>(
+        &mut self,
+        take: impl FnOnce() -> Result<T, GuestError>,
+    ) -> Result<T, GuestError> {
+        let before = current()?;
+        let taken = take()?;
+        let after = current()?;
+        for (zone, left) in before.iter().zip(&after) {
+            let pages = zone.free.0.saturating_sub(left.free.0);
+            *self.0.entry(zone.name.clone()).or_default() += pages;
+        }
+        Ok(taken)
+    }
+
+    /// Total size.
+    pub fn size(&self) -> Bytes {
+        Pages(self.0.values().sum()).bytes()
+    }
+
+    /// Takes the pages out of the memory that the kernel manages. `item` is the selector of the configuration item for
+    /// [`Copier`]. Returns the reason if the kernel lacks what is needed for this; its counts are then unchanged.
+    pub fn take_out(&self, item: u16) -> Result<Option<String>, GuestError> {
+        let zones = current()?;
+        let machine = of_machine()?;
+        let counts = match counts(&zones) {
+            Ok(counts) => counts,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some("it lacks CONFIG_PROC_KCORE".to_owned()));
+            }
+            Err(why) => return Ok(Some(why.to_string())),
+        };
+        let copier = Copier::new(item).map_err(io("preparing copies by", "the emulator"))?;
+        let set = |physical, pages| {
+            copier
+                .write(physical, pages)
+                .map_err(io("setting", "the kernel's count of memory"))
+        };
+        for (zone, physical) in zones.iter().zip(counts.zones) {
+            set(physical, self.left(zone))?;
+        }
+        let left: u64 = zones.iter().map(|zone| self.left(zone)).sum();
+        let whole: u64 = zones.iter().map(|zone| zone.managed.0).sum();
+        set(counts.machine, machine.pages().0 - (whole - left))?;
+        self.verify(&zones, machine)?;
+        Ok(None)
+    }
+
+    /// Pages of a zone without the held ones.
+    fn left(&self, zone: &Zone) -> u64 {
+        let held = self.0.get(&zone.name).copied().unwrap_or_default();
+        zone.managed.0.saturating_sub(held)
+    }
+
+    /// Fails unless the kernel reports the sizes of zones and machine as they were before, less the held pages.
+    fn verify(&self, before: &[Zone], machine: Bytes) -> Result<(), GuestError> {
+        let after = current()?;
+        let is_same = |(old, new): (&Zone, &Zone)| new.managed.0 == self.left(old);
+        let taken: u64 = before
+            .iter()
+            .map(|zone| zone.managed.0 - self.left(zone))
+            .sum();
+        let is_right = after.len() == before.len()
+            && before.iter().zip(&after).all(is_same)
+            && of_machine()?.pages().0 == machine.pages().0 - taken;
+        if is_right {
+            return Ok(());
+        }
+        Err(io("setting", "the kernel's count of memory")(
+            io::Error::other("the kernel reports another count afterwards"),
+        ))
+    }
+}
+
+/// All zones that have memory. Free pages include those on per-CPU lists.
+fn current() -> Result<Vec<Zone>, GuestError> {
+    // Adds the per-CPU differences to the global counters.
+    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+    let text = fs::read_to_string(ZONEINFO).map_err(io("reading", ZONEINFO))?;
+    Ok(zones(&text))
+}
+
+/// Physical addresses of the kernel's counts of managed pages.
+struct Counts {
+    /// Address of the count of the whole machine.
+    machine: u64,
+    /// Address of the count of each zone, in the order of the zones.
+    zones: Vec<u64>,
+}
+
+/// Finds the counts. Source: kernel `mm/page_alloc.c` (`_totalram_pages`; `totalram_pages` before 5.0),
+/// `include/linux/mmzone.h` (`struct pglist_data` begins with its zones; in a zone `managed_pages`, `spanned_pages` and
+/// `present_pages` follow each other).
+fn counts(zones: &[Zone]) -> io::Result<Counts> {
+    /// Larger than the zones of a node in any configuration.
+    const NODE_BYTES: usize = 16 << 10;
+    let kernel = KernelMemory::open()?;
+    // A kernel with NUMA has a table of pointers to its nodes; another has its single node as a variable.
+    let [mut machine, table] = symbols(["_totalram_pages", "node_data"])?;
+    let mut single = None;
+    if machine.is_none() || table.is_none() {
+        let [older, node] = symbols(["totalram_pages", "contig_page_data"])?;
+        machine = machine.or(older);
+        single = node;
+    }
+    let (Some(machine), Some(first)) = (machine, table.or(single)) else {
+        return Err(io::Error::other(
+            "it does not list its variables (CONFIG_KALLSYMS_ALL)",
+        ));
+    };
+    let total: u64 = zones.iter().map(|zone| zone.managed.0).sum();
+    if kernel.number(machine)? != total {
+        return Err(io::Error::other(
+            "its count of memory is not the sum over its zones",
+        ));
+    }
+    let mut node_bytes = vec![0; NODE_BYTES];
+    let mut found = Vec::new();
+    for zone in zones {
+        let node = match table {
+            Some(table) => kernel.number(table + 8 * zone.node)?,
+            None => first,
+        };
+        kernel.read(node, &mut node_bytes)?;
+        let sizes = [zone.managed, zone.spanned, zone.present].map(|pages| pages.0.to_ne_bytes());
+        let offset = only(&node_bytes, sizes.as_flattened())
+            .ok_or_else(|| io::Error::other(format!("{} is not found in memory", zone.name)))?;
+        found.push(kernel.physical(node + offset)?);
+    }
+    Ok(Counts {
+        machine: kernel.physical(machine)?,
+        zones: found,
+    })
+}
+
+/// Offset of the only place where `memory` contains `numbers`, at a multiple of eight bytes; `None` if there is no such
+/// place, or more than one.
+fn only(memory: &[u8], numbers: &[u8]) -> Option<u64> {
+    let mut places = memory
+        .windows(numbers.len())
+        .enumerate()
+        .step_by(8)
+        .filter(|(_, bytes)| *bytes == numbers);
+    match (places.next(), places.next()) {
+        (Some((place, _)), None) => u64::try_from(place).ok(),
+        _ => None,
+    }
+}
+
+/// Sets the size of the program's `/dev/shm` to half of the memory, the kernel's default for a tmpfs. It was mounted
+/// before the size of the machine changed.
+pub fn resize_shared_memory() {
+    // A kernel without tmpfs has none.
+    let _ = change(&format!("{MOUNT_POINT}/dev/shm"), "size=50%");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str, managed: u64) -> Zone {
+        Zone {
+            name: name.to_owned(),
+            node: 0,
+            free: Pages(0),
+            managed: Pages(managed),
+            spanned: Pages(managed + 10),
+            present: Pages(managed + 5),
+        }
+    }
+
+    #[test]
+    fn held_pages_leave_the_zone_in_which_they_are() {
+        let held = Held(BTreeMap::from([("DMA32".to_owned(), 60_000)]));
+        assert_eq!(held.left(&zone("DMA", 3840)), 3840);
+        assert_eq!(held.left(&zone("DMA32", 90_000)), 30_000);
+        assert_eq!(held.left(&zone("DMA32", 50_000)), 0);
+        assert_eq!(held.size(), Pages(60_000).bytes());
+    }
+
+    #[test]
+    fn a_place_in_memory_is_found_only_if_it_is_the_only_one() {
+        let numbers = [7_u64, 8, 9].map(u64::to_ne_bytes);
+        let once = [1_u64, 7, 8, 9, 2].map(u64::to_ne_bytes);
+        assert_eq!(only(once.as_flattened(), numbers.as_flattened()), Some(8));
+        let twice = [7_u64, 8, 9, 7, 8, 9].map(u64::to_ne_bytes);
+        assert_eq!(only(twice.as_flattened(), numbers.as_flattened()), None);
+        assert_eq!(only(&[0; 64], numbers.as_flattened()), None);
+    }
+}

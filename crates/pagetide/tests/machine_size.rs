@@ -1,0 +1,209 @@
+//! The memory of a machine is what `--memory` says: what the kernel derives from the size of memory does not depend on
+//! the memory that the arena itself uses, and swap behind a compressed cache works at every size.
+
+use serde_json::Value;
+
+use crate::common::{KERNEL, Lab, one_sentence};
+
+/// A Debian kernel that has zswap.
+const WITH_ZSWAP: &str = "debian:sid";
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Runs a trial and returns its record, which must be valid.
+fn record(lab: &Lab, kernel: &str, words: &[&str]) -> Value {
+    let fixed = ["--kernel", kernel, "--seeds", "1", "--observe=none"];
+    // A program's command is last.
+    let at = words
+        .iter()
+        .position(|word| *word == "--")
+        .unwrap_or(words.len());
+    let all = [&["run"], &words[..at], &fixed, &words[at..]].concat();
+    lab.ends(0, &all);
+    let record = lab.newest(1).remove(0);
+    let invalid = &record["results"]["invalid"];
+    assert_eq!(invalid, &Value::Array(Vec::new()), "{all:?}");
+    record
+}
+
+/// A number among the facts of a record.
+fn fact(record: &Value, name: &str) -> f64 {
+    let text = record["results"]["facts"][name].as_str();
+    text.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+}
+
+/// A number in each zone of the record's `/proc/zoneinfo` that has memory. The first number of `protection: (0, 96)` that
+/// is not zero is the reserve against the zone above.
+fn zones(record: &Value, name: &str) -> Vec<f64> {
+    let text = record["results"]["texts"]["zoneinfo-before"]
+        .as_str()
+        .unwrap();
+    let numbers = |zone: &str, name: &str| -> Vec<f64> {
+        zone.lines()
+            .filter_map(|line| line.trim().strip_prefix(name))
+            .filter(|rest| rest.starts_with([' ', ':']))
+            .flat_map(|rest| rest.split([' ', ':', ',', '(', ')']))
+            .filter_map(|word| word.parse().ok())
+            .collect()
+    };
+    text.split("Node ")
+        .filter(|zone| numbers(zone, "managed").first().is_some_and(|n| *n > 0.0))
+        .map(|zone| {
+            let all = numbers(zone, name);
+            let first = all.iter().find(|number| **number > 0.0);
+            first.copied().unwrap_or(0.0)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn close(found: f64, right: f64, what: &str) {
+    assert!(
+        (found / right - 1.0).abs() < 0.05,
+        "{what} is {found} instead of {right}"
+    );
+}
+
+/// Memory that a kernel and the guest program need for themselves, on a machine without ballast and without a simulated
+/// disk.
+fn footprint(lab: &Lab, kernel: &str) -> f64 {
+    let small = ["linear", "-p", "pages=8M", "-p", "refs=3000"];
+    let machine = ["--memory", "total:160M", "--swap", "zram"];
+    let record = record(lab, kernel, &[&small[..], &machine].concat());
+    fact(&record, "managed") - fact(&record, "free-at-start")
+}
+
+/// Checks that the limits which the kernel derives from the size of memory are those of a machine on which this memory is
+/// free beside the kernel. `swap` is the kind of swap, whose disk is in the guest's memory.
+fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &str) {
+    let memory = format!("{mib}M");
+    let what = format!("{kernel} {memory} {swap}");
+    let size = f64::from(mib) * MIB + footprint;
+    let (script, words) = (
+        "grep MemTotal /proc/meminfo; stat -f -c 'shm %b %S' /dev/shm",
+        ["--memory", &memory, "--swap", swap],
+    );
+    let record = record(
+        lab,
+        kernel,
+        &[&words[..], &["--", "sh", "-c", script]].concat(),
+    );
+    close(fact(&record, "managed"), size, &format!("{what}: managed"));
+    let held = fact(&record, "held");
+    if swap.contains("ssd") {
+        // A disk of three times the memory, and nothing of it is managed.
+        assert!(held > 3.0 * f64::from(mib) * MIB, "{what}: {held}");
+    }
+    let pages = size / 4096.0;
+    let all: f64 = zones(&record, "managed").iter().sum();
+    close(all, pages, &format!("{what}: zones"));
+    // Kernel `mm/page_alloc.c`: min_free_kbytes is the square root of 16 times the size in KiB, low and high are a
+    // quarter and a half above it.
+    let min = (size / 1024.0 * 16.0).sqrt() / 4.0;
+    for (name, share) in [("min", 1.0), ("low", 1.25), ("high", 1.5)] {
+        let sum: f64 = zones(&record, name).iter().sum();
+        close(sum, min * share, &format!("{what}: {name}"));
+    }
+    // The reserve of the zone DMA: a 256th of the zone above.
+    let [dma, above] = zones(&record, "managed")[..] else {
+        panic!("{what}: two zones");
+    };
+    assert!(dma < 4096.0);
+    close(
+        zones(&record, "protection")[0],
+        above / 256.0,
+        &format!("{what}: reserve"),
+    );
+    // Per-CPU lists take a thousandth of a zone at once, rounded to a power of two.
+    let batch = zones(&record, "batch")[1];
+    let right = ((pages - dma) / 1024.0 / 4.0 * 1.5).log2().floor().exp2() - 1.0;
+    assert!(batch == right.max(1.0), "{what}: {batch} and not {right}");
+    // Huge pages are off on machines below 512 MiB.
+    let huge = record["results"]["settings"]["thp/enabled"].as_str();
+    assert!(huge.unwrap().contains("[never]"), "{what}: {huge:?}");
+    // What a program sees, here by statfs(2): half of the memory.
+    let out = record["results"]["texts"]["stdout"].as_str().unwrap();
+    let shm = out.lines().find_map(|line| line.strip_prefix("shm "));
+    let [blocks, block] = shm.unwrap().split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{out}");
+    };
+    let shm = blocks.parse::<f64>().unwrap() * block.parse::<f64>().unwrap();
+    close(shm, size / 2.0, &format!("{what}: /dev/shm"));
+}
+
+#[test]
+#[ignore = "test-all"]
+fn limits_are_those_of_a_machine_with_this_memory_on_three_kernels_at_three_sizes() {
+    for kernel in ["debian:bookworm", KERNEL, WITH_ZSWAP] {
+        let Some(lab) = Lab::that_runs_on(kernel) else {
+            continue;
+        };
+        let footprint = footprint(&lab, kernel);
+        for mib in [16, 64, 256] {
+            limits_are_right(&lab, kernel, footprint, mib, "ssd");
+        }
+        // Without a disk, the machine is the same.
+        limits_are_right(&lab, kernel, footprint, 64, "zram");
+    }
+}
+
+#[test]
+fn limits_do_not_depend_on_the_disk_in_the_guests_memory() {
+    let Some(lab) = Lab::that_runs() else { return };
+    limits_are_right(&lab, KERNEL, footprint(&lab, KERNEL), 16, "ssd");
+}
+
+/// Runs a scenario with zswap in front of a disk, in default settings. Its pool must have held pages, and no more than a
+/// fifth of the machine.
+fn ends_with_zswap(lab: &Lab, scenario: &str, memory: &str) {
+    let words = [scenario, "--memory", memory, "--swap", "zswap+ssd"];
+    let record = record(lab, WITH_ZSWAP, &words);
+    let results = &record["results"];
+    assert_eq!(results["settings"]["zswap/max_pool_percent"], "20");
+    let values = &results["counters"]["vmstat"]["values"];
+    let grew = |name: &str| {
+        let [before, after] = [0, 1].map(|at| values[name][at].as_u64().unwrap());
+        after - before
+    };
+    assert!(grew("zswpout") > 500, "{scenario} {memory}");
+}
+
+#[test]
+fn hot_cold_ends_with_zswap_before_a_disk_at_16_mib_and_repeats() {
+    let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
+        return;
+    };
+    ends_with_zswap(&lab, "hot-cold", "16M");
+    let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "1"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    lab.ends(0, ["repeat", list[0]["id"].as_str().unwrap()]);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn workloads_end_with_zswap_before_a_disk_at_every_size() {
+    let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
+        return;
+    };
+    for scenario in ["hot-cold", "usemem", "swapbench"] {
+        for memory in ["16M", "64M", "256M"] {
+            ends_with_zswap(&lab, scenario, memory);
+        }
+    }
+}
+
+#[test]
+fn a_value_beyond_the_kernels_range_and_a_limit_of_a_group_are_refused_before_a_trial() {
+    let Some(lab) = Lab::that_runs() else { return };
+    for (setting, words) in [
+        ("vm.swappiness=201", ["201", "0 to 200"]),
+        ("vm.overcommit_memory=3", ["3", "0 to 2"]),
+        ("memory.high=32M", ["control group", "--high"]),
+    ] {
+        for option in ["--set", "--vs"] {
+            let all = ["run", "linear", "--kernel", KERNEL, option, setting];
+            let (_, err) = lab.ends(4, all);
+            one_sentence(&err, &words);
+        }
+    }
+    assert_eq!(lab.records(), 0);
+}
