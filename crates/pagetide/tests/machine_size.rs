@@ -167,11 +167,11 @@ fn ends_with_zswap(lab: &Lab, scenario: &str, memory: &str) {
 }
 
 #[test]
-fn hot_cold_ends_with_zswap_before_a_disk_at_16_mib_and_repeats() {
+fn hot_cold_ends_with_zswap_before_a_disk_at_24_mib_and_repeats() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
-    ends_with_zswap(&lab, "hot-cold", "16M");
+    ends_with_zswap(&lab, "hot-cold", "24M");
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "1"]);
     let list: Value = serde_json::from_str(&list).unwrap();
     lab.ends(0, ["repeat", list[0]["id"].as_str().unwrap()]);
@@ -183,8 +183,11 @@ fn workloads_end_with_zswap_before_a_disk_at_every_size() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
+    // At 16M the pool may take half of the memory: a machine of this size that is booted without a ballast, with 16.8 MB
+    // free and swap on a real disk, dies of hot-cold too.
+    ends_with_zswap(&lab, "usemem", "16M");
     for scenario in ["hot-cold", "usemem", "swapbench"] {
-        for memory in ["16M", "64M", "256M"] {
+        for memory in ["24M", "64M", "256M"] {
             ends_with_zswap(&lab, scenario, memory);
         }
     }
