@@ -6,9 +6,37 @@ use std::path::Path;
 
 use crate::error::{GuestError, io};
 
+/// Flags of mounts that a program may only read: nothing on them can be written, executed, or opened as a device.
+const READ_ONLY: libc::c_ulong =
+    libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+
 /// Mounts a file system of type `kind` at `target`, and creates the folder if needed.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), GuestError> {
     std::fs::create_dir_all(target).map_err(io("making folder", target))?;
+    call(source, target, kind, 0, options)
+}
+
+/// Mounts a file system of type `kind` read-only at `target`, which must exist.
+pub fn mount_read_only(source: &str, target: &str, kind: &str) -> Result<(), GuestError> {
+    call(source, target, kind, READ_ONLY, "")
+}
+
+/// Makes the folder `source` visible read-only at `target`, which must exist.
+pub fn bind_read_only(source: &str, target: &str) -> Result<(), GuestError> {
+    call(source, target, "", libc::MS_BIND, "")?;
+    // The kernel ignores other flags when it makes a bind mount.
+    let flags = libc::MS_REMOUNT | libc::MS_BIND | READ_ONLY;
+    call(source, target, "", flags, "")
+}
+
+/// Calls mount(2) with these arguments.
+fn call(
+    source: &str,
+    target: &str,
+    kind: &str,
+    flags: libc::c_ulong,
+    options: &str,
+) -> Result<(), GuestError> {
     let text = |s: &str| {
         CString::new(s).map_err(|_| io("mounting", target)(io::Error::other("zero byte in a name")))
     };
@@ -20,14 +48,14 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
             c_source.as_ptr(),
             c_target.as_ptr(),
             c_kind.as_ptr(),
-            0,
+            flags,
             c_options.as_ptr().cast(),
         )
     };
     if status == 0 {
         Ok(())
     } else {
-        Err(io("mounting", format!("{kind} on {target}"))(
+        Err(io("mounting", format!("{source} on {target}"))(
             io::Error::last_os_error(),
         ))
     }

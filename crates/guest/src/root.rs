@@ -8,10 +8,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
 use pagetide_quantity::Bytes;
+use pagetide_scenario::Group;
 use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
-use crate::mount::mount;
+use crate::mount::{bind_read_only, mount, mount_read_only};
 use crate::spec::MOUNT_POINT;
 
 /// Path, in the initial file system, of the table of the image's pieces. For each: offset on the disk u64, length u64;
@@ -49,9 +50,10 @@ pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestE
     mount(device, MOUNT_POINT, "ext4", "")
 }
 
-/// Mounts `/proc` and `/dev` in an existing root, and brings up the loopback interface.
+/// Mounts `/proc`, `/sys` and `/dev` in an existing root, and brings up the loopback interface.
 pub fn furnish() -> Result<(), GuestError> {
     mount("proc", &format!("{MOUNT_POINT}/proc"), "proc", "")?;
+    kernel_objects(&format!("{MOUNT_POINT}/sys"))?;
     devices(&format!("{MOUNT_POINT}/dev"))?;
     // A kernel without a network stack can still run programs that need no network.
     let _ = loopback();
@@ -102,6 +104,18 @@ pub(crate) fn copy(
         left -= length;
     }
     Ok(())
+}
+
+/// Mounts `/sys` in `folder`, and the program's control group where programs look for the root of control groups. Both
+/// are read-only, so that not even a program with privileges could change settings or its own limits.
+fn kernel_objects(folder: &str) -> Result<(), GuestError> {
+    mount_read_only("sysfs", folder, "sysfs")?;
+    // The group is made before the ready point, so that its memory is not taken from the workload. A kernel without
+    // memory control groups shows none.
+    match Group::open().as_ref().map(Group::folder) {
+        Ok(group) => bind_read_only(&group.to_string_lossy(), &format!("{folder}/fs/cgroup")),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Creates the device nodes of a program in `folder`. They are on the program's file system and use no memory.

@@ -13,7 +13,7 @@ impl Tree {
     pub fn complete(&mut self) -> Result<(), RootError> {
         let path = |text: &str| RootPath::new(text, "");
         // The guest mounts file systems on these folders, so a link would lead the mount to another folder.
-        for folder in ["/proc", "/dev"] {
+        for folder in ["/proc", "/dev", "/sys"] {
             self.unlink(&path(folder)?);
         }
         for folder in FOLDERS.into_iter().chain([WORK]) {

@@ -12,32 +12,46 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// Name of the program's group.
 const NAME: &str = "pagetide-program";
 
-/// A control group. It is not removed, because the guest ends after the trial.
-pub(crate) struct Group {
+/// The control group of a program. It is not removed, because the guest ends after the trial.
+#[derive(Debug)]
+pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Creates the group and sets its limits, given as file names and values. Fails if the kernel has no memory control
-    /// groups.
-    pub(crate) fn new(limits: &[(&str, String)]) -> Result<Self, Stop> {
-        let attempt = || {
-            Stop::system(
-                "cannot limit the program's memory, for which the kernel needs memory control groups (CONFIG_MEMCG)",
-            )
-        };
+    /// Opens the group, and creates it first if it does not exist. Fails if the kernel has no memory control groups.
+    pub fn open() -> io::Result<Self> {
         let groups = Path::new(GROUPS);
-        fs::write(groups.join("cgroup.subtree_control"), "+memory").map_err(attempt())?;
         let folder = groups.join(NAME);
-        match fs::create_dir(&folder) {
-            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(attempt()(why)),
-            _ => {}
-        }
-        for (name, value) in limits {
-            fs::write(folder.join(name), value)
-                .map_err(Stop::system(format!("cannot set {name} to {value}")))?;
+        if !folder.is_dir() {
+            fs::write(groups.join("cgroup.subtree_control"), "+memory")?;
+            fs::create_dir(&folder)?;
         }
         Ok(Self { folder })
+    }
+
+    /// Returns the folder with the group's files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Opens the group and sets its limits, given as file names and values; without limits, they stay `max`. `None` if
+    /// the kernel has no memory control groups and there are no limits. Fails if limits cannot be set.
+    pub(crate) fn with_limits(limits: &[(&str, String)]) -> Result<Option<Self>, Stop> {
+        let group = match Self::open() {
+            Ok(group) => group,
+            Err(_) if limits.is_empty() => return Ok(None),
+            Err(why) => {
+                return Err(Stop::system(
+                    "cannot limit the program's memory, for which the kernel needs memory control groups (CONFIG_MEMCG)",
+                )(why));
+            }
+        };
+        for (name, value) in limits {
+            fs::write(group.folder.join(name), value)
+                .map_err(Stop::system(format!("cannot set {name} to {value}")))?;
+        }
+        Ok(Some(group))
     }
 
     /// Returns the path of the file that adds a process to the group.

@@ -28,7 +28,7 @@ pub(crate) struct Launch<'a> {
     pub folder: &'a str,
     /// Standard input of the program, a path in the root.
     pub input: &'a str,
-    /// Memory control group that the program joins; `None` for no group.
+    /// Memory control group that the program joins, and which it sees as the root of all groups; `None` for no group.
     pub group: Option<&'a Group>,
 }
 
@@ -101,6 +101,10 @@ impl Child<'_> {
                 if procs_file < 0 || libc::write(procs_file, c"0".as_ptr().cast(), 1) != 1 {
                     return failed(7);
                 }
+                // The root of the new namespace is the group of this process.
+                if libc::unshare(libc::CLONE_NEWCGROUP) != 0 {
+                    return failed(8);
+                }
             }
             if libc::chroot(self.root.as_ptr()) != 0 || libc::chdir(c"/".as_ptr()) != 0 {
                 return failed(1);
@@ -146,7 +150,7 @@ impl Child<'_> {
 
 /// What a child does before it executes the program. If a step fails, the child reports its index, which needs no
 /// allocation.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     "starting a session",
     "entering the root",
     "becoming an unprivileged user",
@@ -155,6 +159,7 @@ const STEPS: [&str; 8] = [
     "connecting input and output",
     "executing it",
     "joining its memory group",
+    "making its memory group the root of the groups that it sees",
 ];
 
 impl Launch<'_> {
@@ -166,6 +171,13 @@ impl Launch<'_> {
         for end in [&output, &errors] {
             // SAFETY: changes a flag of an open descriptor that this process owns.
             unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        for end in [&output_end, &errors_end] {
+            // The program can open `/dev/stdout` and `/dev/stderr` only if it owns the pipes.
+            // SAFETY: changes the owner of an open pipe that no other code uses.
+            if unsafe { libc::fchown(end.as_raw_fd(), USER, USER) } != 0 {
+                return Err(Stop::last("cannot hand the program its output"));
+            }
         }
         let (output, errors) = (Capture::new(output)?, Capture::new(errors)?);
         let program = text(self.command.first().map_or(&[][..], |word| word.as_bytes()))?;

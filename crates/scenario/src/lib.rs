@@ -55,6 +55,7 @@ mod workers;
 pub use clock::Clock;
 pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
+pub use group::Group;
 pub use measure::Measure;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};

@@ -179,13 +179,12 @@ impl Scenario for Program {
         let mut environment: Vec<String> = ENVIRONMENT.map(str::to_owned).into();
         environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
         let limits = self.limits();
-        let group = if limits.is_empty() {
+        let group = Group::with_limits(&limits)?;
+        let measured = group.as_ref().filter(|_| !limits.is_empty());
+        if measured.is_none() {
             trial.omit("group-peak");
             trial.omit("group-swap-peak");
-            None
-        } else {
-            Some(Group::new(&limits)?)
-        };
+        }
         let server = Self::words(&self.server, seed).unwrap_or_default();
         let launch = |command, input| Launch {
             group: group.as_ref(),
@@ -205,7 +204,7 @@ impl Scenario for Program {
         }
         trial.phase("run");
         let run = session.load(&load, &|| trial.tick())?;
-        if let Some(group) = &group {
+        if let Some(group) = measured {
             for (metric, name) in [
                 ("group-peak", "memory.peak"),
                 ("group-swap-peak", "memory.swap.peak"),
