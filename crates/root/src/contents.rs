@@ -91,6 +91,9 @@ impl Contents {
         for text in &self.files {
             let (path, inside) = places(text);
             host.file(&mut tree, path, inside)?;
+            if !is_alone {
+                host.runtime_of(&mut tree, path)?;
+            }
         }
         let input = match &self.input {
             Some(path) => Some(host.file(&mut tree, path, None)?),
@@ -108,11 +111,9 @@ impl Contents {
         for note in host.notes() {
             say(note);
         }
-        let lines = [&command, &server].map(|words| ShellLine::of(words).filter(|_| is_alone));
-        let missing = lines
-            .iter()
-            .flatten()
-            .flat_map(|line| line.missing(&tree, None));
+        let lines = [&command, &server].map(|words| ShellLine::of(words));
+        let missing =
+            (lines.iter().filter(|_| is_alone)).flat_map(|line| line.missing(&tree, None));
         for text in missing.chain(host.missing_in_lines(&tree)) {
             say(&text);
         }

@@ -324,7 +324,7 @@ pub(crate) fn add(
 }
 
 /// True if a file of this machine begins with the ELF magic number.
-fn is_elf(path: &Path) -> Result<bool, RootError> {
+pub(crate) fn is_elf(path: &Path) -> Result<bool, RootError> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(io("reading", path))?;
     file.take(4)
@@ -386,11 +386,20 @@ fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     Ok(parts)
 }
 
-/// A command line or a script that a shell runs inside the root.
+/// A command line or a script that runs inside the root.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellLine {
     /// Description of the line or script, for messages.
     pub(crate) what: String,
-    /// Names of the programs that the line or script starts.
+    /// What the line or script starts.
+    pub(crate) started: Started,
+}
+
+/// What a command starts, as far as its words tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Started {
+    /// Names of programs, in the order in which they occur.
     pub(crate) names: Vec<String>,
+    /// Files with commands that a shell reads.
+    pub(crate) scripts: Vec<String>,
 }

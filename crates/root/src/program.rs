@@ -17,7 +17,7 @@ const MOST_SCRIPTS: usize = 5;
 
 /// Programs that start another program named in their arguments. Each has a name, options that take an argument, and
 /// the number of other arguments before the program.
-const CARRIERS: [(&str, &[&str], usize); 9] = [
+const CARRIERS: [(&str, &[&str], usize); 10] = [
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nice", &["-n", "--adjustment"], 0),
     ("nohup", &[], 0),
@@ -27,6 +27,11 @@ const CARRIERS: [(&str, &[&str], usize); 9] = [
     ("stdbuf", &["-i", "-o", "-e"], 0),
     ("taskset", &[], 1),
     ("ionice", &["-c", "--class", "-n", "--classdata"], 0),
+    (
+        "xargs",
+        &["-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"],
+        0,
+    ),
 ];
 
 /// The steps from a word of a command to the ELF executable that runs.
@@ -210,7 +215,7 @@ impl Host {
 }
 
 /// Number of arguments before the one that names the program to start; `None` if `program` starts no other program.
-fn carried(program: &Path, words: &[String]) -> Option<usize> {
+pub(crate) fn carried(program: &Path, words: &[String]) -> Option<usize> {
     let name = program.file_name()?.to_str()?;
     let (_, valued, before) = CARRIERS.iter().find(|(carrier, ..)| *carrier == name)?;
     let mut positional = *before;

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::RootError;
-use crate::host::Host;
+use crate::host::{Host, is_elf, is_executable};
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
@@ -56,6 +56,17 @@ impl Host {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Adds everything that a program of this machine needs if it is a known interpreter, so that scripts inside can be
+    /// run by it. `path` is a path on this machine.
+    pub(crate) fn runtime_of(&mut self, tree: &mut Tree, path: &str) -> Result<(), RootError> {
+        let program = self.here.join(path);
+        let is_executable = fs::metadata(&program).is_ok_and(|about| is_executable(&about));
+        if is_executable && is_elf(&program)? {
+            self.runtime(tree, &program, &[])?;
+        }
+        Ok(())
     }
 
     /// Adds the script named by a word, unless it was added before. `None` if the script exists neither on this machine

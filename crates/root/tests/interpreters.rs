@@ -321,6 +321,57 @@ fn a_program_that_a_shell_line_starts_and_that_is_not_inside_is_named_with_the_o
 }
 
 #[test]
+fn what_scripts_of_a_line_start_in_turn_is_named_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write(&path("job.sh"), "#!/bin/sh\n. /work/lib.sh\nuniq \"$1\"\n");
+    write(&path("lib.sh"), "x=\"$(tac /work/x)\"\n");
+    write(&path("job.py"), "#!/usr/bin/env no-such-python\n");
+    executable(&path("job.sh"));
+    executable(&path("job.py"));
+    let files =
+        ["job.sh", "lib.sh", "job.py"].map(|name| format!("{}:/work/{name}", path(name).display()));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let line = "./job.sh x | timeout 5 sort; ./job.py";
+    let (_, said, _cache) = installed(&["sh", "-c", line], &files);
+    for (what, name, remedy) in [
+        ("the shell line", "timeout", "add --file /usr/bin/timeout"),
+        ("the shell line", "sort", "add --file /usr/bin/sort"),
+        (
+            "the shell script /work/job.sh",
+            "uniq",
+            "add --file /usr/bin/uniq",
+        ),
+        (
+            "the shell script /work/lib.sh",
+            "tac",
+            "add --file /usr/bin/tac",
+        ),
+        (
+            "the script /work/job.py",
+            "no-such-python",
+            "it is not on this machine either",
+        ),
+    ] {
+        let wanted = format!("{what} starts `{name}`, which is not in its file system: {remedy}");
+        assert!(said.contains(&wanted), "{wanted}: {said:#?}");
+    }
+}
+
+#[test]
+fn an_interpreter_given_with_file_brings_its_library() {
+    let python = Python::new();
+    let program = python.path("py/bin/python3.9:/usr/local/bin/python3");
+    let file = program.to_str().unwrap();
+    let (made, _, cache) = installed(&["sh", "-c", "python3 -m json.tool"], &[file]);
+    let roots = cache.path().join("roots");
+    let listing = fs::read_to_string(roots.join(&made.root.digest).join("listing")).unwrap();
+    for name in ["usr/local/bin/python3", "py/lib/python3.9/json/tool.py"] {
+        assert!(listing.contains(name), "{name} is not in {listing}");
+    }
+}
+
+#[test]
 fn a_wrapper_brings_what_it_starts_in_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let (outer, inner) = (

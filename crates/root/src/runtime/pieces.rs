@@ -3,6 +3,9 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+/// Most commands within double quotes that are nested in each other.
+const MOST_DEPTH: u32 = 16;
+
 /// A token of a shell command's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
@@ -30,6 +33,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         word: None,
         is_unknown: false,
         in_ticks: false,
+        depth: 0,
         documents: Vec::new(),
     };
     while let Some((at, c)) = cutter.letters.next() {
@@ -49,6 +53,8 @@ struct Cutter<'a> {
     is_unknown: bool,
     /// True if a backtick is open.
     in_ticks: bool,
+    /// Number of commands within double quotes that are being read.
+    depth: u32,
     /// Delimiters of the here-documents that begin on the next line.
     documents: Vec<String>,
 }
@@ -135,6 +141,11 @@ impl<'a> Cutter<'a> {
         &self.text[at..]
     }
 
+    /// True if the text after a dollar sign is a command in parentheses, and not an arithmetic expression.
+    fn is_command_next(&mut self) -> bool {
+        self.rest().starts_with('(') && !self.rest().starts_with("((")
+    }
+
     /// Continues reading at this byte offset of the text.
     fn go_to(&mut self, place: usize) {
         while self.letters.next_if(|(at, _)| *at < place).is_some() {}
@@ -150,10 +161,36 @@ impl<'a> Cutter<'a> {
                     let next = self.letters.next();
                     self.word().extend(next.map(|(_, c)| c));
                 }
+                '$' if self.depth < MOST_DEPTH && self.is_command_next() => self.nested(),
                 '$' | '`' => self.is_unknown = true,
                 c => self.word().push(c),
             }
         }
+    }
+
+    /// Reads a command in parentheses within double quotes, up to the closing parenthesis.
+    fn nested(&mut self) {
+        let word = self.word.take();
+        self.dollar();
+        self.depth += 1;
+        let (mut open, mut read) = (1_u32, self.pieces.len());
+        while open > 0
+            && let Some((at, c)) = self.letters.next()
+        {
+            self.letter(at, c);
+            for piece in &self.pieces[read..] {
+                match piece {
+                    Piece::Open => open += 1,
+                    Piece::Close => open = open.saturating_sub(1),
+                    _ => {}
+                }
+            }
+            read = self.pieces.len();
+        }
+        self.depth -= 1;
+        // An assignment is recognised by its start.
+        self.is_unknown = word.as_ref().is_none_or(|word| !word.contains('='));
+        self.word = Some(word.unwrap_or_default());
     }
 
     /// Reads the text after a dollar sign: a command, an arithmetic expression or a variable.

@@ -1,15 +1,16 @@
 //! Adds what shell scripts need: the program that a wrapper script starts. Also reports programs in command lines that
 //! are missing inside the root.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::Options;
 use super::pieces::{Piece, pieces};
+use super::{MOST_SCRIPT, Options, kind};
 use crate::error::RootError;
-use crate::host::{Host, ShellLine};
+use crate::host::{Host, ShellLine, Started};
 use crate::path::RootPath;
-use crate::resident::PATH;
-use crate::tree::Tree;
+use crate::program::carried;
+use crate::resident::{PATH, script};
+use crate::tree::{Entry, Tree};
 
 /// Options of shells that take an argument.
 const OPTIONS: Options<'static> = Options {
@@ -26,6 +27,12 @@ const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd 
                    source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
 /// Words of a shell command after which another command begins.
 const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
+/// Actions of find(1) that start the program named by the next word.
+const ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+/// Stands for an argument that is known only when the shell runs.
+const UNKNOWN: &str = "$";
+/// Folders with programs of the system. The scripts in them are not searched for the programs that they start.
+const SYSTEM: [&str; 5] = ["/usr/", "/bin/", "/sbin/", "/lib/", "/opt/"];
 
 impl Host {
     /// Adds the program by which a shell with these arguments replaces itself. Records the other programs that the
@@ -33,7 +40,10 @@ impl Host {
     pub(super) fn shell(&mut self, tree: &mut Tree, words: &[String]) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         for line in &task.code {
-            self.lines.push(ShellLine::new("the shell line", line));
+            self.lines.push(ShellLine {
+                what: "the shell line".to_owned(),
+                started: started(line),
+            });
         }
         let Some(word) = task.script.filter(|_| task.code.is_empty()) else {
             return Ok(());
@@ -41,8 +51,10 @@ impl Host {
         let Some(script) = self.script(tree, &word)? else {
             return Ok(());
         };
-        let what = format!("the shell script {}", script.inside);
-        self.lines.push(ShellLine::new(&what, &script.text));
+        self.lines.push(ShellLine {
+            what: format!("the shell script {}", script.inside),
+            started: started(&script.text),
+        });
         // The remaining arguments, which a wrapper script passes on.
         let own = words
             .iter()
@@ -72,52 +84,148 @@ impl Host {
 const MOST_WRAPPERS: usize = 5;
 
 impl ShellLine {
-    fn new(what: &str, text: &str) -> Self {
-        let names = started(text);
+    /// The words of a command in a root that has its own programs.
+    pub(crate) fn of(command: &[String]) -> Self {
+        let mut started = Started::default();
+        started.add(command);
         Self {
-            what: what.to_owned(),
-            names,
+            what: "the command".to_owned(),
+            started,
         }
     }
 
-    /// The command line in a command, if the command is a shell with `-c`; else `None`.
-    pub(crate) fn of(command: &[String]) -> Option<Self> {
-        let (program, words) = command.split_first()?;
-        let is_shell = matches!(
-            super::kind(program.as_ref()),
-            Some("sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh")
-        );
-        let task = is_shell.then(|| OPTIONS.read(words))?;
-        let line = task.code.first()?;
-        Some(Self::new("the shell line", line))
+    /// The script at a path inside the root: its interpreter, and if that is a shell, what the script starts. `None` if
+    /// the file is no script, is too long for one, or is in a folder of the system. `is_read` says that a shell reads
+    /// the file even if it does not begin with `#!`.
+    fn at(path: &RootPath, tree: &Tree, is_read: bool) -> Option<Self> {
+        let is_system = |folder: &&str| path.as_str().starts_with(*folder);
+        let Entry::File { size, .. } = tree.get(path)? else {
+            return None;
+        };
+        if size.0 > MOST_SCRIPT || SYSTEM.iter().any(|folder| is_system(&folder)) {
+            return None;
+        }
+        let bytes = tree.read(path, false)?.ok()?;
+        let line = script(&bytes);
+        if line.is_none() && !is_read {
+            return None;
+        }
+        let mut found = Started::default();
+        let words: Vec<String> = (line.unwrap_or_default().split_whitespace())
+            .map(str::to_owned)
+            .collect();
+        found.add(&words);
+        let is_shell = found.names.last().is_none_or(|name| is_shell(name));
+        if is_shell || is_read {
+            let own = started(&String::from_utf8_lossy(&bytes));
+            found.names.extend(own.names);
+            found.scripts.extend(own.scripts);
+        }
+        let kind = if is_shell { "shell script" } else { "script" };
+        Some(Self {
+            what: format!("the {kind} {path}"),
+            started: found,
+        })
     }
 
-    /// Warnings about programs of this line that are missing inside the root. `host` is the machine from which they
-    /// could be taken; `None` if the root has its own programs.
+    /// Warnings about programs that are missing inside the root, and that this line or a script that it starts would
+    /// start. `host` is the machine from which they could be taken; `None` if the root has its own programs.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
         const MOST_NOTES: usize = 5;
-        let is_there = |name: &str| {
-            if name.contains('/') {
-                let folder = host.map_or(crate::WORK, |host| &host.folder);
-                return RootPath::new(name, folder)
-                    .is_ok_and(|path| tree.leads_to_file(path.as_str()));
+        let folder = host.map_or(crate::WORK, |host| &host.folder);
+        let (mut notes, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut lines = VecDeque::from([self.clone()]);
+        while let Some(line) = lines.pop_front() {
+            let mut missing = Vec::new();
+            for name in &line.started.names {
+                match program_at(tree, name, folder) {
+                    None => missing.push(line.says(name, host)),
+                    Some(path) if seen.insert(path.clone()) => {
+                        lines.extend(Self::at(&path, tree, false));
+                    }
+                    Some(_) => {}
+                }
             }
-            PATH.iter()
-                .any(|folder| tree.leads_to_file(&format!("{folder}/{name}")))
+            for name in &line.started.scripts {
+                let path = file_at(tree, name, folder);
+                if let Some(path) = path.filter(|path| seen.insert(path.clone())) {
+                    lines.extend(Self::at(&path, tree, true));
+                }
+            }
+            missing.truncate(MOST_NOTES);
+            notes.append(&mut missing);
+        }
+        notes
+    }
+
+    /// The warning that this line or script starts a program that is missing.
+    fn says(&self, name: &str, host: Option<&Host>) -> String {
+        let remedy = match host.map(|host| host.place_of(name)) {
+            Some(Some(path)) => format!("add --file {path}"),
+            Some(None) => "it is not on this machine either".to_owned(),
+            None => "add it there, or give it with --file".to_owned(),
         };
-        let missing = self.names.iter().filter(|name| !is_there(name));
-        let say = |name: &String| {
-            let remedy = match host.map(|host| host.place_of(name)) {
-                Some(Some(path)) => format!("add --file {path}"),
-                Some(None) => "it is not on this machine either".to_owned(),
-                None => "add it there, or give it with --file".to_owned(),
-            };
-            format!(
-                "{} starts `{name}`, which is not in its file system: {remedy}",
-                self.what
-            )
+        format!(
+            "{} starts `{name}`, which is not in its file system: {remedy}",
+            self.what
+        )
+    }
+}
+
+/// Path inside the root, with links resolved, of the file that `name` means in the folder `folder`; `None` if there is
+/// no such file.
+fn file_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
+    let path = tree.follow(&RootPath::new(name, folder).ok()?)?;
+    matches!(tree.get(&path), Some(Entry::File { .. })).then_some(path)
+}
+
+/// Path inside the root, with links resolved, of the program that a shell in the folder `folder` starts by this name.
+/// `None` if there is none.
+fn program_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
+    if name.contains('/') {
+        return file_at(tree, name, folder);
+    }
+    PATH.iter()
+        .find_map(|folder| file_at(tree, &format!("{folder}/{name}"), folder))
+}
+
+/// True if a program of this name is a shell.
+fn is_shell(name: &str) -> bool {
+    matches!(
+        kind(name.as_ref()),
+        Some("sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh")
+    )
+}
+
+impl Started {
+    /// Adds the program of a command, and those that it starts in turn because its arguments name them.
+    fn add(&mut self, command: &[String]) {
+        let Some((name, words)) = command.split_first() else {
+            return;
         };
-        missing.take(MOST_NOTES).map(say).collect()
+        if matches!(name.as_str(), "." | "source") {
+            self.scripts.extend(words.first().cloned());
+            return;
+        }
+        self.names.push(name.clone());
+        if is_shell(name) {
+            let task = OPTIONS.read(words);
+            for line in &task.code {
+                let inner = started(line);
+                self.names.extend(inner.names);
+                self.scripts.extend(inner.scripts);
+            }
+            self.scripts
+                .extend(task.script.filter(|_| task.code.is_empty()));
+        } else if name == "find" {
+            for (place, word) in words.iter().enumerate() {
+                if ACTIONS.contains(&word.as_str()) {
+                    self.add(words.get(place + 1..).unwrap_or_default());
+                }
+            }
+        } else if let Some(place) = carried(name.as_ref(), words) {
+            self.add(words.get(place..).unwrap_or_default());
+        }
     }
 }
 
@@ -169,41 +277,53 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// Names of the programs that a shell command's text starts, without duplicates. Names that are not literal are left
-/// out.
-fn started(text: &str) -> Vec<String> {
+/// What a shell command's text starts, without duplicates. Names that are not literal are left out.
+fn started(text: &str) -> Started {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
-    let mut names = Vec::new();
+    let before = |word: &str| BEFORE.split_whitespace().any(|before| before == word);
+    let mut commands: Vec<Vec<String>> = Vec::new();
     let mut functions = BTreeSet::new();
     let (mut is_command, mut in_patterns, mut last) = (true, false, None::<String>);
-    // For each open parenthesis, true if a command was expected before it.
+    // Index of the command whose arguments are being read.
+    let mut current = None::<usize>;
+    // For each open parenthesis, true if a command was expected before it, and the command before it.
     let mut outer = Vec::new();
     let mut pieces = pieces(text).into_iter().peekable();
     while let Some(piece) = pieces.next() {
         match piece {
-            Piece::End => is_command = true,
+            Piece::End => (is_command, current) = (true, None),
             Piece::Open => {
                 // `name()` defines a function.
                 if pieces.peek() == Some(&Piece::Close) {
                     functions.extend(last.take());
                     pieces.next();
                 } else {
-                    outer.push(is_command);
+                    outer.push((is_command, current));
                 }
-                is_command = true;
+                (is_command, current) = (true, None);
             }
             Piece::Close if in_patterns => (is_command, in_patterns) = (true, false),
-            Piece::Close => is_command = outer.pop().unwrap_or(true),
+            Piece::Close => (is_command, current) = outer.pop().unwrap_or((true, None)),
             Piece::Redirection => {
                 pieces.next();
             }
-            Piece::Unknown => is_command = false,
+            Piece::Unknown => {
+                is_command = false;
+                if let Some(command) = current {
+                    commands[command].push(UNKNOWN.to_owned());
+                }
+            }
             Piece::Word(word) if in_patterns => {
                 in_patterns = word != "esac";
                 is_command = false;
                 last = Some(word);
             }
             Piece::Word(word) if is_command => {
+                let is_option =
+                    word.starts_with('-') && matches!(last.as_deref(), Some("time" | "nohup"));
+                if is_option {
+                    continue;
+                }
                 last = Some(word.clone());
                 match word.as_str() {
                     "case" | "for" | "select" => {
@@ -224,17 +344,26 @@ fn started(text: &str) -> Vec<String> {
                         }
                     }
                     "function" => is_command = false,
-                    word if is_assignment(word) => {}
-                    word if BEFORE.split_whitespace().any(|before| before == word) => {}
-                    word if own(word) => is_command = false,
+                    word if is_assignment(word) || before(word) => {}
+                    word if own(word) && !matches!(word, "." | "source") => is_command = false,
                     word => {
-                        names.push(word.to_owned());
                         is_command = false;
+                        current = Some(commands.len());
+                        commands.push(vec![word.to_owned()]);
                     }
                 }
             }
-            Piece::Word(word) => last = Some(word),
+            Piece::Word(word) => {
+                if let Some(command) = current {
+                    commands[command].push(word.clone());
+                }
+                last = Some(word);
+            }
         }
+    }
+    let mut found = Started::default();
+    for command in &commands {
+        found.add(command);
     }
     let mut seen = BTreeSet::new();
     // A word with other characters was probably not meant as a program's name.
@@ -243,8 +372,11 @@ fn started(text: &str) -> Vec<String> {
             .all(|c| c.is_alphanumeric() || "/._+-[".contains(c))
             && !name.starts_with('-')
     };
-    names.retain(|name| is_name(name) && !functions.contains(name) && seen.insert(name.clone()));
-    names
+    found.names.retain(|name| {
+        is_name(name) && !functions.contains(name) && !own(name) && seen.insert(name.clone())
+    });
+    found.scripts.retain(is_name);
+    found
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -299,9 +431,30 @@ mod tests {
             ("exec 3<>/dev/null; exec >&-; exec sort x", &["sort"]),
             ("kill -SEGV $$; (while :; do :; done) & exit 0", &[]),
             ("x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", &[]),
+            (
+                "x=\"$(seq 3 | wc -l) and $(du \"$y\")\"; echo \"it's $(uname)\"; ls",
+                &["seq", "wc", "du", "uname", "ls"],
+            ),
+            (
+                "time -p env A=b nice -n 3 sort x | xargs -n 1 stat; timeout 5 $x; find . -name y -exec cmp {} z \\;",
+                &[
+                    "env", "nice", "sort", "xargs", "stat", "timeout", "find", "cmp",
+                ],
+            ),
+            (
+                "bash -c 'tail x | uniq' y; env sh -ec \"tac\"",
+                &["bash", "tail", "uniq", "env", "sh", "tac"],
+            ),
         ] {
-            assert_eq!(started(line), names, "{line}");
+            assert_eq!(started(line).names, names, "{line}");
         }
+    }
+
+    #[test]
+    fn files_that_a_shell_reads_are_scripts_of_a_line() {
+        let found = started(". ./lib.sh; source $x; sh -e job.sh arg; bash -c 'echo' name");
+        assert_eq!(found.scripts, ["./lib.sh", "job.sh"]);
+        assert_eq!(found.names, ["sh", "bash"]);
     }
 
     #[test]
