@@ -32,6 +32,7 @@ mod planted;
 mod planted_patches;
 mod program_limits;
 mod program_roots;
+mod program_sees;
 mod real_programs;
 mod scenarios;
 mod slurm;

@@ -28,6 +28,8 @@ pub enum Need {
     PackageTools,
     /// Third-party programs that validate our output formats, installed with their package managers.
     Judges,
+    /// A language runtime or a program that is run in a guest, such as Java.
+    Runtimes,
     /// Root privileges, or permission to create a mount namespace.
     Root,
     /// A memory control group that the test may use.
@@ -67,6 +69,7 @@ impl Display for Need {
             Self::Browser => "browser",
             Self::PackageTools => "package tools",
             Self::Judges => "judges",
+            Self::Runtimes => "runtimes",
             Self::Root => "root",
             Self::MemoryGroup => "memory group",
             Self::Swap => "swap",

@@ -1,0 +1,199 @@
+//! What a program sees of its machine, and how runtimes size themselves by it.
+
+use std::process::Command;
+
+use crate::common::{KERNEL, Lab};
+use pagetide_testing::{Need, skip};
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+
+/// Runs a command with these options and one seed; returns its record, which must be valid.
+fn run(lab: &Lab, options: &[&str], command: &[&str]) -> Value {
+    let mut words = vec!["run", "--kernel", KERNEL, "--seeds", "1"];
+    words.extend(options);
+    words.push("--");
+    words.extend(command);
+    lab.ends(0, words);
+    lab.newest(1).remove(0)
+}
+
+/// Standard output and standard error of the program.
+fn texts(record: &Value) -> [&str; 2] {
+    ["stdout", "stderr"].map(|name| record["results"]["texts"][name].as_str().unwrap())
+}
+
+/// Size of the machine as its kernel counts it, in bytes.
+fn managed(record: &Value) -> u64 {
+    let fact = record["results"]["facts"]["managed"].as_str().unwrap();
+    fact.parse().unwrap()
+}
+
+/// Runs a command with a limit of its group and without, at the same memory. Fails if the machine is larger than one on
+/// which that memory is free.
+fn with_and_without_limit(lab: &Lab, memory: &str, limit: &str, command: &[&str]) -> [Value; 2] {
+    let records = [
+        run(lab, &["--memory", memory, "--limit", limit], command),
+        run(lab, &["--memory", memory], command),
+    ];
+    let free: u64 = memory.trim_end_matches('M').parse().unwrap();
+    for record in &records {
+        let counted = managed(record) / MIB;
+        assert!(
+            (free..free + 96).contains(&counted),
+            "{counted} MiB, with {memory} free"
+        );
+    }
+    records
+}
+
+/// True if this machine has a program; otherwise the test is skipped by the program's name.
+fn has(program: &str) -> bool {
+    let is_here = Command::new(program).arg("--version").output().is_ok();
+    if !is_here {
+        skip(Need::Runtimes, format!("{program} is not installed"));
+    }
+    is_here
+}
+
+/// Commands of the shell alone: what is read, what cannot be written, and that both are as they were afterwards.
+const LOOK: &str = r#"
+    show() { while read -r line; do echo "$1 $line"; done < "$1"; }
+    own=/sys/fs/cgroup
+    show /proc/self/cgroup
+    for name in memory.max memory.high memory.swap.max; do show $own/$name; done
+    for name in memory.current memory.stat; do read -r line < $own/$name && echo "$name there"; done
+    show /sys/devices/system/cpu/online
+    read -r line < /proc/meminfo; echo "$line"
+    for name in $own/memory.max $own/cgroup.procs $own/memory.reclaim /sys/kernel/mm/lru_gen/enabled \
+        /sys/module/zswap/parameters/enabled /sys/block/x /proc/sys/vm/swappiness /proc/sysrq-trigger; do
+        (echo 0 > $name) || echo "no $name"
+    done
+    show $own/memory.max
+    while read -r line; do case $line in *" - cgroup2 "*|*" - sysfs "*) echo "$line"; esac; done < /proc/self/mountinfo
+    echo shared > /dev/shm/x && show /dev/shm/x
+    read -r line < /dev/stdin || echo "no input"
+    echo output > /dev/stdout; echo descriptor > /dev/fd/1; echo errors > /dev/stderr
+"#;
+
+#[test]
+fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let look = |more: &[&str]| {
+        let options = [&["--memory", "24M", "--swap", "none"], more].concat();
+        run(&lab, &options, &["sh", "-c", LOOK])
+    };
+    let limited = look(&["--limit", "12M", "--high", "11M", "--swap-max", "3M"]);
+    let [out, errors] = texts(&limited);
+    let own = "/sys/fs/cgroup";
+    for line in [
+        "/proc/self/cgroup 0::/".to_owned(),
+        format!("{own}/memory.max {}", 12 * MIB),
+        format!("{own}/memory.high {}", 11 * MIB),
+        format!("{own}/memory.swap.max {}", 3 * MIB),
+        "memory.current there".to_owned(),
+        "memory.stat there".to_owned(),
+        "/sys/devices/system/cpu/online 0".to_owned(),
+        format!("MemTotal:         {} kB", managed(&limited) >> 10),
+        "/dev/shm/x shared".to_owned(),
+        "no input".to_owned(),
+        "output".to_owned(),
+        "descriptor".to_owned(),
+    ] {
+        assert!(
+            out.lines().any(|found| words(found) == words(&line)),
+            "{line} is not in {out}"
+        );
+    }
+    let refused = out.lines().filter(|line| line.starts_with("no /"));
+    assert_eq!(refused.count(), 8, "{out}\n{errors}");
+    assert!(errors.contains("Read-only file system") && errors.ends_with("errors\n"));
+    let kept = format!("{own}/memory.max {}", 12 * MIB);
+    assert_eq!(out.lines().filter(|line| **line == kept).count(), 2);
+    // The group is the root of the groups that the program sees.
+    for (place, kind) in [("/sys", "sysfs"), ("/sys/fs/cgroup", "cgroup2")] {
+        let wanted = format!(" / {place} ro,nosuid,nodev,noexec,relatime - {kind} ");
+        assert!(out.contains(&wanted), "{wanted} is not in {out}");
+    }
+    // A program without limits has a group too.
+    let free = look(&[]);
+    let [out, _] = texts(&free);
+    for name in ["memory.max", "memory.high", "memory.swap.max"] {
+        let line = format!("{own}/{name} max");
+        assert!(out.contains(&line), "{line} is not in {out}");
+    }
+    assert_eq!(look(&["--fresh"])["digest"], free["digest"]);
+}
+
+/// The words of a line.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+#[test]
+#[ignore = "test-all"]
+fn node_is_constrained_to_its_limit_and_otherwise_by_the_machine() {
+    let Some(lab) = Lab::that_runs() else { return };
+    if !has("node") {
+        return;
+    }
+    let code = "console.log([process.constrainedMemory(), os.totalmem(), \
+                v8.getHeapStatistics().heap_size_limit].join(' '))";
+    let [limited, free] = with_and_without_limit(&lab, "128M", "72M", &["node", "-e", code]);
+    let numbers = |record| -> [f64; 3] {
+        let [out, errors] = texts(record);
+        let numbers = out.split_whitespace().map(|word| word.parse().unwrap());
+        let numbers: Vec<f64> = numbers.collect();
+        numbers
+            .try_into()
+            .unwrap_or_else(|_| panic!("{out}{errors}"))
+    };
+    let ([constrained, total, heap], [unconstrained, same, larger]) =
+        (numbers(&limited), numbers(&free));
+    assert_eq!(constrained, (72 * MIB) as f64);
+    assert_eq!(
+        [total, same],
+        [managed(&limited), managed(&free)].map(|size| size as f64)
+    );
+    // Without a limit, Node reports none: zero, or a number larger than any memory.
+    assert!(
+        unconstrained < 1.0 || unconstrained > total,
+        "{unconstrained}"
+    );
+    // The heap is a share of the memory that Node knows of.
+    let ratio = (heap / larger) / (constrained / total);
+    assert!(
+        (0.6..1.7).contains(&ratio),
+        "{heap} of {constrained}, {larger} of {total}"
+    );
+    assert!(heap < constrained && larger < total, "{heap} {larger}");
+}
+
+#[test]
+#[ignore = "test-all"]
+fn java_without_options_takes_a_share_of_its_limit_and_otherwise_of_the_machine() {
+    let Some(lab) = Lab::that_runs() else { return };
+    if !has("java") {
+        return;
+    }
+    let command = ["java", "-XX:+PrintFlagsFinal", "-version"];
+    for record in with_and_without_limit(&lab, "128M", "80M", &command) {
+        let [out, errors] = texts(&record);
+        let line = out.lines().find(|line| line.contains(" MaxHeapSize "));
+        let line = line.unwrap_or_else(|| panic!("{out}{errors}"));
+        let heap: u64 = line.split_whitespace().nth(3).unwrap().parse().unwrap();
+        let is_limited = record["subject"]["params"]["limit"] != "0";
+        let memory = if is_limited {
+            80 * MIB
+        } else {
+            managed(&record)
+        };
+        // On small machines half of the memory, in whole units of the heap. Source: OpenJDK 17
+        // `src/hotspot/share/runtime/arguments.cpp`, `Arguments::set_heap_size`.
+        let expected = memory / 2;
+        assert!(
+            heap.abs_diff(expected) <= 2 * MIB,
+            "{heap} of {memory}: {line}"
+        );
+    }
+}
