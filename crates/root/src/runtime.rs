@@ -54,6 +54,11 @@ impl Host {
             Some("sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh") => {
                 self.shell(tree, words)
             }
+            Some("find") => {
+                let words = [&["find".to_owned()], words].concat();
+                self.lines.push(ShellLine::of(&words));
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -356,6 +356,15 @@ fn what_scripts_of_a_line_start_in_turn_is_named_too() {
         let wanted = format!("{what} starts `{name}`, which is not in its file system: {remedy}");
         assert!(said.contains(&wanted), "{wanted}: {said:#?}");
     }
+    let words = ["find", ".", "-type", "f", "-exec", "sort", "{}", ";"];
+    let (_, said, _cache) = installed(&words, &[]);
+    let wanted =
+        "the command starts `sort`, which is not in its file system: add --file /usr/bin/sort";
+    assert_eq!(
+        said.iter().filter(|text| *text == wanted).count(),
+        1,
+        "{said:#?}"
+    );
 }
 
 #[test]

@@ -98,11 +98,13 @@ impl ShellLine {
     /// the file is no script, is too long for one, or is in a folder of the system. `is_read` says that a shell reads
     /// the file even if it does not begin with `#!`.
     fn at(path: &RootPath, tree: &Tree, is_read: bool) -> Option<Self> {
-        let is_system = |folder: &&str| path.as_str().starts_with(*folder);
+        let is_system = SYSTEM
+            .iter()
+            .any(|folder| path.as_str().starts_with(folder));
         let Entry::File { size, .. } = tree.get(path)? else {
             return None;
         };
-        if size.0 > MOST_SCRIPT || SYSTEM.iter().any(|folder| is_system(&folder)) {
+        if size.0 > MOST_SCRIPT || is_system {
             return None;
         }
         let bytes = tree.read(path, false)?.ok()?;
@@ -217,7 +219,7 @@ impl Started {
             }
             self.scripts
                 .extend(task.script.filter(|_| task.code.is_empty()));
-        } else if name == "find" {
+        } else if kind(name.as_ref()) == Some("find") {
             for (place, word) in words.iter().enumerate() {
                 if ACTIONS.contains(&word.as_str()) {
                     self.add(words.get(place + 1..).unwrap_or_default());
