@@ -160,13 +160,9 @@ fn node_is_constrained_to_its_limit_and_otherwise_by_the_machine() {
         unconstrained < 1.0 || unconstrained > total,
         "{unconstrained}"
     );
-    // The heap is a share of the memory that Node knows of.
-    let ratio = (heap / larger) / (constrained / total);
-    assert!(
-        (0.6..1.7).contains(&ratio),
-        "{heap} of {constrained}, {larger} of {total}"
-    );
-    assert!(heap < constrained && larger < total, "{heap} {larger}");
+    // Half of such small memories is less than the smallest heap of V8.
+    assert_eq!(heap, larger);
+    assert!(heap > constrained, "{heap}");
 }
 
 #[test]

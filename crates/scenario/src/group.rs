@@ -1,8 +1,8 @@
 //! A memory control group (version 2) for the processes of a program. Source: kernel
 //! `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Stop;
@@ -24,7 +24,11 @@ impl Group {
         let groups = Path::new(GROUPS);
         let folder = groups.join(NAME);
         if !folder.is_dir() {
-            fs::write(groups.join("cgroup.subtree_control"), "+memory")?;
+            // The file is not created: without version 2 of control groups, it must not exist.
+            let mut control = File::options()
+                .write(true)
+                .open(groups.join("cgroup.subtree_control"))?;
+            control.write_all(b"+memory")?;
             fs::create_dir(&folder)?;
         }
         Ok(Self { folder })
