@@ -140,24 +140,23 @@ fn node_is_constrained_to_its_limit_and_otherwise_by_the_machine() {
     let code = "console.log([process.constrainedMemory(), os.totalmem(), \
                 v8.getHeapStatistics().heap_size_limit].join(' '))";
     let [limited, free] = with_and_without_limit(&lab, "128M", "72M", &["node", "-e", code]);
-    let numbers = |record| -> [f64; 3] {
+    // A number larger than any memory may need more than 64 bits.
+    let numbers = |record| -> [u128; 3] {
         let [out, errors] = texts(record);
         let numbers = out.split_whitespace().map(|word| word.parse().unwrap());
-        let numbers: Vec<f64> = numbers.collect();
+        let numbers: Vec<u128> = numbers.collect();
         numbers
             .try_into()
             .unwrap_or_else(|_| panic!("{out}{errors}"))
     };
     let ([constrained, total, heap], [unconstrained, same, larger]) =
         (numbers(&limited), numbers(&free));
-    assert_eq!(constrained, (72 * MIB) as f64);
-    assert_eq!(
-        [total, same],
-        [managed(&limited), managed(&free)].map(|size| size as f64)
-    );
+    assert_eq!(constrained, u128::from(72 * MIB));
+    let machines = [&limited, &free].map(|record| u128::from(managed(record)));
+    assert_eq!([total, same], machines);
     // Without a limit, Node reports none: zero, or a number larger than any memory.
     assert!(
-        unconstrained < 1.0 || unconstrained > total,
+        unconstrained == 0 || unconstrained > total,
         "{unconstrained}"
     );
     // Half of such small memories is less than the smallest heap of V8.

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::RootError;
-use crate::host::{Host, is_elf, is_executable};
+use crate::host::{Host, ShellLine, is_elf, is_executable};
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
