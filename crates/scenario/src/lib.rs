@@ -15,6 +15,7 @@ mod attempt;
 mod bulk;
 mod capture;
 mod clock;
+mod content;
 mod copy;
 mod definition;
 mod error;
@@ -53,8 +54,10 @@ mod victim;
 mod workers;
 
 pub use clock::Clock;
+pub use content::compressed_share;
 pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
+pub use fill::pages;
 pub use group::Group;
 pub use measure::Measure;
 pub use params::{Kind, Param};

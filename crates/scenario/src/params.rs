@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_quantity::{Bytes, Nanos};
 use serde::Serialize;
 
+use crate::content::{self, Content};
 use crate::error::ScenarioError;
 use crate::expr::{self, Names, Quantity};
 use crate::number;
@@ -32,6 +33,8 @@ pub enum Kind {
     Text,
     /// A flag, written as `true` or `false`.
     Flag,
+    /// Content of pages: a number with a fraction, or a name.
+    Content,
 }
 
 /// Definition of a parameter, for help, man page and campaign checks.
@@ -97,16 +100,20 @@ impl Param {
             Kind::Pages => "a number of pages or a size",
             Kind::Time => "a time",
             Kind::Count => "a whole number",
-            Kind::Real => "a number",
+            Kind::Real | Kind::Content => "a number",
             Kind::Choice(words) => return format!("one of {}", words.join(", ")),
             Kind::Text => return "text".to_owned(),
             Kind::Flag => return "true or false".to_owned(),
         };
-        match (self.min, self.max) {
+        let numbers = match (self.min, self.max) {
             ("", "") => what.to_owned(),
             (min, "") => format!("{what} of at least {min}"),
             ("", max) => format!("{what} of at most {max}"),
             (min, max) => format!("{what} from {min} to {max}"),
+        };
+        match self.kind {
+            Kind::Content => format!("{numbers}, or one of {}", content::names()),
+            _ => numbers,
         }
     }
 }
@@ -177,6 +184,13 @@ impl Value for bool {
     const KIND: Kind = Kind::Flag;
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
+    }
+}
+
+impl Value for Content {
+    const KIND: Kind = Kind::Content;
+    fn read(text: &str) -> Option<Self> {
+        Self::read(text)
     }
 }
 
@@ -318,6 +332,14 @@ pub(crate) fn canonical(
         }
         Kind::Size => Quantity::bytes(0.0),
         Kind::Time => Quantity::nanos(0.0),
+        Kind::Content => {
+            let name = content::named(text, names)
+                .map_err(|why| bad(format!("{why}; give {}", param.bounds())))?;
+            if let Some(name) = name {
+                return Ok((name, None));
+            }
+            Quantity::number(0.0)
+        }
         Kind::Pages | Kind::Count | Kind::Real => Quantity::number(0.0),
     };
     let mut quantity = evaluate(param.kind, text, names)
@@ -328,7 +350,7 @@ pub(crate) fn canonical(
     }
     quantity.value = match param.kind {
         // Adding zero turns negative zero into zero, so that the text is canonical.
-        Kind::Real => quantity.value + 0.0,
+        Kind::Real | Kind::Content => quantity.value + 0.0,
         // Sizes are those of mappings and files, so they are whole pages.
         Kind::Size if quantity.value >= PAGE_BYTES => {
             (quantity.value / PAGE_BYTES).floor() * PAGE_BYTES
@@ -392,7 +414,7 @@ fn show(kind: Kind, value: f64) -> String {
             &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")],
             "ns",
         ),
-        Kind::Real => value.to_string(),
+        Kind::Real | Kind::Content => value.to_string(),
         _ => whole.to_string(),
     }
 }

@@ -143,6 +143,8 @@ pub struct Recorder<'m> {
     count: u64,
     log: Option<Frame<'m>>,
     kept: u64,
+    /// Source of the pages that writes restore; `None` if a write changes its page.
+    restored: Option<&'m Filler>,
 }
 
 impl<'m> Recorder<'m> {
@@ -162,6 +164,7 @@ impl<'m> Recorder<'m> {
             count: 0,
             log: None,
             kept: 0,
+            restored: None,
         })
     }
 
@@ -176,7 +179,11 @@ impl<'m> Recorder<'m> {
     }
 
     /// Sets the page content that a whole-page write copies, until a whole-page read replaces it.
-    pub(crate) fn write_content(&mut self, filler: &Filler) {
+    ///
+    /// If pages differ in how they compress, writes do not change that: a write stores what `filler` gives this page, a
+    /// word or the whole page.
+    pub(crate) fn write_content(&mut self, filler: &'m Filler) {
+        self.restored = Some(filler).filter(|filler| filler.is_mixture());
         // SAFETY: the buffer is a page long and not borrowed elsewhere.
         unsafe { filler.page(self.scratch.as_mut_ptr().cast(), u64::MAX / 2) };
     }
@@ -314,9 +321,14 @@ impl<'m> Recorder<'m> {
 
     fn touch_with<T: Ticks>(&mut self, clock: T, touch: &Touch, batch: &[u32]) {
         let buffer = self.scratch.as_mut_ptr().cast::<u8>();
-        let start = match touch.amount {
-            Amount::Word => self.time::<T>(batch, |item| access_word(touch, item)),
-            Amount::Page => self.time::<T>(batch, |item| copy_page(touch, item, buffer)),
+        let start = match (touch.amount, self.restored) {
+            (Amount::Word, None) => self.time::<T>(batch, |item| access_word(touch, item)),
+            (Amount::Page, None) => self.time::<T>(batch, |item| copy_page(touch, item, buffer)),
+            (amount, Some(filler)) => self.time::<T>(batch, |item| match amount {
+                _ if item & WRITE != 0 => restore(touch, item & PAGE_BITS, filler),
+                Amount::Word => access_word(touch, item),
+                Amount::Page => copy_page(touch, item, buffer),
+            }),
         };
         self.keep(clock, start, batch);
     }
@@ -404,6 +416,22 @@ fn copy_page(touch: &Touch, item: u32, buffer: *mut u8) {
     std::hint::black_box(to);
 }
 
+/// Writes to a page what `filler` gives it: one word, or the whole page.
+#[inline(always)]
+fn restore(touch: &Touch, page: u32, filler: &Filler) {
+    match touch.amount {
+        Amount::Word => {
+            let word = touch.word(page);
+            let content = filler.word(page.into(), word.addr() % PAGE / 8);
+            // SAFETY: the word lies within a page that stays mapped (`Touch::word`) and to which there are raw pointers only.
+            unsafe { word.write_volatile(content) };
+        }
+        // SAFETY: the page lies within the workload, which stays mapped (`Touch::page`) and to which there are raw pointers
+        // only.
+        Amount::Page => unsafe { filler.page(touch.page(page), page.into()) },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pagetide_quantity::Pages;
@@ -411,6 +439,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::content::Content;
 
     fn region(size: usize) -> (&'static Mapping, Region<'static>) {
         let memory = Box::leak(Box::new(
@@ -511,6 +540,40 @@ mod tests {
             lines.iter().all(|count| (4..=12).contains(count)),
             "cache lines are used evenly: {lines:?}"
         );
+    }
+
+    #[test]
+    fn writes_to_pages_of_a_mixture_leave_them_as_they_were() {
+        let filler = Filler::new(&Content::read("compiler").unwrap(), 3).unwrap();
+        let workload = Mapping::anonymous(Pages(256)).unwrap();
+        let batch: Vec<u32> = (0..256).map(|page| page | WRITE).collect();
+        // SAFETY: the mapping has that many bytes, and nothing writes to them while the copy is made.
+        let copy = || unsafe {
+            std::slice::from_raw_parts(workload.start().cast_const(), workload.bytes()).to_vec()
+        };
+        let mut recorder = Recorder::without_log().unwrap();
+        recorder.write_content(&filler);
+        for (amount, offset) in [
+            (Amount::Word, Offset::At(0)),
+            (Amount::Word, Offset::Spread),
+            (Amount::Page, Offset::At(0)),
+        ] {
+            workload.fill(&filler, 0, 256);
+            let before = copy();
+            let touch = Touch::mapping(&workload, amount, offset);
+            recorder.touch(Clock::Monotonic, &touch, &batch);
+            recorder.touch(Clock::Monotonic, &touch, &[7, 7 | WRITE, 9, 8 | WRITE]);
+            assert!(copy() == before, "{amount:?} {offset:?}");
+        }
+        // Without filling them before, writes of whole pages give pages their content.
+        let empty = Mapping::anonymous(Pages(256)).unwrap();
+        let touch = Touch::mapping(&empty, Amount::Page, Offset::At(0));
+        recorder.touch(Clock::Monotonic, &touch, &batch);
+        // SAFETY: both mappings have that many bytes, and nothing writes to them.
+        let same = unsafe {
+            std::slice::from_raw_parts(empty.start().cast_const(), empty.bytes()) == copy()
+        };
+        assert!(same);
     }
 
     proptest! {

@@ -90,6 +90,8 @@ fn bad_parameters_are_refused_before_anything_runs() {
         (vec!["linear", "pages=2.0.0"], "2.0.0"),
         (vec!["linear", "offset=3"], "spread"),
         (vec!["linear", "content=0"], "content"),
+        (vec!["linear", "content=pyton"], "did you mean python?"),
+        (vec!["linear", "content=zeros:2"], "from 0 to 1"),
         (vec!["linear", "pages=100G"], "swap"),
         (
             vec!["contswap", "mapping=64K", "reclaimers=17"],

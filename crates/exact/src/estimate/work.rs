@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos, PAGE_SIZE};
 use pagetide_record::{MemorySpec, Pass, Subject, SwapDisk, SwapSpec};
+use pagetide_scenario::compressed_share;
 
 use super::faults::faults;
 
@@ -254,7 +255,8 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
 /// Laps of a scenario that makes references to a region.
 fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     let (pages, refs) = (sizes.number("pages"), sizes.number("refs"));
-    let room = sizes.room(pages, 0.0, sizes.number("content"));
+    let content = compressed_share(sizes.text("content")).unwrap_or(1.0);
+    let room = sizes.room(pages, 0.0, content);
     let name = sizes.text("pattern");
     let name = name.split(['(', ':']).next().unwrap_or(name);
     let in_order = ["linear", "loop", "smooth-sin"].contains(&name);

@@ -10,6 +10,7 @@
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Pages, Unit};
 
 use crate::bulk::write_series;
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
@@ -39,8 +40,9 @@ params! {
         hold: Nanos = "5s", max = "1h";
         /// How the mappings are touched: write, or read (as in the original), which maps the shared zero page.
         access: Access = "write", as_written = "read";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the mappings: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
         /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small", as_written = "default";
@@ -95,7 +97,7 @@ impl Scenario for Contswap {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         if self.access == Access::Mixed {
             return Err(ScenarioError::BadValue {
                 scenario: name.to_owned(),
@@ -126,7 +128,7 @@ impl Scenario for Contswap {
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
         let pages = self.mapping.pages();
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut recorder = Recorder::without_log()?;
         recorder.log_to(&trial.place.region, "access-log", pages.0);
         let mut batch = LockedBuffer::<u32>::new(BATCH)?;

@@ -9,6 +9,7 @@ use pagetide_quantity::{Direction, MetricDef, Nanos, Series, Unit};
 use pagetide_record::wire::Kind;
 
 use crate::bulk::write_series;
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
@@ -60,8 +61,9 @@ params! {
         floor: Depth = "all";
         /// Number of passes over the mapping; the first writes every page, later ones touch absent pages.
         passes: u32 = "3", min = "1", max = "100";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the mapping: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
         /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
@@ -102,7 +104,7 @@ impl Scenario for Fault {
     const METRICS: &'static [MetricDef] = floor_metrics!["fast", "low", "min", "zero"];
 
     fn check(&self, name: &str, form: Form, _context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)
+        check_content(name, &self.content, form)
     }
 
     fn needs(&self, _form: Form) -> Needs {
@@ -113,7 +115,7 @@ impl Scenario for Fault {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
         let ground = InitialMemory::now(trial);

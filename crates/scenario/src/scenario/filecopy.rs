@@ -13,6 +13,7 @@ use std::path::Path;
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
+use crate::content::Content;
 use crate::copy::{CLASSIC, CopyEnd, Job, MODERN, Method};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
@@ -57,8 +58,9 @@ params! {
         forget: DropScope = "all";
         /// Whether each copy is compared with the content of the source, byte by byte, after its time was taken.
         verify: bool = "true";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the victim's anonymous memory: small (huge pages disabled by madvise), huge (enabled by
         /// madvise, aligned; if the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled),
         /// or default (no madvise).
@@ -155,7 +157,7 @@ impl Scenario for Filecopy {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         self.chosen(name)?;
         if self.victim > context.memory {
             return Err(ScenarioError::Contradiction {
@@ -182,7 +184,7 @@ impl Scenario for Filecopy {
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
         let chosen = self.chosen("filecopy")?;
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut buffer = LockedBuffer::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
         let mut read_back = LockedBuffer::<u8>::new(READ_BACK_BYTES)?;
         trial.settle();

@@ -11,6 +11,7 @@ use std::fs;
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::attempt::{Asker, BlockHold, Way, fits, missing, order, thp_settings};
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, make_file, read_through};
@@ -55,8 +56,9 @@ params! {
         age: Nanos = "4s", max = "1h", as_written = "max(4s, 300s * min(1, scale))";
         /// Pause between the first and the second pass.
         rest: Nanos = "1s", max = "1h", as_written = "5s";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the load's memory, not of the requested blocks: small (huge pages disabled by madvise), huge
         /// (enabled by madvise, aligned; if the kernel has several sizes, each has a setting such as
         /// thp/hugepages-64kB/enabled), or default (no madvise).
@@ -131,7 +133,7 @@ impl Scenario for Highalloc {
     const METRICS: &'static [MetricDef] = pass_metrics!["1", "2", "rest"];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         if let Err(sizes) = fits(self.by, self.block) {
             return Err(ScenarioError::OutOfBounds {
                 scenario: name.to_owned(),
@@ -192,7 +194,7 @@ impl Scenario for Highalloc {
             }
             return Ok(());
         }
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut asker = Asker {
             way: self.by,
             block: self.block,

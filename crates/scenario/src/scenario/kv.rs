@@ -10,6 +10,7 @@ use std::io::Write;
 use pagetide_quantity::{Bytes, Direction, Histogram, MetricDef, Nanos, Unit};
 use pagetide_reference::{Pattern, Rng, Zipf};
 
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::files::filesystem_for;
@@ -42,8 +43,9 @@ params! {
         exponent: f64 = "0.99", max = "16";
         /// Whether a snapshot is written, starting after a quarter of the operations.
         snapshot: bool = "true";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the store: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
         /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
@@ -120,7 +122,7 @@ impl Scenario for Kv {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         self.pattern().check(self.keys(), self.operations)?;
         // In the worst case every page is copied while the snapshot is written.
         must_fit(Bytes(self.size.0.saturating_mul(2)), context)
@@ -136,7 +138,7 @@ impl Scenario for Kv {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut all = Recorder::without_log()?;
         all.log_to(&trial.place.region, "access-log", self.operations);
         all.write_content(&filler);

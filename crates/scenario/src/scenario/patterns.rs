@@ -15,6 +15,7 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Unit};
 use pagetide_record::Invalid;
 use pagetide_reference::{MAX_PAGES, PackedFile, Pattern, References, Rng, check_file};
 
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{filesystem_for, make_file};
@@ -99,8 +100,8 @@ params! {
         /// cache-set conflicts.
         offset: String = "spread";
         /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; as written also
-        /// 0, zeros.
-        content: f64 = "0.35", max = "1";
+        /// 0, zeros; or the kind of memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of anonymous memory: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if
         /// the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no
         /// madvise).
@@ -211,7 +212,7 @@ impl Scenario for Patterns {
                 why: "give spread, or a multiple of 8 below 4096".to_owned(),
             });
         }
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         if self.mapping == Backing::Anon {
             must_fit(self.pages.bytes(), context)?;
         }
@@ -244,12 +245,12 @@ impl Scenario for Patterns {
         let pages = self.pages.0;
         let mut references = self.references(&pattern, trial)?;
         let total = references.left();
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         let mut recorder = Recorder::without_log()?;
         recorder.log_to(&trial.place.region, "access-log", total);
         let mut batch = LockedBuffer::<u32>::new(BATCH)?;
         let mut page_map = PageMap::open()?;
         let mut uses = Uses::new(trial, pages);
-        let filler = Filler::new(self.content, trial.subject.seed)?;
         recorder.write_content(&filler);
         trial.settle();
 

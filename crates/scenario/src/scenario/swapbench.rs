@@ -8,6 +8,7 @@
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
@@ -55,8 +56,8 @@ params! {
         /// Where processes wait for each other: before the first write (start), or before each operation (each).
         barrier: Barrier = "each", as_written = "start";
         /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; as written also
-        /// 0, zeros.
-        content: f64 = "0.35", max = "1", as_written = "0";
+        /// 0, zeros; or the kind of memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1", as_written = "0";
         /// Page size of the mappings: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
         /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small", as_written = "default";
@@ -134,7 +135,7 @@ impl Scenario for Swapbench {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         check_locked(name, self.locked, context)?;
         let all = self.size.0.saturating_mul(u64::from(self.processes));
         must_fit(Bytes(all.saturating_add(self.locked.0)), context)
@@ -149,7 +150,7 @@ impl Scenario for Swapbench {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         trial.settle();
 
         trial.phase("lock");

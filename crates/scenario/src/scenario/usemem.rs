@@ -6,6 +6,7 @@
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
+use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
@@ -28,8 +29,9 @@ params! {
         passes: u32 = "2", min = "1", max = "100";
         /// Order of the writes: ascending, or random with every page once per pass.
         order: Way = "ascending";
-        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
-        content: f64 = "0.35", max = "1";
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
+        /// memory that the pages are like, whose pages differ in how they compress.
+        content: Content = "0.35", max = "1";
         /// Page size of the processes' memory: small (huge pages disabled by madvise), huge (enabled by madvise,
         /// aligned; if the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default
         /// (no madvise).
@@ -81,7 +83,7 @@ impl Scenario for Usemem {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
-        check_content(name, self.content, form)?;
+        check_content(name, &self.content, form)?;
         must_fit(
             Bytes(self.size.0.saturating_mul(u64::from(self.processes))),
             context,
@@ -97,7 +99,7 @@ impl Scenario for Usemem {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.subject.seed)?;
+        let filler = Filler::new(&self.content, trial.subject.seed)?;
         trial.settle();
         let (clock, pages) = (trial.place.clock, self.size.pages());
         trial.phase("start");
