@@ -1,0 +1,77 @@
+//! Writes pages of generated contents, to compress them elsewhere.
+//!
+//! `contents redis 2048 [SEED]` writes 2,048 pages of a content to standard output. `contents grid SHAPES` writes 12
+//! pages of each shape of a grid, and their parameters as lines of the file SHAPES; `fit.py` chooses among them.
+//! `docs/notes/contents.md` says how the contents were fitted to pages of real programs with these.
+
+use std::io::Write;
+
+use pagetide_reference::Rng;
+
+#[path = "../../src/content/stream.rs"]
+#[expect(dead_code, reason = "only the grid's shapes are needed")]
+mod stream;
+
+use stream::Shape;
+
+/// Size of a page.
+const PAGE: usize = 4096;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match arguments.as_slice() {
+        [grid, shapes] if grid == "grid" => {
+            let mut shapes = std::io::BufWriter::new(std::fs::File::create(shapes)?);
+            for shape in all() {
+                writeln!(
+                    shapes,
+                    "{} {} {} {}",
+                    shape.literals, shape.copies, shape.zeros, shape.symbols
+                )?;
+                write_pages(shape, &mut out)?;
+            }
+            shapes.flush()?;
+        }
+        [content, count, seed @ ..] => {
+            let seed = seed.first().map_or(Ok(1), |seed| seed.parse())?;
+            for page in pagetide_scenario::pages(content, seed, count.parse()?)? {
+                out.write_all(&page)?;
+            }
+        }
+        _ => return Err("give a content and a number of pages, or grid and a file".into()),
+    }
+    Ok(out.flush()?)
+}
+
+/// Returns the shapes of the grid.
+fn all() -> Vec<Shape> {
+    let mut all = Vec::new();
+    for literals in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100] {
+        for copies in [
+            1, 2, 4, 6, 9, 12, 16, 20, 26, 34, 45, 64, 100, 200, 400, 1000,
+        ] {
+            for zeros in [0, 30, 60, 90] {
+                for symbols in [3, 4, 6, 8, 12, 16, 24, 48, 96, 160, 255] {
+                    all.push(Shape::new(literals, copies, zeros, symbols));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Writes 3 pages from each of 4 buffers of this shape, as the generator takes them from its pool.
+fn write_pages(shape: Shape, out: &mut impl Write) -> std::io::Result<()> {
+    for seed in 0..4 {
+        let mut rng = Rng::stream(seed, &format!("{shape:?}"));
+        let mut bytes = vec![0; 4 * PAGE];
+        shape.fill(&mut bytes, &mut rng);
+        for _ in 0..3 {
+            let from = usize::try_from(rng.below(3 * 512)).unwrap_or(0) * 8;
+            out.write_all(&rng.next_u64().to_le_bytes())?;
+            out.write_all(&bytes[from + 8..from + PAGE])?;
+        }
+    }
+    Ok(())
+}
