@@ -7,7 +7,7 @@ use pagetide_campaign::{Campaign, Nobody, Options, Outcome, RunError, Shard, Unt
 use pagetide_record::Maker;
 use pagetide_store::{Filter, Store};
 
-fn part(campaign: &Campaign, folder: &PathBuf, shard: Shard) -> Result<Outcome, RunError> {
+fn part(campaign: &Campaign, folder: &std::path::Path, shard: Shard) -> Result<Outcome, RunError> {
     let options = Options {
         jobs: Some(2),
         fresh: false,
@@ -96,7 +96,7 @@ fn a_shard_of_a_campaign_without_a_fixed_number_of_trials_is_refused() {
         number: 1,
         count: 2,
     };
-    let error = part(&campaign, &dir.path().to_owned(), shard).unwrap_err();
+    let error = part(&campaign, dir.path(), shard).unwrap_err();
     assert!(matches!(error, RunError::Sharded { .. }), "{error}");
     assert!(error.is_user_error());
     assert!(contents(&Store::open(dir.path()).unwrap()).is_empty());

@@ -11,7 +11,7 @@ use pagetide_system::child::{self, Limits};
 
 /// Maximum run time and output of one of Slurm's commands. A busy controller answers late.
 const LIMITS: Limits<'static> = Limits {
-    time: Duration::from_secs(60),
+    time: Duration::from_mins(1),
     output: 16 << 20,
     stop: &|| false,
 };

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// File system types whose files other machines may write at the same time. Source: `linux/magic.h`, and statfs(2) for
 /// those outside the kernel.
-const SHARED: [u32; 13] = [
+const SHARED: [i64; 13] = [
     0x6969,      // NFS
     0x517b,      // SMB
     0xff53_4d42, // CIFS
@@ -57,8 +57,7 @@ fn place(root: &Path, is_shared: bool, var: &dyn Fn(&str) -> Option<OsString>) -
 /// True if the folder is on a file system that several machines may use at the same time.
 fn is_shared(root: &Path) -> bool {
     // The type is a 32-bit number, whatever the width of the field.
-    rustix::fs::statfs(root)
-        .is_ok_and(|data| SHARED.contains(&((data.f_type & 0xffff_ffff) as u32)))
+    rustix::fs::statfs(root).is_ok_and(|data| SHARED.contains(&(data.f_type & 0xffff_ffff)))
 }
 
 #[cfg(test)]

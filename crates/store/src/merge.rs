@@ -260,12 +260,11 @@ impl Store {
                     }
                 },
             };
-            match earlier {
-                Some(at) => survey.notes[at] = merged,
-                None => {
-                    survey.merge.campaigns.push(id);
-                    survey.notes.push(merged);
-                }
+            if let Some(at) = earlier {
+                survey.notes[at] = merged;
+            } else {
+                survey.merge.campaigns.push(id);
+                survey.notes.push(merged);
             }
         }
         Ok(())

@@ -132,7 +132,7 @@ impl BatchFolder {
         })
     }
 
-    fn text(&self, path: &Path) -> Result<Option<String>, StoreError> {
+    fn text(path: &Path) -> Result<Option<String>, StoreError> {
         found(pagetide_outside::read_text(
             path,
             Place::Own,
@@ -144,7 +144,7 @@ impl BatchFolder {
 
     /// Identity of the cluster's job; `None` if none was submitted.
     pub fn job(&self) -> Result<Option<String>, StoreError> {
-        self.text(&self.path.join("job"))
+        Self::text(&self.path.join("job"))
     }
 
     /// Writes the identity of the cluster's job.
@@ -170,7 +170,7 @@ impl BatchFolder {
     /// Identity of the record of the trial with this name; `None` if the trial has none. A record whose task ended
     /// before it was moved to its final path is moved.
     pub(super) fn record(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let Some(id) = self.text(&self.path.join("done").join(name))? else {
+        let Some(id) = Self::text(&self.path.join("done").join(name))? else {
             return Ok(None);
         };
         let waiting = self.work().join(format!("{id}.record"));
@@ -218,7 +218,7 @@ impl BatchFolder {
         };
         for entry in entries {
             let path = entry.map_err(at("reading", &folder))?.path();
-            if let Some(why) = self.text(&path)? {
+            if let Some(why) = Self::text(&path)? {
                 *reasons.entry(why).or_default() += 1;
             }
         }
