@@ -71,11 +71,19 @@ pub enum Need {
     EarlyPrintk,
     /// The compressor LZ4 in zram.
     ZramLz4,
+    /// Writing pages of zram to a backing device.
+    ZramWriteback,
+    /// Compressing pages of zram again with a second compressor.
+    ZramRecompression,
+    /// The shrinker of zswap.
+    ZswapShrinker,
+    /// Switching off the writeback of zswap by a control group.
+    ZswapNoWriteback,
 }
 
 impl Need {
     /// All features that a trial may need.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -105,6 +113,10 @@ impl Need {
         Self::VmEvents,
         Self::EarlyPrintk,
         Self::ZramLz4,
+        Self::ZramWriteback,
+        Self::ZramRecompression,
+        Self::ZswapShrinker,
+        Self::ZswapNoWriteback,
     ];
 
     /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
@@ -139,6 +151,10 @@ impl Need {
             Self::VmEvents => "CONFIG_VM_EVENT_COUNTERS",
             Self::EarlyPrintk => "CONFIG_EARLY_PRINTK",
             Self::ZramLz4 => "CONFIG_ZRAM_BACKEND_LZ4",
+            Self::ZramWriteback => "CONFIG_ZRAM_WRITEBACK",
+            Self::ZramRecompression => "CONFIG_ZRAM_MULTI_COMP",
+            Self::ZswapShrinker => "CONFIG_ZSWAP_SHRINKER_DEFAULT_ON (of any value, since 6.8)",
+            Self::ZswapNoWriteback => "CONFIG_MEMCG with memory.zswap.writeback (since 6.8)",
         }
     }
 
@@ -174,6 +190,10 @@ impl Need {
             Self::VmEvents => "the counters of reclaim",
             Self::EarlyPrintk => "the last words of a guest that dies",
             Self::ZramLz4 => "compressing in zram",
+            Self::ZramWriteback => "the writeback of zram",
+            Self::ZramRecompression => "the recompression of zram",
+            Self::ZswapShrinker => "the shrinker of zswap",
+            Self::ZswapNoWriteback => "zswap without writeback",
         }
     }
 
@@ -206,7 +226,17 @@ impl Need {
 
     /// Checks that a kernel with this release and configuration has the feature. The error names the missing option.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
-        if config.get(self.option_in(release)).is_on() {
+        let is_recent = || version::compare(release, ZSWAP_SHRINKS) != Ordering::Less;
+        let has = match self {
+            // The option only chooses the default; the parameter exists without it.
+            Self::ZswapShrinker => config.get("CONFIG_ZSWAP").is_on() && is_recent(),
+            Self::ZswapNoWriteback => {
+                let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
+                options.iter().all(|option| config.get(option).is_on()) && is_recent()
+            }
+            _ => config.get(self.option_in(release)).is_on(),
+        };
+        if has {
             Ok(())
         } else {
             Err(MissingOption {
@@ -219,6 +249,9 @@ impl Need {
 
 /// The first release whose zram contains its own compressors (drivers/block/zram/Kconfig).
 const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
+/// The first release whose zswap has a shrinker, and a switch for writeback in control groups (mm/zswap.c,
+/// mm/memcontrol.c).
+const ZSWAP_SHRINKS: &str = "6.8";
 
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -334,6 +367,39 @@ mod tests {
         let text = missing("6.1.0", &[Need::ZramLz4, Need::EarlyPrintk]);
         assert!(
             text.starts_with("the last words of a guest that dies needs CONFIG_EARLY_PRINTK"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_zram_and_zswap_can_do_beyond_compressing_is_asked_for_by_name() {
+        let config = Config::parse(
+            "CONFIG_ZRAM=m\nCONFIG_ZRAM_WRITEBACK=y\nCONFIG_ZSWAP=y\nCONFIG_MEMCG=y\n\
+             # CONFIG_ZSWAP_SHRINKER_DEFAULT_ON is not set\n# CONFIG_ZRAM_MULTI_COMP is not set\n",
+        );
+        let why = |need: Need, release: &str| {
+            need.check(release, &config)
+                .err()
+                .map(|why| why.to_string())
+        };
+        for need in [
+            Need::ZswapShrinker,
+            Need::ZswapNoWriteback,
+            Need::ZramWriteback,
+        ] {
+            assert_eq!(why(need, "7.2.13-cloud"), None);
+        }
+        assert_eq!(why(Need::ZramWriteback, "6.1.0"), None);
+        let text = why(Need::ZswapShrinker, "6.1.0-50-cloud-amd64").unwrap();
+        assert!(
+            text.contains("CONFIG_ZSWAP_SHRINKER_DEFAULT_ON") && text.contains("6.8"),
+            "{text}"
+        );
+        let text = why(Need::ZswapNoWriteback, "6.7.1").unwrap();
+        assert!(text.contains("memory.zswap.writeback"), "{text}");
+        let text = why(Need::ZramRecompression, "7.2.13").unwrap();
+        assert!(
+            text.starts_with("the recompression of zram needs CONFIG_ZRAM_MULTI_COMP"),
             "{text}"
         );
     }

@@ -19,6 +19,7 @@ pub mod setting;
 pub mod subject;
 pub mod swap;
 pub mod text;
+pub mod tier_pages;
 pub mod trace_ring;
 pub mod wire;
 
@@ -30,5 +31,5 @@ pub use oom::{MemoryAtKill, OomReport};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};
 pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, Variant};
-pub use swap::{Compressor, Pool, SwapDisk, SwapError, SwapSpec, Zswap};
+pub use swap::{Compressor, Pool, SwapDisk, SwapError, SwapSpec, SwapTiers, Zswap};
 pub use trace_ring::{TraceRing, TraceRingError};

@@ -220,6 +220,9 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
+        if self.swap.has_tiers() {
+            return 5;
+        }
         if self.swap.names_compressor() {
             return 4;
         }
@@ -318,10 +321,17 @@ mod tests {
                 swap: text.parse().unwrap(),
                 ..Subject::default()
             };
-            assert_eq!(compressed.schema(), SCHEMA);
+            assert_eq!(compressed.schema(), 4);
             assert_ne!(compressed.key(), plain.key());
             assert_ne!(compressed.cell(), plain.cell());
         }
+        let tiers = Subject {
+            swap: "zram:8M@100,ssd@10".parse().unwrap(),
+            ..Subject::default()
+        };
+        assert_eq!(tiers.schema(), SCHEMA);
+        let text = serde_json::to_string(&tiers).unwrap();
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), tiers);
     }
 
     #[test]

@@ -1,130 +1,20 @@
-//! Kinds of swap of a guest: none, zram, a simulated disk, or zswap with a simulated disk.
+//! Kinds of swap of a guest: none, zram, a simulated disk, zswap with a simulated disk, or several devices ([`tiers`]).
+
+mod parts;
+pub mod tiers;
 
 use std::fmt;
 use std::str::FromStr;
 
-use pagetide_quantity::{Nanos, UnitError, nearest};
+use pagetide_quantity::{Bytes, Nanos};
 
-use crate::disk::{DiskError, DiskSpec};
-use crate::text::{exact_time, serde_as_text};
+use crate::disk::DiskSpec;
+use crate::text::serde_as_text;
 
-/// A compression algorithm of the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Compressor {
-    /// LZ4, the default: fast, and built in or a module in every kernel since 6.1.
-    #[default]
-    Lz4,
-    /// LZ4 with a more thorough search.
-    Lz4hc,
-    /// Zstandard.
-    Zstd,
-    /// LZO (kernel name `lzo`).
-    Lzo,
-    /// LZO with run-length encoding of zeros (kernel name `lzo-rle`).
-    LzoRle,
-    /// DEFLATE (kernel name `deflate`).
-    Deflate,
-    /// The 842 algorithm, designed for compression in hardware.
-    Eight42,
-}
+use tiers::{DeviceKind, SwapDevice, Tier, TierPlace, ZramDevice, ZswapFront};
 
-impl Compressor {
-    /// All compression algorithms.
-    pub const ALL: [Self; 7] = [
-        Self::Lz4,
-        Self::Lz4hc,
-        Self::Zstd,
-        Self::Lzo,
-        Self::LzoRle,
-        Self::Deflate,
-        Self::Eight42,
-    ];
-
-    /// Name of the algorithm in the kernel's files and modules.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lz4 => "lz4",
-            Self::Lz4hc => "lz4hc",
-            Self::Zstd => "zstd",
-            Self::Lzo => "lzo",
-            Self::LzoRle => "lzo-rle",
-            Self::Deflate => "deflate",
-            Self::Eight42 => "842",
-        }
-    }
-
-    fn named(name: &str) -> Result<Self, SwapError> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name);
-            SwapError::Compressor {
-                name: name.to_owned(),
-                known: names.join(", "),
-                suggestion: suggestion(name, names),
-            }
-        })
-    }
-}
-
-/// Allocator of the compressed pages of zswap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Pool {
-    /// zsmalloc, the default: packs objects of any size. Every kernel has it, and kernels since 6.18 have no other.
-    #[default]
-    Zsmalloc,
-    /// zbud: two objects per page. Removed after kernel 6.14.
-    Zbud,
-    /// z3fold: three objects per page. Removed after kernel 6.14.
-    Z3fold,
-}
-
-impl Pool {
-    /// All allocators of zswap.
-    pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
-
-    /// Name of the allocator in the kernel, and of its module.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Zsmalloc => "zsmalloc",
-            Self::Zbud => "zbud",
-            Self::Z3fold => "z3fold",
-        }
-    }
-
-    fn named(name: &str) -> Result<Self, SwapError> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name);
-            SwapError::Pool {
-                name: name.to_owned(),
-                known: names.join(", "),
-                suggestion: suggestion(name, names),
-            }
-        })
-    }
-}
-
-fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, known).map_or(String::new(), |near| format!(", did you mean `{near}`?"))
-}
-
-/// A simulated disk for swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SwapDisk {
-    /// A solid-state disk with this latency per request.
-    Ssd(Nanos),
-    /// A simulated rotating disk.
-    Disk(DiskSpec),
-}
-
-impl fmt::Display for SwapDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ssd(latency) => f.pad(&format!("ssd:{}", exact_time(*latency))),
-            Self::Disk(disk) => disk.fmt(f),
-        }
-    }
-}
+pub use parts::{Compressor, FORMS, Pool, SSD_LATENCY, SwapDisk, SwapError};
+pub use tiers::SwapTiers;
 
 /// zswap: a compressed cache in memory, which writes back to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -202,14 +92,9 @@ pub enum SwapSpec {
     Ssd(Nanos),
     /// A simulated rotating disk.
     Disk(DiskSpec),
+    /// Several devices, or one with settings of its own.
+    Tiers(&'static SwapTiers),
 }
-
-/// Default latency of the simulated solid-state disk.
-pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
-
-/// The text forms of swap, for help and messages.
-pub const FORMS: &str = "zram, zram:COMPRESSOR (such as zram:zstd), ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE \
-     (such as disk:8ms,40MB/s), zswap:COMPRESSOR:POOL+DISK (such as zswap:zstd:zsmalloc+ssd:80us, the shortest is zswap) or none";
 
 impl SwapSpec {
     /// zram with the default compressor.
@@ -226,33 +111,145 @@ impl SwapSpec {
         match self {
             Self::Zram(named) => named.unwrap_or_default(),
             Self::Zswap(zswap) => zswap.compressor.unwrap_or_default(),
+            Self::Tiers(tiers) => {
+                let of_zswap = tiers.zswap.map(|zswap| zswap.compressor);
+                let of_zram = || tiers.zrams().next().map(|zram| zram.compressor);
+                of_zswap.or_else(of_zram).flatten().unwrap_or_default()
+            }
             Self::None | Self::Ssd(_) | Self::Disk(_) => Compressor::default(),
         }
     }
 
-    /// True if the swap is zram, so that nothing is written to a disk.
+    /// True if all swap is zram, so that nothing is written to a disk.
     pub fn is_zram(self) -> bool {
-        matches!(self, Self::Zram(_))
+        match self {
+            Self::Zram(_) => true,
+            Self::Tiers(tiers) => tiers.only_zram(),
+            _ => false,
+        }
     }
 
-    /// The swap disk, with or without zswap; `None` if swap uses no disk.
+    /// The swap disk, with or without zswap; `None` if swap uses no disk, and for several devices
+    /// ([`SwapSpec::disks`]).
     pub fn on_disk(self) -> Option<SwapDisk> {
         match self {
-            Self::None | Self::Zram(_) => None,
+            Self::None | Self::Zram(_) | Self::Tiers(_) => None,
             Self::Zswap(zswap) => Some(zswap.before),
             Self::Ssd(latency) => Some(SwapDisk::Ssd(latency)),
             Self::Disk(disk) => Some(SwapDisk::Disk(disk)),
         }
     }
 
-    /// True if the swap disk is a rotating disk.
+    /// True if a swap disk is a rotating disk.
     pub fn is_rotational(self) -> bool {
-        matches!(self.on_disk(), Some(SwapDisk::Disk(_)))
+        self.rotating_disks() > 0
+    }
+
+    /// Number of rotating disks that swap uses.
+    pub fn rotating_disks(self) -> usize {
+        match self {
+            Self::Tiers(tiers) => tiers.rotating_disks(),
+            _ => usize::from(matches!(self.on_disk(), Some(SwapDisk::Disk(_)))),
+        }
     }
 
     /// True if a compressor or pool is specified, which needs schema version 4.
     pub(crate) fn names_compressor(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
+    }
+
+    /// True if the swap has several devices, or one with settings of its own, which needs schema version 5.
+    pub(crate) fn has_tiers(self) -> bool {
+        matches!(self, Self::Tiers(_))
+    }
+}
+
+impl SwapSpec {
+    /// Size of all swap together: `asked` if it is given, otherwise the sum of the devices' sizes, otherwise `default`.
+    /// No swap has no size. Fails if the sizes of the devices contradict this.
+    pub fn total(self, asked: Option<Bytes>, default: Bytes) -> Result<Bytes, SwapError> {
+        match self {
+            Self::None => Ok(Bytes(0)),
+            Self::Tiers(tiers) => {
+                let total = asked.or(tiers.sum()).unwrap_or(default);
+                tiers.sizes(total)?;
+                Ok(total)
+            }
+            _ => Ok(asked.unwrap_or(default)),
+        }
+    }
+
+    /// All simulated disks of this swap, with their sizes, if all swap together has `total` bytes.
+    pub fn disks(self, total: Bytes) -> Vec<(SwapDisk, Bytes)> {
+        match self {
+            Self::Tiers(tiers) => tiers.disks(total),
+            _ => self
+                .on_disk()
+                .map(|disk| (disk, total))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// The tiers of this swap, from the highest to the lowest; empty without swap.
+    pub fn tiers(self) -> Vec<Tier> {
+        let device = |name: String| Tier {
+            name,
+            place: TierPlace::Devices(vec![0]),
+        };
+        match self {
+            Self::None => Vec::new(),
+            Self::Tiers(tiers) => tiers.tiers(),
+            Self::Zswap(zswap) => vec![
+                Tier {
+                    name: "zswap".to_owned(),
+                    place: TierPlace::Zswap,
+                },
+                device(zswap.before.to_string()),
+            ],
+            other => vec![device(other.to_string())],
+        }
+    }
+
+    /// The plain kind of swap that this is; `None` if only this form can say it.
+    fn of_tiers(tiers: &SwapTiers) -> Option<Self> {
+        let [
+            SwapDevice {
+                kind,
+                size: None,
+                priority: None,
+            },
+        ] = tiers.devices[..]
+        else {
+            return None;
+        };
+        match (tiers.zswap, kind) {
+            (None, DeviceKind::Disk(SwapDisk::Ssd(latency))) => Some(Self::Ssd(latency)),
+            (None, DeviceKind::Disk(SwapDisk::Disk(disk))) => Some(Self::Disk(disk)),
+            (
+                None,
+                DeviceKind::Zram(ZramDevice {
+                    compressor,
+                    limit: None,
+                    recompress: None,
+                    writeback: None,
+                }),
+            ) => Some(Self::Zram(compressor)),
+            (
+                Some(ZswapFront {
+                    compressor,
+                    pool,
+                    shrinker: false,
+                    writeback: true,
+                }),
+                DeviceKind::Disk(before),
+            ) => Some(Self::Zswap(Zswap {
+                compressor,
+                pool,
+                before,
+            })),
+            _ => None,
+        }
     }
 }
 
@@ -271,53 +268,28 @@ impl fmt::Display for SwapSpec {
             Self::Zswap(zswap) => zswap.fmt(f),
             Self::Ssd(latency) => SwapDisk::Ssd(*latency).fmt(f),
             Self::Disk(disk) => disk.fmt(f),
+            Self::Tiers(tiers) => tiers.fmt(f),
         }
     }
-}
-
-/// Reasons why a text is not a kind of swap.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SwapError {
-    /// There is no kind of swap with this name.
-    #[error("`{0}` is no kind of swap: use {FORMS}")]
-    Unknown(String),
-    /// There is no compressor with this name.
-    #[error("`{name}` is not a compressor of swap: use one of {known}{suggestion}")]
-    Compressor {
-        /// The unknown compressor name.
-        name: String,
-        /// Names of all compressors, as a list in text.
-        known: String,
-        /// The compressor name most similar to the unknown one.
-        suggestion: String,
-    },
-    /// There is no pool with this name.
-    #[error("`{name}` is not a pool of zswap: use one of {known}{suggestion}")]
-    Pool {
-        /// The unknown pool name.
-        name: String,
-        /// Names of all pools, as a list in text.
-        known: String,
-        /// The pool name most similar to the unknown one.
-        suggestion: String,
-    },
-    /// The kind of swap after `zswap+` is not a disk, but zswap needs one.
-    #[error(
-        "zswap needs a disk behind it, and `{0}` is not one: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
-    )]
-    Before(String),
-    /// The latency cannot be parsed as a time.
-    #[error(transparent)]
-    Latency(#[from] UnitError),
-    /// The text of a rotating disk cannot be parsed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
 }
 
 impl FromStr for SwapSpec {
     type Err = SwapError;
 
     fn from_str(text: &str) -> Result<Self, SwapError> {
+        match Self::plain(text) {
+            Err(_) if tiers::is_meant(text) => {
+                let tiers = SwapTiers::parse(text)?;
+                Ok(Self::of_tiers(&tiers).unwrap_or_else(|| Self::Tiers(tiers.interned())))
+            }
+            plain => plain,
+        }
+    }
+}
+
+impl SwapSpec {
+    /// Parses the kinds of swap that are a word with options.
+    fn plain(text: &str) -> Result<Self, SwapError> {
         let unknown = || SwapError::Unknown(text.to_owned());
         let end = text.find([':', '+', ',']).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
