@@ -1,5 +1,6 @@
 //! One file per pattern with a state: how it selects the next page.
 
+pub mod cold_first;
 pub(crate) mod cycle;
 pub mod hot_cold;
 pub(crate) mod lognormal;

@@ -23,6 +23,7 @@ pub use file::{
     FileError, FileSummary, Form, PackedFile, Place, ReadError, Reader, check_file, open_file,
     pack_file, write_binary, write_counts, write_text,
 };
+pub use generate::cold_first::ColdFirst;
 pub use generate::hot_cold::HotCold;
 pub use generate::scan::ScanWithHotCore;
 pub use generate::zipf::Zipf;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use catalogue::{About, Parameter, ParameterKind, catalogue};
 pub use error::{PatternError, StringError};
 
+use crate::generate::cold_first::ColdFirst;
 use crate::generate::hot_cold::HotCold;
 use crate::generate::scan::ScanWithHotCore;
 use crate::generate::smooth_sin::Curve;
@@ -58,6 +59,8 @@ pub enum Pattern {
     Lognormal,
     /// A moving hot set, with some references to the other pages.
     HotCold(HotCold),
+    /// The first pages are never used, the others at random.
+    ColdFirst(ColdFirst),
     /// A linear scan interleaved with a hot core.
     ScanWithHotCore(ScanWithHotCore),
     /// A cyclic scan that starts at a random page.
@@ -84,6 +87,7 @@ impl Pattern {
             Self::Zipf(_) => &c::ZIPF,
             Self::Lognormal => &c::LOGNORMAL,
             Self::HotCold(_) => &c::HOT_COLD,
+            Self::ColdFirst(_) => &c::COLD_FIRST,
             Self::ScanWithHotCore(_) => &c::SCAN_WITH_HOT_CORE,
             Self::Loop => &c::LOOP,
             Self::File(_) => &c::FILE,
@@ -108,7 +112,7 @@ impl Pattern {
     /// file.
     pub fn check(&self, pages: u32, refs: u64) -> Result<(), StringError> {
         let least = match self {
-            Self::Lognormal | Self::HotCold(_) | Self::ScanWithHotCore(_) => 2,
+            Self::Lognormal | Self::HotCold(_) | Self::ColdFirst(_) | Self::ScanWithHotCore(_) => 2,
             _ => 1,
         };
         if pages == 0 {
@@ -185,6 +189,7 @@ impl Pattern {
             }
             Self::Zipf(zipf) => vec![zipf.exponent, f64::from(u8::from(zipf.scatter))],
             Self::HotCold(p) => vec![p.hot, p.share, p.move_every as f64, p.by],
+            Self::ColdFirst(p) => vec![p.cold],
             Self::ScanWithHotCore(p) => vec![p.core, p.share],
             Self::Linear
             | Self::Random
@@ -220,6 +225,7 @@ impl Pattern {
                 move_every: whole_u64(move_every),
                 by,
             }),
+            ("cold-first", &[cold]) => Self::ColdFirst(ColdFirst { cold }),
             ("scan-with-hot-core", &[core, share]) => {
                 Self::ScanWithHotCore(ScanWithHotCore { core, share })
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::file::{PackedFile, PackedReferences};
 use crate::generate::Generator;
+use crate::generate::cold_first::AfterCold;
 use crate::generate::cycle::Cycle;
 use crate::generate::hot_cold::HotSet;
 use crate::generate::lognormal::Lognormal;
@@ -48,6 +49,7 @@ enum Source<'a> {
     Zipf(ZipfPages),
     Lognormal(Lognormal),
     HotCold(HotSet),
+    ColdFirst(AfterCold),
     Scan(Scan),
     Packed(PackedReferences<'a>),
 }
@@ -65,6 +67,7 @@ macro_rules! with_generator {
             Source::Zipf($generator) => $use,
             Source::Lognormal($generator) => $use,
             Source::HotCold($generator) => $use,
+            Source::ColdFirst($generator) => $use,
             Source::Scan($generator) => $use,
             Source::Packed($generator) => $use,
         }
@@ -92,6 +95,7 @@ impl References<'_> {
             Pattern::Zipf(zipf) => Source::Zipf(ZipfPages::new(zipf, pages, seed)),
             Pattern::Lognormal => Source::Lognormal(Lognormal::new(pages, seed)),
             Pattern::HotCold(hot_cold) => Source::HotCold(HotSet::new(hot_cold, pages, seed)),
+            Pattern::ColdFirst(cold) => Source::ColdFirst(AfterCold::new(*cold, pages, seed)),
             Pattern::ScanWithHotCore(scan) => Source::Scan(Scan::new(scan, pages, seed)),
             Pattern::Loop => Source::Cycle(Cycle::looping(pages, seed)),
             Pattern::File(_) => return None,

@@ -5,7 +5,7 @@
     reason = "helpers of tests may unwrap as tests do"
 )]
 
-use pagetide_reference::{HotCold, Pattern, Rng, ScanWithHotCore, Zipf, tally};
+use pagetide_reference::{ColdFirst, HotCold, Pattern, Rng, ScanWithHotCore, Zipf, tally};
 use proptest::prelude::*;
 
 fn patterns() -> impl Strategy<Value = Pattern> {
@@ -27,6 +27,7 @@ fn patterns() -> impl Strategy<Value = Pattern> {
                 by,
             })
         }),
+        share().prop_map(|cold| Pattern::ColdFirst(ColdFirst { cold })),
         (share(), share())
             .prop_map(|(core, share)| Pattern::ScanWithHotCore(ScanWithHotCore { core, share })),
         Just(Pattern::Loop),

@@ -100,7 +100,7 @@ pub fn catalogue() -> &'static [About] {
     &CATALOGUE
 }
 
-static CATALOGUE: [About; 11] = [
+static CATALOGUE: [About; 12] = [
     LINEAR,
     RANDOM,
     SMOOTH_SIN,
@@ -109,6 +109,7 @@ static CATALOGUE: [About; 11] = [
     ZIPF,
     LOGNORMAL,
     HOT_COLD,
+    COLD_FIRST,
     SCAN_WITH_HOT_CORE,
     LOOP,
     FILE,
@@ -239,6 +240,18 @@ pub(super) const HOT_COLD: About = About {
             0.1,
         ),
     ],
+};
+
+pub(super) const COLD_FIRST: About = About {
+    name: "cold-first",
+    summary: "the first pages are never referenced, the others uniformly at random",
+    origin: "made for tiers of swap: what is cold is swapped out first, and fills the fastest device",
+    formula: "uniform over cold·range … range−1",
+    parameters: &[share(
+        "cold",
+        "size of the cold part as a fraction of all pages",
+        0.5,
+    )],
 };
 
 pub(super) const SCAN_WITH_HOT_CORE: About = About {
