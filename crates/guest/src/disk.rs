@@ -135,7 +135,7 @@ fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
 }
 
 /// Runs `work` in a child process that the OOM killer does not select. Returns the process ID.
-fn child(work: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+pub(crate) fn child(work: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),

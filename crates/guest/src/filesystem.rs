@@ -21,9 +21,14 @@ pub const PIECES: &str = "/filesystem.pieces";
 /// Writes the image's pieces to the device and mounts the file system. All pages of the device must already be
 /// allocated.
 pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
+    prepare_at(device, size, PIECES, MOUNT_POINT)
+}
+
+/// Does the same as [`prepare`] with the pieces in the file `image`, and mounts the file system at `folder`.
+pub fn prepare_at(device: &str, size: Bytes, image: &str, folder: &str) -> Result<(), GuestError> {
     present(device)?;
     let fault = |e| io("writing the file system to", device)(e);
-    let mut pieces = File::open(PIECES).map_err(io("opening", PIECES))?;
+    let mut pieces = File::open(image).map_err(io("opening", image))?;
     let disk = File::options().write(true).open(device).map_err(fault)?;
     let mut head = [0_u8; 16];
     let mut buffer = Vec::new();
@@ -43,6 +48,6 @@ pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
     }
     disk.sync_all().map_err(fault)?;
     drop(disk);
-    let _ = fs::remove_file(PIECES);
-    mount(device, MOUNT_POINT, "ext4", "")
+    let _ = fs::remove_file(image);
+    mount(device, folder, "ext4", "")
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
@@ -28,10 +27,11 @@ use crate::observer::Observer;
 use crate::size::Held;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
+use crate::tiers::SwapAreas;
 use crate::workload::Workload;
 use crate::{
     ballast, disk, files, filesystem, maker, modules, mount, port, region, root, size, ssd, start,
-    tracearea,
+    tiers, tracearea,
 };
 
 /// Time that the guest waits for work that the kernel defers until after boot, so that this work does not run during a
@@ -76,7 +76,7 @@ struct ReadyGuest {
     spare: Ballast,
     jitter: Reserve,
     settings: Settings,
-    swap: Option<Swap>,
+    swap: SwapAreas,
     counters: CounterSet,
     /// Reads the peak of zswap's memory; `None` if zswap is off at the ready point.
     peak: Option<ZswapPeak>,
@@ -111,8 +111,8 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     // The first disk is the swap device if the trial swaps to one; otherwise it holds the file system.
     let mut ssds = ssds.into_iter();
     let swap = swap(&boot, &mut ssds, &mut held)?;
-    let turning = usize::from(boot.swap.is_rotational());
-    let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
+    let turning = boot.swap.rotating_disks();
+    let mut disks = swap.disks.clone();
     if let Some(size) = boot.filesystem {
         let device = match (boot.files_on.system, boot.files_on.on) {
             (FileSystem::Tmpfs, _) => None,
@@ -129,7 +129,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         };
         file_system(&boot, device.as_deref(), size)?;
     }
-    let counters = CounterSet::open(&scope(swap.as_ref()));
+    let counters = CounterSet::open(&scope(&swap));
     let missing: Vec<String> = counters
         .unsupported()
         .iter()
@@ -147,6 +147,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     // with the workload's pages.
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
+    tiers::group(boot.swap, workload.id())?;
     spinner.pause();
     std::thread::sleep(SETTLE);
     ballast::drop_caches();
@@ -161,6 +162,11 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let fact = ("held".to_owned(), held.size().0.to_string());
     known.facts.extend([fact]);
     known.warnings.extend(lacking);
+    if matches!(boot.swap, SwapSpec::Tiers(_)) {
+        let fact = ("swap-areas".to_owned(), swap.names());
+        known.facts.extend([fact]);
+        known.warnings.extend(tiers::warnings(boot.swap));
+    }
     leave(&boot)?;
     ballast::drop_caches();
     workload.waits()?;
@@ -262,18 +268,23 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
     root::furnish()
 }
 
-/// Sets up the swap of the trial; `None` if the trial has no swap. Memory with a disk's content is added to `held`.
+/// Sets up the swap of the trial. Memory with a disk's content is added to `held`.
 fn swap(
     boot: &BootSpec,
     ssds: &mut impl Iterator<Item = String>,
     held: &mut Held,
-) -> Result<Option<Swap>, GuestError> {
+) -> Result<SwapAreas, GuestError> {
     let (size, after) = (boot.swap_size, MachineFate::Ends);
-    if let SwapSpec::Zram(_) = boot.swap {
-        return Ok(Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?));
+    match boot.swap {
+        SwapSpec::Zram(_) => {
+            let swap = Swap::on_zram(ZRAM, size, &boot.compressor, after)?;
+            return Ok(SwapAreas::one(swap));
+        }
+        SwapSpec::Tiers(several) => return tiers::set_up(several, size, held),
+        _ => {}
     }
     let Some(disk) = boot.swap.on_disk() else {
-        return Ok(None);
+        return Ok(SwapAreas::default());
     };
     // Enabled before there is swap space, so that no page bypasses it.
     if let SwapSpec::Zswap(cache) = boot.swap {
@@ -287,7 +298,7 @@ fn swap(
         }
         SwapDisk::Disk(spec) => held.add(|| disk::start(0, size, spec))?,
     };
-    Ok(Some(Swap::on_disk(&device, size, after)?))
+    Ok(SwapAreas::one(Swap::on_disk(&device, size, after)?))
 }
 
 /// Path of the next unused simulated disk. Fails if there is none.
@@ -298,11 +309,12 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine, and the zram device if swap is on zram.
-fn scope(swap: Option<&Swap>) -> Scope {
+/// Scope of the counters: the whole machine, and the devices behind swap.
+fn scope(swap: &SwapAreas) -> Scope {
     Scope {
         group: None,
-        zram: swap.and_then(Swap::zram).map(Path::to_owned),
+        zram: swap.zram(),
+        devices: swap.devices(),
     }
 }
 
@@ -365,7 +377,7 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
             boot,
             &ready.region,
             ready.spare,
-            ready.swap.as_ref(),
+            &ready.swap,
             order.subject.trace_ring,
         ) {
             Ok(observer) => Some(observer),
@@ -438,7 +450,7 @@ fn observer(
     boot: &BootSpec,
     region: &Region,
     spare: Ballast,
-    swap: Option<&Swap>,
+    swap: &SwapAreas,
     ring: TraceRing,
 ) -> Result<Observer, GuestError> {
     ballast::drop_caches();

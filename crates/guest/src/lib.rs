@@ -17,6 +17,7 @@ pub mod files;
 pub mod filesystem;
 pub mod idle;
 pub mod init;
+pub mod keeper;
 pub mod kernel_memory;
 pub mod maker;
 pub mod modules;
@@ -29,6 +30,7 @@ pub mod size;
 pub mod spec;
 pub mod ssd;
 pub mod start;
+pub mod tiers;
 pub mod tracearea;
 pub mod workload;
 

@@ -25,6 +25,8 @@ const PARAMETERS: &str = "/sys/module/null_blk/parameters";
 const CONFIGFS: &str = "/sys/kernel/config";
 /// Number of the first disk created through configfs. High, because the driver may have created `nullb0` itself.
 const FIRST: u32 = 64;
+/// Number, counted from [`FIRST`], of the first disk that is started by itself.
+const MORE: u32 = 16;
 /// Maximum time that reading a page may take in addition to the disk's latency. The kernel itself needs some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
 /// Maximum time that reading a page may take in addition to the disk's latency if timers fire only at ticks. The guest
@@ -57,22 +59,38 @@ pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
         let device = through_configfs(spec.devices, spec.size, latency)?;
         devices.push((device, latency));
     }
+    for (device, latency) in &devices {
+        verify(device, *latency)?;
+    }
+    Ok(devices.into_iter().map(|(device, _)| device).collect())
+}
+
+/// Starts one more simulated disk, with a size and latency of its own, verifies it and returns the path of its device.
+/// Disks that are started in this way are numbered from 0.
+pub fn one(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestError> {
+    if !Path::new(CONFIGFS).join("nullb").exists() {
+        mount("configfs", CONFIGFS, "configfs", "")?;
+    }
+    let device = through_configfs(MORE + number, size, latency)?;
+    verify(&device, latency)?;
+    Ok(device)
+}
+
+/// Fails unless a device returns the data written to it after the latency.
+fn verify(device: &str, latency: Nanos) -> Result<(), GuestError> {
     let way = if Timers::now().are_fine() {
         WAY
     } else {
         WAY_COARSE
     };
-    for (device, latency) in &devices {
-        present(device)?;
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_DIRECT)
-            .open(device)
-            .map_err(io("opening", device.as_str()))?;
-        prove(&file, device, *latency, way)?;
-    }
-    Ok(devices.into_iter().map(|(device, _)| device).collect())
+    present(device)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(device)
+        .map_err(io("opening", device))?;
+    prove(&file, device, latency, way)
 }
 
 /// True if the driver's parameters in sysfs have the requested values: data stored in memory, and this latency.

@@ -75,6 +75,11 @@ impl Workload {
         }
     }
 
+    /// Process ID of the workload process.
+    pub fn id(&self) -> libc::pid_t {
+        self.child
+    }
+
     /// Checks that the workload process still runs. Fails if it has ended: a guest without it must not become a
     /// snapshot.
     pub fn waits(&self) -> Result<(), GuestError> {

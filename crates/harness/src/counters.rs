@@ -150,7 +150,7 @@ mod tests {
         fs::write(&stat, "pgmajfault 5\n").unwrap();
         let mut set = CounterSet::open(&Scope {
             group: Some(group.path().to_owned()),
-            zram: None,
+            ..Scope::default()
         });
         let before = set.before().unwrap();
         fs::write(&stat, "pgmajfault 9\nnew 3\n").unwrap();

@@ -26,7 +26,7 @@ const FOLDERS: [(&str, &str); 6] = [
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
 /// Names of common settings, for suggestions and lists.
-pub const KNOWN: [&str; 27] = [
+pub const KNOWN: [&str; 28] = [
     "vm.swappiness",
     "vm.page-cluster",
     "vm.watermark_scale_factor",
@@ -54,6 +54,7 @@ pub const KNOWN: [&str; 27] = [
     "thp/khugepaged/defrag",
     "zswap/enabled",
     "zswap/max_pool_percent",
+    "zswap/shrinker_enabled",
 ];
 
 /// Path of the file of a setting; `None` if the name is not in a known form.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_record::swap::tiers::ZramDevice;
 
 use crate::error::{HarnessError, io};
 use crate::fate::MachineFate;
@@ -29,14 +30,27 @@ impl Swap {
         compressor: &str,
         fate: MachineFate,
     ) -> Result<Self, HarnessError> {
+        Self::on_zram_with(device, size, &[("comp_algorithm", compressor)], None, fate)
+    }
+
+    /// Writes the attributes of an unused zram device, sets its size, and enables swap on the device. Attributes are
+    /// pairs of file name and value, see [`zram_attributes`]. Without a priority the kernel chooses one.
+    pub fn on_zram_with(
+        device: &str,
+        size: Bytes,
+        attributes: &[(&str, &str)],
+        priority: Option<u16>,
+        fate: MachineFate,
+    ) -> Result<Self, HarnessError> {
         present(device)?;
-        let name = device.rsplit('/').next().unwrap_or(device);
-        let folder = Path::new("/sys/block").join(name);
+        let folder = sysfs(device);
         let set = |name: &str, value: &str| {
             let path = folder.join(name);
             fs::write(&path, value).map_err(io("setting", format!("{} to {value}", path.display())))
         };
-        set("comp_algorithm", compressor)?;
+        for (name, value) in attributes {
+            set(name, value)?;
+        }
         set("disksize", &size.0.to_string())?;
         // From here on the device must be reset, even if swapon fails.
         let swap = Self {
@@ -44,20 +58,31 @@ impl Swap {
             zram: Some(folder),
             fate,
         };
-        swap.switch_on(size)?;
+        swap.switch_on(size, priority)?;
         Ok(swap)
     }
 
     /// Enables swap on the first `size` bytes of a disk. The pages of a simulated disk must already be allocated, see
     /// [`fill`].
     pub fn on_disk(device: &str, size: Bytes, fate: MachineFate) -> Result<Self, HarnessError> {
+        Self::on_disk_at(device, size, None, fate)
+    }
+
+    /// Enables swap on the first `size` bytes of a disk or of a file without holes. Without a priority the kernel chooses
+    /// one.
+    pub fn on_disk_at(
+        device: &str,
+        size: Bytes,
+        priority: Option<u16>,
+        fate: MachineFate,
+    ) -> Result<Self, HarnessError> {
         present(device)?;
         let swap = Self {
             device: device.to_owned(),
             zram: None,
             fate,
         };
-        swap.switch_on(size)?;
+        swap.switch_on(size, priority)?;
         Ok(swap)
     }
 
@@ -71,11 +96,12 @@ impl Swap {
         self.zram.as_deref()
     }
 
-    fn switch_on(&self, size: Bytes) -> Result<(), HarnessError> {
+    fn switch_on(&self, size: Bytes, priority: Option<u16>) -> Result<(), HarnessError> {
         format(&self.device, size)?;
         let path = CString::new(self.device.as_str()).unwrap_or_default();
+        let flags = priority.map_or(0, |priority| PREFER | libc::c_int::from(priority));
         // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
-        if unsafe { libc::swapon(path.as_ptr(), 0) } != 0 {
+        if unsafe { libc::swapon(path.as_ptr(), flags) } != 0 {
             let why = io::Error::last_os_error();
             return Err(io("switching on swap on", &self.device)(why));
         }
@@ -96,6 +122,80 @@ impl Drop for Swap {
             let _ = fs::write(folder.join("reset"), "1");
         }
     }
+}
+
+/// Flag of `swapon` for a priority, which is in the lower bits. Source: kernel `include/linux/swap.h`.
+const PREFER: libc::c_int = 0x8000;
+
+/// Folder of a block device in sysfs.
+pub fn sysfs(device: &str) -> PathBuf {
+    let name = device.rsplit('/').next().unwrap_or(device);
+    Path::new("/sys/block").join(name)
+}
+
+/// Attributes of a zram device, as pairs of file name and value, in the order in which the kernel accepts them.
+/// `backing` is the path of the backing device.
+/// Source: kernel `Documentation/admin-guide/blockdev/zram.rst`.
+pub fn zram_attributes(zram: &ZramDevice, backing: Option<&str>) -> Vec<(&'static str, String)> {
+    let compressor = zram.compressor.unwrap_or_default().name();
+    let mut attributes = vec![("comp_algorithm", compressor.to_owned())];
+    if let Some(second) = zram.recompress {
+        attributes.push((
+            "recomp_algorithm",
+            format!("algo={} priority=1", second.name()),
+        ));
+    }
+    if let Some(device) = backing {
+        attributes.push(("backing_dev", device.to_owned()));
+    }
+    if let Some(limit) = zram.limit {
+        attributes.push(("mem_limit", limit.0.to_string()));
+    }
+    attributes
+}
+
+/// File of the root control group that allows zswap to write pages to disks.
+const ZSWAP_WRITEBACK: &str = "/sys/fs/cgroup/memory.zswap.writeback";
+
+/// Switches zswap's shrinker on if `shrinker`, and its writeback off unless `writeback`. Fails if the kernel does not
+/// accept it.
+pub fn zswap_reclaims(shrinker: bool, writeback: bool) -> Result<(), HarnessError> {
+    zswap_reclaims_in(
+        Path::new(ZSWAP),
+        Path::new(ZSWAP_WRITEBACK),
+        shrinker,
+        writeback,
+    )
+}
+
+fn zswap_reclaims_in(
+    folder: &Path,
+    group: &Path,
+    shrinker: bool,
+    writeback: bool,
+) -> Result<(), HarnessError> {
+    let wanted = [
+        (
+            "shrinker_enabled",
+            folder.join("shrinker_enabled"),
+            "Y",
+            shrinker,
+        ),
+        ("writeback", group.to_owned(), "0", !writeback),
+    ];
+    for (what, path, value, _) in wanted.iter().filter(|(.., is_wanted)| *is_wanted) {
+        // A value that the kernel does not accept is detected when it is read back.
+        let _ = fs::write(path, value);
+        let took = fs::read_to_string(path).unwrap_or_default();
+        if took.trim() != *value {
+            return Err(HarnessError::Zswap {
+                what,
+                wanted: (*value).to_owned(),
+                took: took.trim().to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Folder of the parameters of zswap.
@@ -250,6 +350,50 @@ mod tests {
         let none = Path::new("/sys/module/no-such-module/parameters");
         let why = zswap_in(none, "zstd", "zsmalloc").unwrap_err().to_string();
         assert!(why.contains("uses nothing"), "{why}");
+    }
+
+    #[test]
+    fn what_zswap_does_beyond_caching_is_believed_only_when_it_says_so() {
+        let folder = parameters(&[("shrinker_enabled", "N")]);
+        let group = folder.path().join("group");
+        fs::write(&group, "1\n").unwrap();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        zswap_reclaims_in(folder.path(), &group, false, true).unwrap();
+        assert_eq!(
+            (read("shrinker_enabled"), read("group")),
+            ("N\n".to_owned(), "1\n".to_owned())
+        );
+        zswap_reclaims_in(folder.path(), &group, true, false).unwrap();
+        assert_eq!(
+            (read("shrinker_enabled"), read("group")),
+            ("Y".to_owned(), "0".to_owned())
+        );
+        let none = folder.path().join("none");
+        let why = zswap_reclaims_in(&none, &group, true, true)
+            .unwrap_err()
+            .to_string();
+        assert!(why.contains("shrinker_enabled instead of Y"), "{why}");
+    }
+
+    #[test]
+    fn a_zram_device_gets_its_attributes_in_the_order_of_the_kernel() {
+        let zram = ZramDevice {
+            recompress: Some(pagetide_record::Compressor::Zstd),
+            limit: Some(Bytes::from_mib(4)),
+            ..ZramDevice::default()
+        };
+        let text = |value: &str| value.to_owned();
+        assert_eq!(
+            zram_attributes(&zram, Some("/dev/nullb0")),
+            [
+                ("comp_algorithm", text("lz4")),
+                ("recomp_algorithm", text("algo=zstd priority=1")),
+                ("backing_dev", text("/dev/nullb0")),
+                ("mem_limit", text("4194304")),
+            ]
+        );
+        assert_eq!(zram_attributes(&ZramDevice::default(), None).len(), 1);
+        assert_eq!(sysfs("/dev/zram1"), Path::new("/sys/block/zram1"));
     }
 
     #[test]

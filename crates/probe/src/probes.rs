@@ -16,6 +16,9 @@ pub struct Scope {
     pub group: Option<PathBuf>,
     /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
+    /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a backing
+    /// device.
+    pub devices: Vec<PathBuf>,
 }
 
 impl Scope {
@@ -25,6 +28,8 @@ impl Scope {
             Owner::Machine => self.group.is_none().then_some(Path::new("/")),
             Owner::Group => self.group.as_deref(),
             Owner::Zram => self.zram.as_deref(),
+            // Each device is opened by itself.
+            Owner::Device => None,
         }
     }
 }
@@ -59,6 +64,18 @@ impl Probes {
                     source: source.name.to_owned(),
                     why: why.to_string(),
                 }),
+            }
+        }
+        for folder in &scope.devices {
+            let of_devices = SOURCES
+                .iter()
+                .filter(|source| matches!(source.of, Owner::Device | Owner::Zram));
+            for source in of_devices {
+                // A kernel without writeback has no statistics of backing devices.
+                if let Ok(text) = Text::open(source, folder, capacity) {
+                    let text = text.named(source.of_device(folder));
+                    probes.open.push(Box::new(text));
+                }
             }
         }
         probes
@@ -150,7 +167,7 @@ mod tests {
         std::fs::write(&stat, "pgmajfault 5\n").unwrap();
         let scope = Scope {
             group: Some(group.path().to_owned()),
-            zram: None,
+            ..Scope::default()
         };
         let mut probes = Probes::open(&scope, 0);
         assert_eq!(probes.unsupported()[0].source, "memory.events");
@@ -160,6 +177,46 @@ mod tests {
         let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["memory.stat"]);
         assert_eq!(found[0].1.counters, [("pgmajfault".to_owned(), [5, 9])]);
+    }
+
+    #[test]
+    fn each_device_behind_swap_is_a_source_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let device = |name: &str, files: &[(&str, &str)]| {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            for (file, text) in files {
+                std::fs::write(folder.join(file), text).unwrap();
+            }
+            folder
+        };
+        let devices = vec![device(
+            "zram1",
+            &[("mm_stat", "8192 90\n"), ("bd_stat", "3 1 4\n")],
+        )];
+        let group = tempfile::tempdir().unwrap();
+        let mut probes = Probes::open(
+            &Scope {
+                group: Some(group.path().to_owned()),
+                devices,
+                ..Scope::default()
+            },
+            4,
+        );
+        probes.before().unwrap();
+        std::fs::write(root.path().join("zram1/bd_stat"), "3 1 9\n").unwrap();
+        let found = probes.after().unwrap();
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["zram-zram1", "writeback-zram1"]);
+        assert_eq!(
+            found[0].1.counters[1],
+            ("compr_data_size".to_owned(), [90, 90])
+        );
+        assert_eq!(found[1].1.counters[2], ("bd_writes".to_owned(), [4, 9]));
+        let series = found[1].1.series.as_ref().unwrap();
+        assert_eq!(series.name, "writeback-zram1");
+        let source = crate::text::Source::named("writeback-zram1").unwrap();
+        assert!(source.key("bd_writes").is_some());
     }
 
     #[test]

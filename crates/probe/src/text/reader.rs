@@ -13,7 +13,8 @@ use crate::probe::{Finding, Probe};
 /// The probe for one source: its open files, their numbers before the trial, and selected numbers over time.
 #[derive(Debug)]
 pub struct Text {
-    source: &'static Source,
+    /// Name of the source in the record.
+    name: String,
     parts: Vec<Part>,
     row: Vec<u64>,
     series: Option<Sampler>,
@@ -58,17 +59,23 @@ impl Text {
             });
         }
         Ok(Self {
-            source,
+            name: source.name.to_owned(),
             row: Vec::with_capacity(heads.len()),
             parts,
             series: (capacity > 0).then(|| Sampler::new(heads, capacity)),
         })
     }
+
+    /// The same probe with another name in the record.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        Self { name, ..self }
+    }
 }
 
 impl Probe for Text {
     fn name(&self) -> &str {
-        self.source.name
+        &self.name
     }
 
     fn before(&mut self) -> Result<(), ProbeError> {
@@ -106,9 +113,7 @@ impl Probe for Text {
         }
         Ok(Finding {
             counters,
-            series: self
-                .series
-                .map(|series| series.into_series(self.source.name)),
+            series: self.series.map(|series| series.into_series(&self.name)),
         })
     }
 }

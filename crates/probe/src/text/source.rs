@@ -1,6 +1,8 @@
 //! The counter files that are observed. Each source has a file in the folder `source` and an entry in the list
 //! [`SOURCES`].
 
+use std::path::Path;
+
 use pagetide_quantity::Unit;
 use pagetide_system::Syntax;
 
@@ -23,6 +25,7 @@ sources! {
     zram,
     pressure,
     diskstats,
+    writeback,
 }
 
 /// A source of named numbers that the kernel prints as text.
@@ -51,6 +54,9 @@ pub enum Owner {
     Group,
     /// The zram device that the workload swaps to; the folder is for example `/sys/block/zram0`.
     Zram,
+    /// One of several zram devices behind the swap of the workload. Each device is a source of its own, whose name ends
+    /// with a hyphen and the device's name, such as `zram-zram1`.
+    Device,
 }
 
 /// Unit and meaning of one number of a source.
@@ -76,9 +82,16 @@ pub enum Kind {
 }
 
 impl Source {
-    /// The source with this name; `None` if there is none.
+    /// The source with this name, with or without a hyphen and the name of a device; `None` if there is none.
     pub fn named(name: &str) -> Option<&'static Self> {
-        SOURCES.iter().copied().find(|source| source.name == name)
+        let base = name.split('-').next().unwrap_or(name);
+        SOURCES.iter().copied().find(|source| source.name == base)
+    }
+
+    /// Name of the source for one of several devices.
+    pub fn of_device(&self, folder: &Path) -> String {
+        let device = folder.file_name().unwrap_or_default();
+        format!("{}-{}", self.name, device.to_string_lossy())
     }
 
     /// Factor that converts a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.

@@ -1,0 +1,57 @@
+//! Recompresses and writes back pages of zram, as a daemon of user space does on phones.
+//!
+//! zram does neither by itself: a process must mark pages as idle and start the work. Source: kernel
+//! `Documentation/admin-guide/blockdev/zram.rst`. The keeper wakes up every [`INTERVAL`] and handles the pages that were
+//! not read since it last woke up, and those that do not compress: it writes them to the backing device, and recompresses
+//! what is still in memory.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use pagetide_record::swap::tiers::ZramDevice;
+
+use crate::disk::child;
+use crate::error::{GuestError, io};
+
+/// Virtual time between two rounds.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Starts the process that keeps this zram device, whose folder in sysfs is `folder`. Does nothing for a device without
+/// writeback and recompression.
+pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
+    let mut steps: Vec<(&'static str, &'static str)> = Vec::new();
+    if zram.writeback.is_some() {
+        steps.extend([("writeback", "idle"), ("writeback", "huge")]);
+    }
+    if zram.recompress.is_some() {
+        steps.extend([("recompress", "type=idle"), ("recompress", "type=huge")]);
+    }
+    if steps.is_empty() {
+        return Ok(());
+    }
+    steps.push(("idle", "all"));
+    let open = |(name, value): (&'static str, &'static str)| {
+        let path = folder.join(name);
+        let file = File::options().write(true).open(&path);
+        file.map(|file| (file, value))
+            .map_err(io("opening", path.display().to_string()))
+    };
+    let steps: Vec<(File, &str)> = steps.into_iter().map(open).collect::<Result<_, _>>()?;
+    child(|| {
+        // SAFETY: locks this process' pages when they are first used.
+        unsafe {
+            libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT as libc::c_int)
+        };
+        loop {
+            std::thread::sleep(INTERVAL);
+            for (file, value) in &steps {
+                // The kernel refuses if there is nothing to do, or no space on the backing device.
+                let _ = file.write_at(value.as_bytes(), 0);
+            }
+        }
+    })
+    .map_err(io("starting", "the keeper of zram"))?;
+    Ok(())
+}
