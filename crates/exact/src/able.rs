@@ -1,7 +1,7 @@
 //! Which kernel can run a trial: checks a kernel's configuration, and finds another kernel if this one lacks something.
 
 use pagetide_kernel::{Cache, Kernel, KernelError, Need};
-use pagetide_record::SwapSpec;
+use pagetide_record::{Compressor, SwapSpec, SwapTiers};
 
 /// A Debian kernel that has zswap, known without looking. Debian's cloud kernels of 6.1 and 6.12 do not have it.
 const WITH_ZSWAP: &str = "debian:sid";
@@ -13,8 +13,28 @@ pub(crate) fn check(kernel: &Kernel, wanted: &[Need], swap: SwapSpec) -> Result<
     match swap {
         SwapSpec::Zram(Some(_)) => kernel.require_of_zram(compressor),
         SwapSpec::Zswap(zswap) => kernel.require_of_zswap(compressor, zswap.pool().name()),
+        SwapSpec::Tiers(tiers) => require_of_tiers(kernel, tiers),
         _ => Ok(()),
     }
+}
+
+/// Compressors of all zram devices, including those of recompression.
+pub(crate) fn compressors(tiers: &SwapTiers) -> impl Iterator<Item = &'static str> {
+    tiers.zrams().flat_map(|zram| {
+        let first = zram.compressor.unwrap_or_default().name();
+        [Some(first), zram.recompress.map(Compressor::name)]
+            .into_iter()
+            .flatten()
+    })
+}
+
+/// Fails if the kernel lacks a compressor or pool of swap on several devices.
+fn require_of_tiers(kernel: &Kernel, tiers: &SwapTiers) -> Result<(), KernelError> {
+    if let Some(front) = tiers.zswap {
+        let compressor = front.compressor.unwrap_or_default().name();
+        kernel.require_of_zswap(compressor, front.pool().name())?;
+    }
+    compressors(tiers).try_for_each(|compressor| kernel.require_of_zram(compressor))
 }
 
 /// Name of a kernel that has what [`check`] found missing: one of the cache that passes the check, the latest release

@@ -16,9 +16,10 @@ use pagetide_kernel::{
 };
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_record::swap::SSD_LATENCY;
+use pagetide_record::swap::tiers::DeviceKind;
 use pagetide_record::{
     ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, KernelId, Machine, MemorySpec, Pass,
-    RecordWriter, Subject, SwapDisk, SwapSpec,
+    RecordWriter, Subject, SwapDisk, SwapSpec, SwapTiers,
 };
 use pagetide_root::{Root, Roots};
 use pagetide_scenario::Needs;
@@ -182,10 +183,22 @@ impl Exact {
             SwapSpec::Zswap(zswap) => {
                 modules.extend(kernel.zswap_modules(compressor, zswap.pool().name())?);
             }
+            SwapSpec::Tiers(tiers) => {
+                if let Some(front) = tiers.zswap {
+                    modules.extend(kernel.zswap_modules(compressor, front.pool().name())?);
+                }
+                for compressor in able::compressors(tiers) {
+                    modules.extend(kernel.zram_modules(Some(compressor))?);
+                }
+                if has_file(tiers) {
+                    modules.extend(kernel.modules_for(&["ext4"])?);
+                    modules.extend(kernel.modules_for(&["crc32c_generic"]).unwrap_or_default());
+                }
+            }
             SwapSpec::None | SwapSpec::Ssd(_) | SwapSpec::Disk(_) => {}
         }
         let disk = ssds(subject, needs);
-        if disk.is_some() {
+        if disk.is_some() || has_ssd(subject) {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
         if needs.filesystem.is_some()
@@ -210,8 +223,9 @@ impl Exact {
             }
             let file = format!("/modules/{}.ko", module.name);
             let params = match module.name.as_str() {
-                "null_blk" => disk.as_ref().map(ssd_params).unwrap_or_default(),
-                "zram" => "num_devices=1".to_owned(),
+                // Disks of several devices are created one by one.
+                "null_blk" => disk.as_ref().map_or("nr_devices=0".to_owned(), ssd_params),
+                "zram" => format!("num_devices={}", zrams(subject.swap)),
                 "nbd" => format!("nbds_max={turning} max_part=0"),
                 _ => String::new(),
             };
@@ -295,6 +309,20 @@ impl Exact {
                 trial::filesystem(size)?,
             )),
             _ => {}
+        }
+        if let SwapSpec::Tiers(tiers) = subject.swap {
+            let disks = tiers.disks(subject.swap_size).into_iter();
+            let with_disk = tiers.devices.iter().filter(|device| match device.kind {
+                DeviceKind::Zram(zram) => zram.writeback.is_some(),
+                DeviceKind::Disk(_) | DeviceKind::File(_) => true,
+            });
+            let holders = with_disk
+                .zip(disks)
+                .filter(|(device, _)| matches!(device.kind, DeviceKind::File(_)));
+            for (number, (_, (_, size))) in (0..).zip(holders) {
+                let image = trial::filesystem(size)?;
+                files.push((pagetide_guest::tiers::pieces(number), image));
+            }
         }
         Ok(Contents {
             program: PROGRAM,
@@ -397,11 +425,44 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         SwapSpec::Zram(None) => wanted.extend([Need::Swap, Need::Zram, Need::ZramLz4]),
         SwapSpec::Zram(Some(_)) => wanted.extend([Need::Swap, Need::Zram]),
         SwapSpec::Zswap(_) => wanted.push(Need::Zswap),
+        SwapSpec::Tiers(tiers) => {
+            let zrams = || tiers.zrams();
+            let front = tiers.zswap;
+            let all = [
+                (Need::Zram, zrams().next().is_some()),
+                (
+                    Need::ZramWriteback,
+                    zrams().any(|zram| zram.writeback.is_some()),
+                ),
+                (
+                    Need::ZramRecompression,
+                    zrams().any(|zram| zram.recompress.is_some()),
+                ),
+                (Need::Zswap, front.is_some()),
+                (
+                    Need::ZswapShrinker,
+                    front.is_some_and(|front| front.shrinker),
+                ),
+                (Need::Memcg, front.is_some_and(|front| front.shrinker)),
+                (
+                    Need::ZswapNoWriteback,
+                    front.is_some_and(|front| !front.writeback),
+                ),
+                (Need::Ext4, has_file(tiers)),
+            ];
+            wanted.push(Need::Swap);
+            wanted.extend(
+                all.into_iter()
+                    .filter(|(_, is_needed)| *is_needed)
+                    .map(|(need, _)| need),
+            );
+        }
     }
-    match subject.swap.on_disk() {
-        None => {}
-        Some(SwapDisk::Ssd(_)) => wanted.extend([Need::Swap, Need::NullBlk]),
-        Some(SwapDisk::Disk(_)) => wanted.extend([Need::Swap, Need::Nbd]),
+    for (disk, _) in subject.swap.disks(subject.swap_size) {
+        wanted.extend(match disk {
+            SwapDisk::Ssd(_) => [Need::Swap, Need::NullBlk],
+            SwapDisk::Disk(_) => [Need::Swap, Need::Nbd],
+        });
     }
     if needs.filesystem.is_some() {
         let FilesSpec { system, on } = subject.files_on;
@@ -430,7 +491,32 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
             wanted.push(need);
         }
     }
+    let mut seen = HashSet::new();
+    wanted.retain(|need| seen.insert(*need));
     wanted
+}
+
+/// True if swap is on a file.
+fn has_file(tiers: &SwapTiers) -> bool {
+    let mut kinds = tiers.devices.iter().map(|device| device.kind);
+    kinds.any(|kind| matches!(kind, DeviceKind::File(_)))
+}
+
+/// True if swap on several devices uses a simulated solid-state disk.
+fn has_ssd(subject: &Subject) -> bool {
+    let disks = subject.swap.disks(subject.swap_size);
+    matches!(subject.swap, SwapSpec::Tiers(_))
+        && disks
+            .iter()
+            .any(|(disk, _)| matches!(disk, SwapDisk::Ssd(_)))
+}
+
+/// Number of zram devices.
+fn zrams(swap: SwapSpec) -> usize {
+    match swap {
+        SwapSpec::Tiers(tiers) => tiers.zrams().count(),
+        _ => 1,
+    }
 }
 
 /// The feature that a kernel needs for a file system.
@@ -461,7 +547,7 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 
 /// Number of rotating disks that a trial uses.
 fn turning_disks(subject: &Subject) -> usize {
-    usize::from(subject.swap.is_rotational()) + usize::from(subject.files_on.disk().is_some())
+    subject.swap.rotating_disks() + usize::from(subject.files_on.disk().is_some())
 }
 
 /// The simulated solid-state disks of a trial; `None` if there are none.
@@ -510,6 +596,10 @@ fn boot_arguments(
             .split_whitespace()
             .map(|word| format!("null_blk.{word}"));
         arguments.extend(of_driver);
+    }
+    let zrams = zrams(subject.swap);
+    if zrams > 1 && kernel.config()?.get("CONFIG_ZRAM") == Setting::Yes {
+        arguments.push(format!("zram.num_devices={zrams}"));
     }
     Ok(arguments)
 }
@@ -577,10 +667,10 @@ impl Arena for Exact {
                 least: LEAST,
             }));
         }
-        let swap_size = match trial.swap {
-            SwapSpec::None => Bytes(0),
-            _ => trial.swap_size.unwrap_or_else(|| default_swap_size(memory)),
-        };
+        let swap_size = trial
+            .swap
+            .total(trial.swap_size, default_swap_size(memory))
+            .map_err(ArenaError::wrong)?;
         let context = pagetide_scenario::Context {
             memory,
             swap_size,

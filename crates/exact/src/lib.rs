@@ -32,6 +32,7 @@ pub mod program;
 pub mod recipe;
 pub mod seal;
 pub mod snapshot;
+mod tiers;
 pub mod trial;
 
 pub use error::ExactError;

@@ -72,11 +72,11 @@ impl MachineSpec {
         filesystem: Option<Bytes>,
         boot: &[String],
     ) -> Self {
-        let disks = filesystem.map_or(0, disk)
-            + match swap.on_disk() {
-                Some(_) => disk(swap_size),
-                None => 0,
-            };
+        let of_swap = swap
+            .disks(swap_size)
+            .into_iter()
+            .map(|(_, size)| disk(size));
+        let disks = filesystem.map_or(0, disk) + of_swap.sum::<u64>();
         let bare = match memory {
             MemorySpec::Free(free) => free.0 + OVERHEAD.0 + SPARE.0 + disks,
             MemorySpec::Total(total) => total.0 + SPARE.0 + disks,
@@ -202,5 +202,10 @@ mod tests {
         assert!(ssd.memory.0 - zram.memory.0 >= size.0);
         let zswap = MachineSpec::new(free, SwapSpec::ZSWAP, size, None, &[]);
         assert_eq!(zswap, ssd, "zswap sits in front of that disk");
+        let tiers = |text: &str| MachineSpec::new(free, text.parse().unwrap(), size, None, &[]);
+        assert_eq!(tiers("zram:100M@2,zram@1"), zram);
+        let part = tiers("zram:100M@2,ssd@1").memory.0 - zram.memory.0;
+        assert!((100 << 20..110 << 20).contains(&part), "{part}");
+        assert!(tiers("zram:200M:writeback=ssd").memory >= ssd.memory);
     }
 }

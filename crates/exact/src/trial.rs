@@ -19,7 +19,7 @@ use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
-use pagetide_quantity::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
@@ -42,6 +42,7 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::recipe::Recipe;
 use crate::snapshot::Snapshot;
+use crate::tiers;
 
 /// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);
@@ -168,6 +169,7 @@ impl Run<'_> {
             if let Some(series) = headroom::add(results, subject, log) {
                 sink.series(&series)?;
             }
+            tiers::add(results, subject, || states_of_pages(&output));
         }
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
@@ -387,6 +389,16 @@ impl Run<'_> {
         }
         Ok(results)
     }
+}
+
+/// The scenario's series of the state of every page, in the order in which they were recorded.
+fn states_of_pages(output: &Output) -> Vec<Series> {
+    let frames = output.frames().unwrap_or_default();
+    let is_state = |frame: &&Place| frame.kind == Kind::Series && frame.name.starts_with("pages-");
+    let frames = frames.iter().filter(is_state);
+    frames
+        .filter_map(|frame| Series::decode(&frame.name, &output.bytes(frame).ok()?).ok())
+        .collect()
 }
 
 /// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.

@@ -47,6 +47,7 @@ mod running;
 mod scatter;
 mod scenario;
 mod session;
+mod tiers;
 pub mod touch;
 mod trial;
 mod uses;

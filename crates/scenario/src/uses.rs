@@ -1,13 +1,15 @@
 //! Reference count, age and presence of every page, stored in the output region, which uses no memory of the workload.
 
 use pagetide_quantity::Unit;
+use pagetide_record::tier_pages::COLUMN as TIER;
 use pagetide_record::wire::{Frame, Kind};
 
-use crate::bulk::write_series;
+use crate::bulk::{Column, write_series};
 use crate::error::Stop;
 use crate::mapping::Mapping;
 use crate::number;
 use crate::pagemap::PageMap;
+use crate::tiers::Tiers;
 use crate::trial::Trial;
 
 /// Number and time of the references to each page, stored in the output region, which uses no memory of the workload.
@@ -50,12 +52,13 @@ impl<'m> Uses<'m> {
     }
 
     /// Stores presence, age and number of references of every page as the series `pages-MOMENT`, and returns their
-    /// sums. `done` is the number of references so far.
+    /// sums. `done` is the number of references so far. `tiers` has found the tier of every page, if swap has several.
     pub(crate) fn snapshot(
         &mut self,
         trial: &mut Trial<'_>,
         mapping: &Mapping,
         page_map: &mut PageMap,
+        tiers: Option<&mut Tiers<'_>>,
         moment: u64,
         done: u64,
     ) -> Result<PageUses, Stop> {
@@ -81,21 +84,22 @@ impl<'m> Uses<'m> {
             return Ok(found);
         }
         let word = |row: usize| u64::from_le_bytes(words[row]);
-        let written = write_series(
-            &trial.place.region,
-            &format!("pages-{moment}"),
-            pages,
-            &mut [
-                ("page", Unit::Pages, &mut |row| number::signed(row as u64)),
-                ("present", Unit::Count, &mut |row| i64::from(present[row])),
-                ("age", Unit::Count, &mut |row| {
-                    number::signed(done - (word(row) >> 32))
-                }),
-                ("uses", Unit::Count, &mut |row| {
-                    number::signed(word(row) & 0xffff_ffff)
-                }),
-            ],
-        );
+        let mut page = |row: usize| number::signed(row as u64);
+        let mut present = |row: usize| i64::from(present[row]);
+        let mut age = |row: usize| number::signed(done - (word(row) >> 32));
+        let mut uses = |row: usize| number::signed(word(row) & 0xffff_ffff);
+        let mut tier = tiers.map(Tiers::found);
+        let mut columns: Vec<Column<'_>> = vec![
+            ("page", Unit::Pages, &mut page),
+            ("present", Unit::Count, &mut present),
+            ("age", Unit::Count, &mut age),
+            ("uses", Unit::Count, &mut uses),
+        ];
+        if let Some(tier) = &mut tier {
+            columns.push((TIER, Unit::Count, tier));
+        }
+        let name = format!("pages-{moment}");
+        let written = write_series(&trial.place.region, &name, pages, &mut columns);
         if !written {
             trial.note("the output region is too small for the state of every page");
         }

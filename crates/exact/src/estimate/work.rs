@@ -120,13 +120,23 @@ impl<'a> Sizes<'a> {
             let set = subject.variant.settings.get("zswap/max_pool_percent");
             set.and_then(|text| text.parse().ok()).unwrap_or(20.0)
         };
+        let (is_zswap, has_zram) = match subject.swap {
+            SwapSpec::Zram(_) => (false, true),
+            SwapSpec::Zswap(_) => (true, false),
+            SwapSpec::Tiers(tiers) => (tiers.zswap.is_some(), tiers.zrams().next().is_some()),
+            SwapSpec::None | SwapSpec::Ssd(_) | SwapSpec::Disk(_) => (false, false),
+        };
         Self {
             params: &subject.params,
             memory,
-            disk: subject.swap.on_disk().map(Moves::of),
-            is_compressed: matches!(subject.swap, SwapSpec::Zram(_) | SwapSpec::Zswap(_)),
-            pool: matches!(subject.swap, SwapSpec::Zswap(_))
-                .then(|| percent() / 100.0 * (memory + MANAGED_PAGES)),
+            // With several disks, as if all pages came to the last one.
+            disk: subject
+                .swap
+                .disks(subject.swap_size)
+                .last()
+                .map(|(disk, _)| Moves::of(*disk)),
+            is_compressed: is_zswap || has_zram,
+            pool: is_zswap.then(|| percent() / 100.0 * (memory + MANAGED_PAGES)),
             on_disk: subject.swap.is_rotational(),
             files_rate: subject.files_on.disk().map(|disk| disk.rate as f64),
         }

@@ -26,6 +26,7 @@ use crate::number;
 use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
 use crate::params::{Pages, Params, choice, params};
+use crate::tiers::Tiers;
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::uses::Uses;
@@ -252,6 +253,10 @@ impl Scenario for Patterns {
         let mut page_map = PageMap::open()?;
         let mut uses = Uses::new(trial, pages);
         recorder.write_content(&filler);
+        let mut tiers = match self.mapping {
+            Backing::Anon if self.snapshots > 0 => Tiers::new(trial, pages)?,
+            _ => None,
+        };
         trial.settle();
 
         let mapping = self.map(trial, &filler)?;
@@ -299,7 +304,12 @@ impl Scenario for Patterns {
             faults = Usage::own().since(before);
             if self.snapshots > 0 {
                 trial.phase("snapshot");
-                let found = uses.snapshot(trial, &mapping, &mut page_map, moment, done)?;
+                if let Some(tiers) = &mut tiers {
+                    let known = Some(&filler).filter(|_| self.keeps_content());
+                    tiers.look(&mapping, &mut page_map, known)?;
+                }
+                let found =
+                    uses.snapshot(trial, &mapping, &mut page_map, tiers.as_mut(), moment, done)?;
                 if moment == u64::from(self.snapshots) {
                     found.report(trial);
                 } else {
@@ -327,6 +337,12 @@ impl Scenario for Patterns {
 }
 
 impl Patterns {
+    /// True if a page keeps the content that it was filled with, except for single words.
+    fn keeps_content(&self) -> bool {
+        let overwritten = self.touch == TouchExtent::Page && self.access != Access::Read;
+        self.fill == Filling::Before && !overwritten
+    }
+
     fn amount(&self) -> Amount {
         match self.touch {
             TouchExtent::Word => Amount::Word,
