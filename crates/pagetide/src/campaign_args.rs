@@ -75,11 +75,13 @@ struct WorkloadArgs {
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
-    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us) or none; several make cells, which --vs swap=KIND
-    /// does not: it compares kinds [default: zram]
+    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us), none, or several devices with sizes and priorities
+    /// (such as zram:8M@100,ssd@10). zram also takes limit=SIZE, recompress=COMPRESSOR and writeback=DISK, zswap takes
+    /// shrinker and no-writeback, and file:SIZE+DISK is a swap file. Several --swap make cells, which --vs swap=KIND does
+    /// not: it compares kinds [default: zram]
     #[arg(long, value_name = "KIND")]
     swap: Vec<SwapSpec>,
-    /// Size of the swap device [default: three times the memory]
+    /// Size of all swap devices together [default: three times the memory, or the sum of the devices' sizes]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<Bytes>,
     /// Device for files, if there are any: ssd, null (takes no time) or disk[:SEEK][,RATE] such as disk:8ms,20MB/s

@@ -38,4 +38,5 @@ mod scenarios;
 mod slurm;
 mod squeeze;
 mod swap_kinds;
+mod tiers;
 mod trials;

@@ -33,6 +33,7 @@ mod store;
 mod strip;
 mod subject;
 mod table;
+mod tiers;
 mod verdicts;
 mod waterfall;
 

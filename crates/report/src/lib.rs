@@ -34,6 +34,7 @@ mod names;
 pub mod paper;
 mod records;
 pub mod terminal;
+pub mod tiers;
 pub mod timeline;
 pub mod trace;
 pub mod why;

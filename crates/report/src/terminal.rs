@@ -17,6 +17,7 @@ pub mod sizes;
 pub mod squeeze;
 pub mod summary;
 pub mod tails;
+pub mod tiers;
 pub mod verdicts;
 
 pub use list::{Row, list, list_json, paragraphs};
@@ -25,4 +26,5 @@ pub use observation::observation;
 pub use rows::{CampaignRow, PlannedCell, RecordRow, calibration, calibration_of, history};
 pub use show::show;
 pub use tails::tails;
+pub use tiers::tiers;
 pub use verdicts::{Options, presence_maps, verdicts};

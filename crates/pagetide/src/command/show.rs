@@ -76,6 +76,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.json(reader.record())?;
     } else {
         out.text(&show(reader.record(), &presence(&reader)?, &out.look))?;
+        let tiers = pagetide_report::tiers::tables(&reader)?;
+        out.text(&terminal::tiers(&tiers, &out.look))?;
     }
     Ok(End::Done)
 }

@@ -5,7 +5,8 @@ use pagetide_compare::{Caution, Room};
 use super::axis::Scales;
 use super::escape::{LONG, prose, text};
 use super::{
-    Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, squeeze, verdicts, waterfall,
+    Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, squeeze, tiers, verdicts,
+    waterfall,
 };
 use crate::about;
 use crate::about::EXACT_CAVEAT;
@@ -99,6 +100,7 @@ fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
             out,
             "<div class=\"figures\" id=\"figures-{place}\"></div>\n"
         );
+        tiers::section(input, place, out);
         reclaim::section(input, place, out);
         out.push_str("</details>\n");
     }

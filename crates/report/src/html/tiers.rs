@@ -1,0 +1,49 @@
+//! The table of tiers of swap, for a cell of the page.
+
+use super::Input;
+use super::escape::text;
+use crate::tiers::{HEADS, LEGEND, tables};
+
+/// Longest name in the table, in characters.
+const LONG: usize = 200;
+
+/// Writes which pages of each variant's first trial lay in which tier at the end; nothing if swap has a single tier.
+pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
+    let Some(cell) = input.comparison.cells.get(place) else {
+        return;
+    };
+    let mut rows = String::new();
+    for (side, column) in cell.sides.iter().zip(&input.comparison.columns) {
+        let Some(trial) = side.trials.first() else {
+            continue;
+        };
+        // A record that cannot be read is listed with the figures.
+        let Some(reader) = (input.open)(&trial.record).ok() else {
+            continue;
+        };
+        let last = tables(&reader).ok().and_then(|mut tables| tables.pop());
+        for row in last.into_iter().flat_map(|table| table.rows) {
+            put!(rows, "<tr><td>{}</td>", text(&column.name, LONG));
+            for value in row {
+                put!(rows, "<td>{}</td>", text(&value, LONG));
+            }
+            rows.push_str("</tr>\n");
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("<section class=\"tiers\">\n<h4>Tiers of swap at the end</h4>\n");
+    put!(
+        out,
+        "<p>{}</p>\n<table>\n<thead><tr><th>variant</th>",
+        text(LEGEND, 1000)
+    );
+    for head in HEADS {
+        put!(out, "<th>{head}</th>");
+    }
+    put!(
+        out,
+        "</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+    );
+}

@@ -1,0 +1,33 @@
+//! The tables of tiers of swap, for the terminal.
+
+use crate::draw::clean::wrap;
+use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::tiers::{HEADS, LEGEND, TierTable};
+
+/// Draws the tables of a record; empty if there are none.
+pub fn tiers(tables: &[TierTable], look: &Look) -> String {
+    let mut out = String::new();
+    for table in tables {
+        let title = format!("Tiers of swap, `{}`", table.moment);
+        put!(out, "\n{}\n", look.ink(Ink::Strong, &title));
+        let mut grid = Grid::new([
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+        ]);
+        grid.row(HEADS.map(|head| Cell::new(Ink::Faint, head)));
+        for row in &table.rows {
+            grid.row(row.each_ref().map(|text| Cell::plain(text.as_str())));
+        }
+        out.push_str(&grid.draw(look, 2));
+    }
+    if !tables.is_empty() {
+        for line in wrap(LEGEND, look.width - 2, look.ascii) {
+            put!(out, "  {}\n", look.ink(Ink::Faint, &line));
+        }
+    }
+    out
+}

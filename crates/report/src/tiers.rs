@@ -1,0 +1,97 @@
+//! Table of a record: which pages lay in which tier of swap, and how long since they were used.
+
+use pagetide_record::tier_pages::TierPages;
+use pagetide_record::{FileError, RecordReader, SwapSpec};
+
+use crate::draw::quantity::{count, grouped};
+
+/// Heads of the columns of a table.
+pub const HEADS: [&str; 6] = ["tier", "pages", "share", "10 % used within", "50 %", "90 %"];
+
+/// Explanation of the columns.
+pub const LEGEND: &str = "Last columns: the number of references within which 10, 50 and 90 % of the tier's pages were last used. Swap is in \
+     order if each tier's pages were used longer ago than those of the tier above.";
+
+/// Pages by tier at one moment, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierTable {
+    /// Name of the series that the table is computed from, such as `pages-2`.
+    pub moment: String,
+    /// Rows with the columns of [`HEADS`]: memory first, then the tiers of swap from the highest on.
+    pub rows: Vec<[String; 6]>,
+}
+
+/// Reads the tables of all moments that a record has tiers for; empty if swap has a single tier.
+pub fn tables(reader: &RecordReader) -> Result<Vec<TierTable>, FileError> {
+    let swap = reader.record().subject.swap;
+    let names: Vec<String> = reader
+        .series_names()
+        .filter(|name| name.starts_with("pages-"))
+        .map(str::to_owned)
+        .collect();
+    let mut tables = Vec::new();
+    if swap.tiers().len() < 2 {
+        return Ok(tables);
+    }
+    for name in names {
+        if let Some(pages) = TierPages::read(&reader.series(&name)?) {
+            tables.push(table(name, &pages, swap));
+        }
+    }
+    Ok(tables)
+}
+
+fn table(moment: String, pages: &TierPages, swap: SwapSpec) -> TierTable {
+    let rows = pages.rows();
+    let all: u64 = rows.iter().map(|row| row.pages).sum();
+    let tiers = swap.tiers();
+    let name = |tier: i64| match usize::try_from(tier) {
+        Ok(0) => "memory".to_owned(),
+        Ok(tier) => {
+            let known = tiers.get(tier - 1);
+            known.map_or_else(|| format!("tier {tier}"), |known| known.name.clone())
+        }
+        Err(_) => "not known".to_owned(),
+    };
+    let rows = rows.iter().map(|row| {
+        let share = 100.0 * row.pages as f64 / all.max(1) as f64;
+        let [young, middle, old] = row.ages.map(count);
+        let share = format!("{} %", grouped(share, 1));
+        [name(row.tier), count(row.pages), share, young, middle, old]
+    });
+    TierTable {
+        moment,
+        rows: rows.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_quantity::{Series, Unit};
+
+    use super::*;
+
+    #[test]
+    fn tiers_have_their_names_and_shares() {
+        let series = Series::new("pages-2")
+            .int("tier", Unit::Count, [0, 1, 2, 2, -1])
+            .int("age", Unit::Count, [1, 2000, 30, 40, 9])
+            .int("uses", Unit::Count, [1; 5]);
+        let swap = "zram:8M@100,ssd@10".parse().unwrap();
+        let table = table(
+            "pages-2".to_owned(),
+            &TierPages::read(&series).unwrap(),
+            swap,
+        );
+        let row = |texts: [&str; 6]| texts.map(str::to_owned);
+        assert_eq!(
+            table.rows,
+            [
+                row(["memory", "1", "20.0 %", "1", "1", "1"]),
+                row(["zram:8M@100", "1", "20.0 %", "2,000", "2,000", "2,000"]),
+                row(["ssd:80us@10", "2", "40.0 %", "30", "30", "40"]),
+                row(["not known", "1", "20.0 %", "9", "9", "9"]),
+            ]
+        );
+    }
+}
