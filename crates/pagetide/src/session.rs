@@ -105,19 +105,16 @@ impl<'a> Session<'a> {
             )
             .ok()
         });
-        let trials = match whole {
-            Some(whole) => {
-                let left = Nanos(whole.left.0.saturating_sub(build.0)).about();
-                format!("{} trials, about {left}", whole.trials - whole.found)
-            }
-            None => {
-                let count = campaign.trial_count();
-                let jobs = self.lab.jobs().unwrap_or_else(|| {
-                    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-                });
-                let left = Nanos(GUESSED_TRIAL.0.saturating_mul(count) / jobs.max(1) as u64);
-                format!("{count} trials, about {}, a guess", left.about())
-            }
+        let trials = if let Some(whole) = whole {
+            let left = Nanos(whole.left.0.saturating_sub(build.0)).about();
+            format!("{} trials, about {left}", whole.trials - whole.found)
+        } else {
+            let count = campaign.trial_count();
+            let jobs = self.lab.jobs().unwrap_or_else(|| {
+                std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+            });
+            let left = Nanos(GUESSED_TRIAL.0.saturating_mul(count) / jobs.max(1) as u64);
+            format!("{count} trials, about {}, a guess", left.about())
         };
         let word = if to_build == 1 { "kernel" } else { "kernels" };
         let build = build.about();
