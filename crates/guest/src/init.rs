@@ -168,6 +168,8 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         known.warnings.extend(tiers::warnings(boot.swap));
     }
     leave(&boot)?;
+    // Taking the ballast may have mixed blocks, for which the kernel raises watermarks for a while. Writing one ends that.
+    settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
