@@ -1,0 +1,105 @@
+//! Groups of functions that a kernel developer recognises, by name.
+
+use serde::Serialize;
+
+use crate::profile::{Function, USER};
+
+/// The list of groups, in the order in which they are tried: a line without a space at its start names a group, and the
+/// lines below it have names of functions, or starts of names, which end with `*`. `[NAME]` stands for all functions of
+/// a module that no earlier pattern of any group matches.
+const LIST: &str = include_str!("groups.txt");
+
+/// Name of the group of all functions that no pattern matches.
+pub const NOT_GROUPED: &str = "not grouped";
+
+/// Name of a group of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Group(pub &'static str);
+
+/// Groups and their patterns, in the order of the list.
+fn patterns() -> impl Iterator<Item = (Group, &'static str)> {
+    let mut group = Group(NOT_GROUPED);
+    let lines = LIST.lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(move |line| {
+        if !line.starts_with(' ') && !line.is_empty() {
+            group = Group(line);
+            return Vec::new();
+        }
+        line.split_whitespace()
+            .map(|pattern| (group, pattern))
+            .collect()
+    })
+}
+
+/// Group of a function. A whole name decides before the start of a name, a longer start before a shorter one, and a
+/// name before a module.
+pub fn group_of(function: &Function) -> Group {
+    if function.name == USER {
+        return Group("user code");
+    }
+    let mut best = (0, Group(NOT_GROUPED));
+    for (group, pattern) in patterns() {
+        let weight = match (pattern.strip_suffix('*'), &function.module) {
+            (Some(start), _) if function.name.starts_with(start) => 1 + start.len(),
+            (None, _) if function.name == pattern => usize::MAX,
+            (None, Some(module)) if pattern.trim_matches(['[', ']']) == module => 1,
+            _ => 0,
+        };
+        if weight > best.0 {
+            best = (weight, group);
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn group(name: &str, module: Option<&str>) -> &'static str {
+        let function = Function {
+            name: name.to_owned(),
+            module: module.map(str::to_owned),
+            ..Function::default()
+        };
+        group_of(&function).0
+    }
+
+    #[test]
+    fn functions_are_in_the_groups_that_a_kernel_developer_expects() {
+        for (name, expected) in [
+            ("shrink_folio_list", "reclaim: scanning lists"),
+            ("lru_gen_look_around", "reclaim: scanning lists"),
+            ("try_to_unmap_one", "rmap walks"),
+            ("folio_referenced_one", "rmap walks"),
+            ("handle_mm_fault", "page faults"),
+            ("asm_exc_page_fault", "page faults"),
+            ("swap_writepage", "swap and block I/O"),
+            ("blk_mq_submit_bio", "swap and block I/O"),
+            ("LZ4_compress_fast", "compression"),
+            ("get_page_from_freelist", "page allocation"),
+            ("workingset_refault", "workingset and refaults"),
+            ("__mod_memcg_lruvec_state", "memcg and statistics"),
+            ("_raw_spin_lock", "locks and RCU"),
+            ("__schedule", "scheduler and switches"),
+            ("compact_zone", "compaction"),
+            ("no_such_function", NOT_GROUPED),
+        ] {
+            assert_eq!(group(name, None), expected, "{name}");
+        }
+        assert_eq!(group(USER, None), "user code");
+        assert_eq!(group("anything", Some("zram")), "swap and block I/O");
+    }
+
+    #[test]
+    fn no_pattern_stands_in_two_groups() {
+        let mut seen = BTreeMap::new();
+        for (group, pattern) in patterns() {
+            assert_eq!(seen.insert(pattern, group), None, "{pattern}");
+        }
+        assert!(seen.len() > 100);
+    }
+}

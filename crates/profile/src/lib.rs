@@ -1,0 +1,22 @@
+//! Exact profiles: how many instructions each function, task and call stack of a guest executed during a scenario.
+//!
+//! In exact time one instruction takes one nanosecond. So the instructions of all functions, and those of the idle loop
+//! while every task waits, together are the scenario's time. A [`Profile`] is made by the exact arena from the counts of
+//! an emulator's plugin, and stored in the record of a profiled pass. [`account()`] splits the difference of two profiles
+//! into lines that add up to it.
+//!
+//! This crate knows nothing of emulators, records and reports. Start reading in [`Profile`].
+
+mod account;
+mod export;
+mod flame;
+mod group;
+mod profile;
+mod tally;
+
+pub use account::{Account, FunctionChange, Line, account};
+pub use export::{folded, folded_difference, perf_script, speedscope};
+pub use flame::{FlameError, flame_difference, flame_graph};
+pub use group::{Group, NOT_GROUPED, group_of};
+pub use profile::{Function, Node, PROFILE, Profile, ProfileError, SMALL, USER};
+pub use tally::{Symbol, Tally, TallyNode};

@@ -1,0 +1,274 @@
+//! A profile as it is stored: a JSON object in a blob of a record.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the blob with the profile in the record of a profiled pass.
+pub const PROFILE: &str = "profile";
+/// Name of the function that stands for all code of programs.
+pub const USER: &str = "user code";
+/// Name of the function that stands for call stacks which are too small to be stored.
+pub const SMALL: &str = "(small)";
+
+/// Version of the stored form.
+const VERSION: u32 = 1;
+/// Most bytes of a stored profile.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Why a stored profile cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The stored bytes cannot be read.
+    #[error("reading a profile stopped: {0}")]
+    Read(#[from] std::io::Error),
+    /// The stored bytes are not a profile.
+    #[error("the profile cannot be understood ({0}): the record is damaged")]
+    Json(#[from] serde_json::Error),
+    /// The profile was written by a newer program.
+    #[error(
+        "the profile is of version {0}, and this program reads {VERSION}: use a newer pagetide"
+    )]
+    Newer(u32),
+    /// A number in the profile refers to something that is not there.
+    #[error("the profile contradicts itself ({0}): the record is damaged")]
+    Contradiction(&'static str),
+}
+
+/// A function with its counts, over all tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// Name of the function in the kernel's list, without suffixes of the compiler that keep its meaning; [`USER`] for
+    /// programs.
+    pub name: String,
+    /// Name of the module that contains the function; `None` for the kernel's image and for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// Number of instructions that the function executed, without those of functions that it called.
+    pub instructions: u64,
+    /// Number of calls; for [`USER`] zero.
+    pub calls: u64,
+}
+
+/// A function in one place of the call tree, or the root of a task's tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, u64, u64)", into = "(u32, u32, u64, u64)")]
+pub struct Node {
+    /// Index of the caller's node; its own index for the root of a task. A caller stands before its callees.
+    pub parent: u32,
+    /// Index of the function; for a root, the index of the task.
+    pub what: u32,
+    /// Number of instructions that the function executed here, without those of functions that it called.
+    pub own: u64,
+    /// Number of calls of the function here.
+    pub calls: u64,
+}
+
+impl From<(u32, u32, u64, u64)> for Node {
+    fn from((parent, what, own, calls): (u32, u32, u64, u64)) -> Self {
+        Self {
+            parent,
+            what,
+            own,
+            calls,
+        }
+    }
+}
+
+impl From<Node> for (u32, u32, u64, u64) {
+    fn from(node: Node) -> Self {
+        (node.parent, node.what, node.own, node.calls)
+    }
+}
+
+/// Instructions of a trial, from the scenario's start to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Version of the stored form.
+    pub version: u32,
+    /// Time of the scenario by the guest's own clock, in nanoseconds.
+    pub elapsed: u64,
+    /// Instructions of the idle loop, which runs while every task waits: the time of waiting in nanoseconds.
+    pub idle: u64,
+    /// Functions that executed an instruction, most instructions first.
+    pub functions: Vec<Function>,
+    /// Names of the tasks.
+    pub tasks: Vec<String>,
+    /// Call trees of all tasks. The counts of a function add up to those in `functions`.
+    pub nodes: Vec<Node>,
+}
+
+impl Profile {
+    /// An empty profile of the current version.
+    pub fn new() -> Self {
+        Self {
+            version: VERSION,
+            ..Self::default()
+        }
+    }
+
+    /// Number of instructions of all functions, without the idle loop.
+    pub fn instructions(&self) -> u64 {
+        self.functions
+            .iter()
+            .map(|function| function.instructions)
+            .sum()
+    }
+
+    /// Difference between the counted instructions, those of the idle loop included, and the time on the guest's
+    /// clock. Zero in an exact profile.
+    pub fn gap(&self) -> i64 {
+        (self.instructions() + self.idle)
+            .wrapping_sub(self.elapsed)
+            .cast_signed()
+    }
+
+    /// Index of a node's task.
+    pub fn task_of(&self, mut node: usize) -> usize {
+        loop {
+            let parent = self.nodes[node].parent as usize;
+            if parent == node {
+                return self.nodes[node].what as usize;
+            }
+            node = parent;
+        }
+    }
+
+    /// True if the node is the root of a task's tree.
+    pub fn is_root(&self, node: usize) -> bool {
+        self.nodes[node].parent as usize == node
+    }
+
+    /// Number of instructions of each task, in the order of the tasks.
+    pub fn of_tasks(&self) -> Vec<u64> {
+        let mut all = vec![0; self.tasks.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            all[self.task_of(at)] += node.own;
+        }
+        all
+    }
+
+    /// Name of what a node stands for: its function, or its task.
+    pub fn name(&self, node: usize) -> &str {
+        let Node { what, .. } = self.nodes[node];
+        if self.is_root(node) {
+            &self.tasks[what as usize]
+        } else {
+            &self.functions[what as usize].name
+        }
+    }
+
+    /// Names from a node's task down to its function.
+    pub fn path(&self, node: usize) -> Vec<&str> {
+        let mut path = vec![self.name(node)];
+        let mut at = node;
+        while !self.is_root(at) {
+            at = self.nodes[at].parent as usize;
+            path.push(self.name(at));
+        }
+        path.reverse();
+        path
+    }
+
+    /// Number of instructions of each node together with all nodes below it.
+    pub fn totals(&self) -> Vec<u64> {
+        let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.own).collect();
+        for at in (0..totals.len()).rev() {
+            let parent = self.nodes[at].parent as usize;
+            if parent != at {
+                totals[parent] += totals[at];
+            }
+        }
+        totals
+    }
+
+    /// The stored form.
+    pub fn to_json(&self) -> Result<Vec<u8>, ProfileError> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    /// Reads the stored form, and checks that every number in it refers to something.
+    pub fn read(from: impl Read) -> Result<Self, ProfileError> {
+        let mut bytes = Vec::new();
+        from.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        let profile: Self = serde_json::from_slice(&bytes)?;
+        if profile.version > VERSION {
+            return Err(ProfileError::Newer(profile.version));
+        }
+        for (at, node) in profile.nodes.iter().enumerate() {
+            let (parent, what) = (node.parent as usize, node.what as usize);
+            let most = if parent == at {
+                profile.tasks.len()
+            } else {
+                profile.functions.len()
+            };
+            if parent > at {
+                return Err(ProfileError::Contradiction("a function before its caller"));
+            }
+            if what >= most {
+                return Err(ProfileError::Contradiction("a function without a name"));
+            }
+        }
+        Ok(profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn sample() -> Profile {
+        let function = |name: &str, instructions, calls| Function {
+            name: name.to_owned(),
+            module: None,
+            instructions,
+            calls,
+        };
+        Profile {
+            elapsed: 100,
+            idle: 10,
+            functions: vec![
+                function(USER, 50, 0),
+                function("shrink_folio_list", 30, 3),
+                function("handle_mm_fault", 10, 2),
+            ],
+            tasks: vec!["workload".to_owned(), "kswapd".to_owned()],
+            nodes: [
+                (0, 0, 0, 0),
+                (0, 0, 50, 0),
+                (1, 2, 10, 2),
+                (3, 1, 0, 0),
+                (3, 1, 30, 3),
+            ]
+            .map(Node::from)
+            .into(),
+            ..Profile::new()
+        }
+    }
+
+    #[test]
+    fn a_profile_survives_its_stored_form_and_adds_up() {
+        let profile = sample();
+        let back = Profile::read(&*profile.to_json().unwrap()).unwrap();
+        assert_eq!(back, profile);
+        assert_eq!((back.instructions(), back.gap()), (90, 0));
+        assert_eq!(back.of_tasks(), [60, 30]);
+        assert_eq!(back.path(2), ["workload", USER, "handle_mm_fault"]);
+        assert_eq!(back.totals(), [60, 60, 10, 30, 30]);
+    }
+
+    #[test]
+    fn a_profile_that_contradicts_itself_is_refused() {
+        for change in [
+            |profile: &mut Profile| profile.nodes[1].parent = 4,
+            |profile: &mut Profile| profile.nodes[2].what = 3,
+            |profile: &mut Profile| profile.tasks.truncate(1),
+            |profile: &mut Profile| profile.version = 9,
+        ] {
+            let mut profile = sample();
+            change(&mut profile);
+            assert!(Profile::read(&*profile.to_json().unwrap()).is_err());
+        }
+        assert!(Profile::read(&b"{"[..]).is_err());
+    }
+}

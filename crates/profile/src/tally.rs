@@ -1,0 +1,397 @@
+//! Raw counts by symbol, and their conversion to a profile: symbols of one function are merged, tasks are named, and
+//! small call stacks are combined.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::profile::{Function, Node, Profile, SMALL, USER};
+
+/// Most nodes that a stored profile has, so that it takes at most 200 KB.
+const MOST_NODES: usize = 12_000;
+/// Suffixes that compilers add to the names of copies and parts of a function. A part in another place (`.cold`) is no
+/// other function, and a copy (`.isra`, `.constprop`) replaces its original.
+const SUFFIXES: [&str; 3] = [".cold", ".isra.", ".constprop."];
+/// Functions in the tree of a kernel thread, with the thread's name. The first that the tree has decides.
+const THREADS: [(&str, &str); 16] = [
+    ("kswapd", "kswapd"),
+    ("kcompactd", "kcompactd"),
+    ("khugepaged", "khugepaged"),
+    ("ksm_scan_thread", "ksmd"),
+    ("oom_reaper", "oom_reaper"),
+    ("rcu_gp_kthread", "rcu"),
+    ("rcu_gp_fqs_loop", "rcu"),
+    ("rcu_tasks_kthread", "rcu"),
+    ("worker_thread", "kworker"),
+    ("process_one_work", "kworker"),
+    ("run_ksoftirqd", "ksoftirqd"),
+    ("smpboot_thread_fn", "smpboot threads"),
+    ("kjournald2", "jbd2"),
+    ("damon_fn", "kdamond"),
+    ("kthread_worker_fn", "kthread worker"),
+    ("kthread", "other kernel threads"),
+];
+/// Name of the task that ran the scenario.
+const WORKLOAD: &str = "workload";
+/// Name of the tasks that ran programs, other than the scenario's.
+const PROCESSES: &str = "other processes";
+/// Name of tasks about which nothing is known, and of instructions outside of any known call stack.
+const UNKNOWN: &str = "(unknown)";
+
+/// A name that belongs to a range of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbol {
+    /// Name of the symbol.
+    pub name: String,
+    /// Name of the module that contains the symbol, if it is in one.
+    pub module: Option<String>,
+    /// Number of executed instructions.
+    pub instructions: u64,
+    /// Number of executions of the first instruction.
+    pub calls: u64,
+}
+
+/// A symbol in one place of the call tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TallyNode {
+    /// Index of the caller's node; its own index for the root of a task.
+    pub parent: u32,
+    /// Index of the symbol; `None` for the root of a task.
+    pub symbol: Option<u32>,
+    /// Number of instructions executed here.
+    pub own: u64,
+    /// Number of calls.
+    pub calls: u64,
+}
+
+/// Raw counts of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// All symbols, whether executed or not.
+    pub symbols: Vec<Symbol>,
+    /// Call trees of all tasks; a caller stands before its callees.
+    pub nodes: Vec<TallyNode>,
+    /// Index of the root of the task that ran the scenario.
+    pub workload: u32,
+    /// Instructions of the idle loop.
+    pub idle: u64,
+    /// Time of the scenario by the guest's clock, in nanoseconds.
+    pub elapsed: u64,
+}
+
+/// Name of the function to which a symbol belongs.
+fn function_name(symbol: &str) -> &str {
+    let ends = SUFFIXES.iter().filter_map(|suffix| symbol.find(suffix));
+    match ends.min() {
+        Some(end) if end > 0 => &symbol[..end],
+        _ => symbol,
+    }
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Children of a node by function, and the node's counts.
+#[derive(Default)]
+struct Branch {
+    own: u64,
+    calls: u64,
+    below: BTreeMap<u32, usize>,
+}
+
+impl Tally {
+    /// Converts the counts to a profile.
+    pub fn profile(&self) -> Profile {
+        let (functions, function_of) = self.functions();
+        let names: Vec<String> = self.names();
+        let mut tasks: Vec<String> = Vec::new();
+        let mut branches: Vec<Branch> = Vec::new();
+        let mut roots: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut root_of = |name: &str, branches: &mut Vec<Branch>| {
+            let task = tasks.iter().position(|task| task == name);
+            let task = task.unwrap_or_else(|| {
+                tasks.push(name.to_owned());
+                tasks.len() - 1
+            });
+            *roots.entry(task).or_insert_with(|| {
+                branches.push(Branch::default());
+                branches.len() - 1
+            })
+        };
+        let mut given = vec![0_u64; functions.len()];
+        let mut place = vec![0; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            let branch = match node.symbol.and_then(|symbol| function_of[symbol as usize]) {
+                None if node.parent as usize == at => root_of(&names[at], &mut branches),
+                // Without an instruction, a function is in no list.
+                None => place[node.parent as usize],
+                Some(function) => {
+                    given[function as usize] += node.own;
+                    below(&mut branches, place[node.parent as usize], function)
+                }
+            };
+            branches[branch].own += node.own;
+            branches[branch].calls += node.calls;
+            place[at] = branch;
+        }
+        // The rest of each function, outside of any known stack.
+        for (at, function) in functions.iter().enumerate() {
+            let rest = function.instructions.saturating_sub(given[at]);
+            if rest > 0 {
+                let root = root_of(UNKNOWN, &mut branches);
+                let branch = below(&mut branches, root, small(at));
+                branches[branch].own += rest;
+            }
+        }
+        let mut profile = Profile {
+            elapsed: self.elapsed,
+            idle: self.idle,
+            functions,
+            ..Profile::new()
+        };
+        let roots: Vec<(usize, usize)> = roots.into_iter().collect();
+        profile.nodes = pruned(&branches, &roots, &mut profile.functions);
+        profile.tasks = tasks;
+        profile
+    }
+
+    /// Functions that executed an instruction, most first, and the function of each symbol.
+    fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
+        let mut merged: HashMap<(&str, Option<&str>), [u64; 2]> = HashMap::new();
+        for symbol in &self.symbols {
+            let sums = merged
+                .entry((function_name(&symbol.name), symbol.module.as_deref()))
+                .or_default();
+            sums[0] += symbol.instructions;
+            sums[1] += symbol.calls;
+        }
+        let mut functions: Vec<Function> = merged
+            .iter()
+            .filter(|(_, [instructions, _])| *instructions > 0)
+            .map(|((name, module), [instructions, calls])| Function {
+                name: (*name).to_owned(),
+                module: module.map(str::to_owned),
+                instructions: *instructions,
+                calls: *calls,
+            })
+            .collect();
+        functions.sort_by(|a, b| {
+            let order = b.instructions.cmp(&a.instructions);
+            order.then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+        });
+        let places: HashMap<(&str, Option<&str>), u32> = functions
+            .iter()
+            .enumerate()
+            .map(|(at, function)| {
+                (
+                    (function.name.as_str(), function.module.as_deref()),
+                    small(at),
+                )
+            })
+            .collect();
+        let of_symbols = self
+            .symbols
+            .iter()
+            .map(|symbol| {
+                let key = (function_name(&symbol.name), symbol.module.as_deref());
+                places.get(&key).copied()
+            })
+            .collect();
+        (functions, of_symbols)
+    }
+
+    /// Name of the task of each root; empty for other nodes.
+    fn names(&self) -> Vec<String> {
+        let mut root = vec![0_usize; self.nodes.len()];
+        // For each root: the best known thread, and whether a program ran.
+        let mut found: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let Some(symbol) = node.symbol else {
+                root[at] = at;
+                found.insert(at, (THREADS.len(), false));
+                continue;
+            };
+            root[at] = root[node.parent as usize];
+            let name = function_name(&self.symbols[symbol as usize].name);
+            if let Some((thread, is_program)) = found.get_mut(&root[at]) {
+                // The functions of a thread are its outermost ones.
+                let outer = self.nodes[node.parent as usize];
+                let is_outer = outer.symbol.is_none_or(|outer| {
+                    ["kthread", "ret_from_fork", "ret_from_fork_asm"]
+                        .contains(&self.symbols[outer as usize].name.as_str())
+                });
+                if is_outer {
+                    let known = THREADS.iter().position(|(known, _)| *known == name);
+                    *thread = known.map_or(*thread, |known| known.min(*thread));
+                }
+                *is_program |= name == USER;
+            }
+        }
+        let mut names = vec![String::new(); self.nodes.len()];
+        for (at, (thread, is_program)) in found {
+            let name = match THREADS.get(thread) {
+                _ if at == self.workload as usize => WORKLOAD,
+                Some((_, name)) => name,
+                None if is_program => PROCESSES,
+                None => UNKNOWN,
+            };
+            names[at] = name.to_owned();
+        }
+        names
+    }
+}
+
+/// Index of the branch of a function below another branch, which is made if needed.
+fn below(branches: &mut Vec<Branch>, at: usize, function: u32) -> usize {
+    let new = branches.len();
+    let found = *branches[at].below.entry(function).or_insert(new);
+    if found == new {
+        branches.push(Branch::default());
+    }
+    found
+}
+
+/// Nodes of the stored form. The smallest branches of each function are combined, so that few enough are left.
+fn pruned(
+    branches: &[Branch],
+    roots: &[(usize, usize)],
+    functions: &mut Vec<Function>,
+) -> Vec<Node> {
+    let mut totals: Vec<u64> = branches.iter().map(|branch| branch.own).collect();
+    // A branch may stand before its caller, if its task has the name of an earlier one.
+    let mut order: Vec<usize> = roots.iter().map(|(_, root)| *root).collect();
+    let mut next = 0;
+    while next < order.len() {
+        order.extend(branches[order[next]].below.values());
+        next += 1;
+    }
+    for at in order.iter().rev() {
+        let sum: u64 = branches[*at]
+            .below
+            .values()
+            .map(|child| totals[*child])
+            .sum();
+        totals[*at] += sum;
+    }
+    let mut sizes: Vec<u64> = order.iter().map(|at| totals[*at]).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let least = sizes.get(MOST_NODES).map_or(1, |size| size + 1);
+    let rest = small(functions.len());
+    let mut is_used = false;
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut todo: Vec<(usize, u32, u32)> = Vec::new();
+    for (task, root) in roots.iter().rev() {
+        todo.push((*root, u32::MAX, small(*task)));
+    }
+    while let Some((at, parent, what)) = todo.pop() {
+        let here = small(nodes.len());
+        let branch = &branches[at];
+        nodes.push(Node {
+            parent: if parent == u32::MAX { here } else { parent },
+            what,
+            own: branch.own,
+            calls: branch.calls,
+        });
+        let (large, tiny): (Vec<_>, Vec<_>) = branch
+            .below
+            .iter()
+            .partition(|(_, child)| totals[**child] >= least);
+        let tiny: u64 = tiny.iter().map(|(_, child)| totals[**child]).sum();
+        if tiny > 0 {
+            is_used = true;
+            nodes.push(Node {
+                parent: here,
+                what: rest,
+                own: tiny,
+                calls: 0,
+            });
+        }
+        for (function, child) in large.into_iter().rev() {
+            todo.push((*child, here, *function));
+        }
+    }
+    if is_used {
+        functions.push(Function {
+            name: SMALL.to_owned(),
+            ..Function::default()
+        });
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbol(name: &str, instructions: u64, calls: u64) -> Symbol {
+        Symbol {
+            name: name.to_owned(),
+            module: None,
+            instructions,
+            calls,
+        }
+    }
+
+    const fn node(parent: u32, symbol: Option<u32>, own: u64) -> TallyNode {
+        TallyNode {
+            parent,
+            symbol,
+            own,
+            calls: 1,
+        }
+    }
+
+    #[test]
+    fn parts_of_a_function_are_merged_tasks_are_named_and_what_has_no_stack_is_not_lost() {
+        let tally = Tally {
+            symbols: vec![
+                symbol(USER, 100, 0),
+                symbol("shrink_folio_list.constprop.0", 50, 5),
+                symbol("shrink_folio_list.cold", 3, 1),
+                symbol("kswapd", 7, 0),
+                symbol("never", 0, 0),
+            ],
+            nodes: vec![
+                node(0, None, 0),
+                node(0, Some(0), 90),
+                node(1, Some(1), 20),
+                node(3, None, 0),
+                node(3, Some(3), 7),
+                node(4, Some(1), 30),
+                node(5, Some(2), 3),
+            ],
+            workload: 0,
+            idle: 40,
+            elapsed: 200,
+        };
+        let profile = tally.profile();
+        let names: Vec<&str> = profile.functions.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, [USER, "shrink_folio_list", "kswapd"]);
+        assert_eq!((profile.instructions(), profile.gap()), (160, 0));
+        assert_eq!(profile.tasks, [WORKLOAD, "kswapd", UNKNOWN]);
+        assert_eq!(profile.of_tasks(), [110, 40, 10]);
+        let read = Profile::read(&*profile.to_json().unwrap()).unwrap();
+        assert_eq!(read, profile);
+    }
+
+    #[test]
+    fn small_stacks_are_combined_without_loss() {
+        let many = small(2 * MOST_NODES);
+        let tally = Tally {
+            symbols: (0..many)
+                .map(|at| symbol(&format!("f{at}"), u64::from(at) + 1, 1))
+                .collect(),
+            nodes: std::iter::once(node(0, None, 0))
+                .chain((0..many).map(|at| node(0, Some(at), u64::from(at) + 1)))
+                .collect(),
+            ..Tally::default()
+        };
+        let profile = tally.profile();
+        assert!(
+            profile.nodes.len() <= MOST_NODES + 2,
+            "{}",
+            profile.nodes.len()
+        );
+        let sum: u64 = profile.nodes.iter().map(|node| node.own).sum();
+        assert_eq!(sum, profile.instructions());
+    }
+}
