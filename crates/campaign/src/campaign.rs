@@ -42,6 +42,9 @@ pub struct Campaign {
     pub sampling: Sampling,
     /// Which trials are repeated with all probes.
     pub observe: Observe,
+    /// Which trials are repeated with instructions counted by function.
+    #[serde(default, skip_serializing_if = "Observe::is_none")]
+    pub profile: Observe,
     /// Size of the ring buffer for events of observed trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
@@ -267,6 +270,15 @@ impl Observe {
     /// Default for a number of variants: comparisons are observed, to explain differences; a single variant is not.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
+    }
+
+    /// True if no trial is selected.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
     }
 
     /// Number of observed blocks among the first `blocks` blocks.

@@ -86,11 +86,11 @@ impl Event<'_> {
                 ..
             } => {
                 let trial = &trial.trial;
-                // Invalid timed trials are listed with the results; observed ones are not, so they are reported here.
-                (trial.pass == Pass::Observed).then(|| {
+                // Invalid timed trials are listed with the results; others are not, so they are reported here.
+                (trial.pass != Pass::Timed).then(|| {
                     format!(
-                        "invalid: {} under {} with seed {}, observed: {why}",
-                        trial.scenario, trial.variant.name, trial.seed
+                        "invalid: {} under {} with seed {}, {}: {why}",
+                        trial.scenario, trial.variant.name, trial.seed, trial.pass
                     )
                 })
             }

@@ -191,7 +191,16 @@ fn parse_at(
     let scenarios = named.chain(programs).collect::<Result<Vec<_>, _>>()?;
     metrics_above(&top, &scenarios, vocabulary)?;
     let arena = arena(&top, vocabulary)?;
-    let observe = observe(&top, variants.len())?;
+    let passes = [
+        seeds_of(
+            &top,
+            "observe",
+            Observe::unless_told(variants.len()),
+            Observe::FEW,
+        )?,
+        seeds_of(&top, "profile", Observe::None, Observe::Seeds(1))?,
+    ];
+    let [observe, profile] = passes;
     Ok(Campaign {
         name: campaign_name,
         arena,
@@ -203,6 +212,7 @@ fn parse_at(
         scenarios,
         sampling: sampling(&top)?,
         observe,
+        profile,
         trace_ring: match top.get("trace-ring") {
             Some(item) => item
                 .string("a size in quotes, as \"64K\"")?
@@ -564,12 +574,18 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     Ok(looks)
 }
 
-fn observe(top: &Table<'_>, variants: usize) -> Result<Observe, FileError> {
-    let Some(item) = top.get("observe") else {
-        return Ok(Observe::unless_told(variants));
+/// Value of a key that selects trials by their seeds: `without` if the key is missing, `few` if it is `true`.
+fn seeds_of(
+    top: &Table<'_>,
+    key: &str,
+    without: Observe,
+    few: Observe,
+) -> Result<Observe, FileError> {
+    let Some(item) = top.get(key) else {
+        return Ok(without);
     };
     match item.value {
-        DeValue::Boolean(true) => Ok(Observe::FEW),
+        DeValue::Boolean(true) => Ok(few),
         DeValue::Boolean(false) => Ok(Observe::None),
         DeValue::Integer(_) => Ok(Observe::Seeds(item.count(1..=u32::MAX)?)),
         _ => choice(&item, &Observe::WORDS),

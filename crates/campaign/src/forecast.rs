@@ -14,7 +14,7 @@ use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};
-use crate::plan::Cell;
+use crate::plan::{Cell, PASSES};
 use crate::program::PROGRAM;
 use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, PreparedTrial};
@@ -295,7 +295,7 @@ impl Look<'_> {
         }
         let is_new = self.shapes.insert(shape(cell));
         let mut left = Nanos(0);
-        for pass in [Pass::Timed, Pass::Observed] {
+        for pass in PASSES {
             let trials = self.campaign.trials_of_cell(pass);
             if trials == 0 {
                 continue;
@@ -390,7 +390,7 @@ impl Look<'_> {
         let of_variant = self.campaign.trials_of_cell(pass) / all.len().max(1) as u64;
         let is_planned = |seed: u64| match pass {
             Pass::Timed => seed.wrapping_sub(self.campaign.sampling.first_seed) < of_variant,
-            Pass::Observed => (0..u32::try_from(of_variant).unwrap_or(u32::MAX))
+            Pass::Observed | Pass::Profiled => (0..u32::try_from(of_variant).unwrap_or(u32::MAX))
                 .any(|block| self.campaign.seed_of(block, 0) == seed),
         };
         let seeds: HashSet<u64> = rows.iter().filter(usable).map(|row| row.seed).collect();

@@ -26,6 +26,10 @@ pub const MOST_MACHINES: usize = 1_000;
 /// Most cells of a campaign. Each cell is prepared before the first trial runs.
 pub const MOST_CELLS: usize = 1_000_000;
 
+/// The passes of a block, in the order in which they run. Timed passes come first, so that none of the others runs
+/// between the two trials of a timed pair.
+pub(crate) const PASSES: [Pass; 3] = [Pass::Timed, Pass::Observed, Pass::Profiled];
+
 /// Conditions that a comparison keeps fixed: one scenario with one value of each parameter, of memory and of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -181,6 +185,7 @@ impl Campaign {
         let of_each = match pass {
             Pass::Timed => u64::from(cap) * u64::from(self.sampling.repetitions.max(1)),
             Pass::Observed => u64::from(self.observe.of(cap)),
+            Pass::Profiled => u64::from(self.profile.of(cap)),
         };
         of_each * self.variants.len() as u64
     }
@@ -213,8 +218,8 @@ impl Campaign {
 
     /// Number of trials of all cells up to the last possible block, including observed passes.
     pub fn trial_count(&self) -> u64 {
-        (self.cell_count() as u64)
-            .saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
+        let of_cell = PASSES.map(|pass| self.trials_of_cell(pass));
+        (self.cell_count() as u64).saturating_mul(of_cell.iter().sum())
     }
 
     /// The trial of a cell under a variant, for a block number and a repetition.
@@ -247,7 +252,7 @@ impl Campaign {
     /// Size of the ring buffer for trials of a pass; timed passes have no buffer.
     pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
         match pass {
-            Pass::Timed => TraceRing::default(),
+            Pass::Timed | Pass::Profiled => TraceRing::default(),
             Pass::Observed => self.trace_ring,
         }
     }
@@ -268,24 +273,24 @@ impl Campaign {
     ) -> impl Iterator<Item = PlannedTrial> + 'a {
         blocks.flat_map(move |block| {
             let order = Arc::new(self.order(cells.len(), block));
-            // Observed passes come last, so that none runs between the two trials of a timed pair.
-            let observed = self.observe.includes(block);
-            [(Pass::Timed, true), (Pass::Observed, observed)]
-                .into_iter()
-                .filter_map(|(pass, runs)| runs.then_some(pass))
-                .flat_map(move |pass| {
-                    let order = Arc::clone(&order);
-                    let repetitions = match pass {
-                        Pass::Timed => self.sampling.repetitions.max(1),
-                        Pass::Observed => 1,
-                    };
-                    let each = repetitions as usize;
-                    (0..order.len() * each).map(move |place| {
-                        let (cell, variant) = order[place / each];
-                        let repetition = u32::try_from(place % each).unwrap_or(0);
-                        self.planned(cells, cell, variant, (block, repetition), pass)
-                    })
+            let runs = move |pass: &Pass| match pass {
+                Pass::Timed => true,
+                Pass::Observed => self.observe.includes(block),
+                Pass::Profiled => self.profile.includes(block),
+            };
+            PASSES.into_iter().filter(runs).flat_map(move |pass| {
+                let order = Arc::clone(&order);
+                let repetitions = match pass {
+                    Pass::Timed => self.sampling.repetitions.max(1),
+                    Pass::Observed | Pass::Profiled => 1,
+                };
+                let each = repetitions as usize;
+                (0..order.len() * each).map(move |place| {
+                    let (cell, variant) = order[place / each];
+                    let repetition = u32::try_from(place % each).unwrap_or(0);
+                    self.planned(cells, cell, variant, (block, repetition), pass)
                 })
+            })
         })
     }
 
@@ -354,6 +359,7 @@ mod tests {
                 ..Sampling::default()
             },
             observe: Observe::None,
+            profile: Observe::None,
             trace_ring: TraceRing::default(),
             accept: Vec::new(),
         }

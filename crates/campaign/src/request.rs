@@ -82,6 +82,8 @@ pub struct Adjustment {
     pub until_sure: bool,
     /// Which trials also run an observed pass, if given.
     pub observe: Option<Observe>,
+    /// Which trials also run a profiled pass, if given.
+    pub profile: Option<Observe>,
     /// Size of the ring buffer for events of observed trials, if given.
     pub trace_ring: Option<TraceRing>,
     /// Unrequested differences between variants that the user accepts.
@@ -328,6 +330,7 @@ impl Request {
                 .collect::<Result<_, _>>()?,
             sampling: Sampling::default(),
             observe: Observe::None,
+            profile: Observe::None,
             trace_ring: TraceRing::default(),
             accept: Vec::new(),
         };
@@ -500,6 +503,9 @@ impl Adjustment {
         }
         if let Some(observe) = self.observe {
             campaign.observe = observe;
+        }
+        if let Some(profile) = self.profile {
+            campaign.profile = profile;
         }
         campaign.trace_ring = self.trace_ring.unwrap_or(campaign.trace_ring);
         campaign.accept.extend(self.accept.iter().cloned());

@@ -22,7 +22,7 @@ use crate::event::{Event, Tally, Watch};
 use crate::finish::{Circumstances, finish};
 use crate::forecast::{Times, shortened};
 use crate::futility::{Futile, Futility};
-use crate::plan::{Cell, PlannedTrial};
+use crate::plan::{Cell, PASSES, PlannedTrial};
 use crate::sampling::until_sure;
 use crate::settling::Settling;
 use crate::shard::{Line, Shard};
@@ -297,7 +297,7 @@ fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunErr
     let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();
     for (place, cell) in campaign.cells().enumerate() {
-        for pass in [Pass::Timed, Pass::Observed] {
+        for pass in PASSES {
             if campaign.trials_of_cell(pass) == 0 {
                 continue;
             }

@@ -70,7 +70,9 @@ pub(crate) struct Line {
     lengths: Vec<u128>,
     /// Number of blocks with a timed pass.
     blocks: u128,
-    /// Number of sampling units of one variant in a cell, of both passes.
+    /// Number of blocks with an observed pass.
+    observed: u128,
+    /// Number of sampling units of one variant in a cell, of all passes.
     units: u128,
 }
 
@@ -78,7 +80,8 @@ impl Line {
     /// Creates the line of a campaign with these cells.
     pub fn new(campaign: &Campaign, cells: &[Cell], shard: Shard) -> Self {
         let cap = campaign.sampling.until.cap();
-        let units = u128::from(cap) + u128::from(campaign.observe.of(cap));
+        let observed = u128::from(campaign.observe.of(cap));
+        let units = u128::from(cap) + observed + u128::from(campaign.profile.of(cap));
         let of_cell = units * campaign.variants.len() as u128;
         let lengths: Vec<u128> = cells
             .iter()
@@ -95,6 +98,7 @@ impl Line {
             starts,
             lengths,
             blocks: u128::from(cap),
+            observed,
             units,
         }
     }
@@ -105,6 +109,7 @@ impl Line {
         let first = match planned.trial.pass {
             Pass::Timed => 0,
             Pass::Observed => self.blocks,
+            Pass::Profiled => self.blocks + self.observed,
         };
         let unit = planned.variant as u128 * self.units + first + u128::from(planned.block);
         // Doubled, so that the middle of the unit is a whole number.
@@ -142,6 +147,7 @@ mod tests {
                 ..Sampling::default()
             },
             observe: Observe::Seeds(2),
+            profile: Observe::None,
             trace_ring: pagetide_record::TraceRing::default(),
             accept: Vec::new(),
         }

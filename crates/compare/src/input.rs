@@ -107,8 +107,8 @@ impl Input {
                 Some(rows.remove(best))
             });
             match best {
-                // Observed trials are only used for explanations: their times include the cost of tracing.
-                Some(row) if row.cell.subject.pass == Pass::Observed => {}
+                // Observed and profiled trials are only used for explanations.
+                Some(row) if row.cell.subject.pass != Pass::Timed => {}
                 Some(row) => column.trials.push(TrialRow {
                     row,
                     cell: entry.cell,

@@ -112,7 +112,7 @@ pub fn observe(
         let (pass, arena) = (record.subject.pass, record.subject.arena.kind);
         return Err(match pass {
             Pass::Observed => ObservationError::NoTrace { arena },
-            Pass::Timed => ObservationError::NotObserved {
+            Pass::Timed | Pass::Profiled => ObservationError::NotObserved {
                 id: record.id(),
                 pass,
             },
@@ -175,7 +175,7 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
         Pass::Timed => TraceRing::all()
             .map(|ring| other(Pass::Observed, ring))
             .collect(),
-        Pass::Observed => vec![other(Pass::Timed, TraceRing::default())],
+        Pass::Observed | Pass::Profiled => vec![other(Pass::Timed, TraceRing::default())],
     };
     let keys: Vec<String> = others.iter().map(Subject::key).collect();
     let rows = store.by_keys(&keys)?;
@@ -190,6 +190,10 @@ pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreE
     let row = match row.subject().pass {
         Pass::Observed => Some(row.clone()),
         Pass::Timed => partner(store, row)?,
+        Pass::Profiled => match partner(store, row)? {
+            Some(timed) => partner(store, &timed)?,
+            None => None,
+        },
     };
     row.map(|row| store.load(&row.id)).transpose()
 }
@@ -201,6 +205,10 @@ pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationE
     let (observed, timed) = match row.subject().pass {
         Pass::Observed => (Some(row.clone()), other),
         Pass::Timed => (other, Some(row.clone())),
+        Pass::Profiled => match &other {
+            Some(timed) => (partner(store, timed)?, other),
+            None => (None, None),
+        },
     };
     let Some(observed) = observed else {
         return Err(ObservationError::NotObserved {

@@ -1,7 +1,7 @@
-//! Builds two embedded files for the exact arena: the emulator's clock and the guest's program.
+//! Builds the embedded files of the exact arena: the emulator's clock and plugin, and the guest's program.
 
-mod clock;
 mod guest;
+mod object;
 
 use std::env;
 use std::error::Error;
@@ -11,7 +11,12 @@ use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(variable("OUT_DIR")?);
-    clock::build(&out.join("clock.so"))?;
+    for (folder, source, object) in [
+        ("preload", "preload/clock.rs", "clock.so"),
+        ("plugin", "plugin/profile.rs", "profile.so"),
+    ] {
+        object::build(folder, source, &out.join(object))?;
+    }
 
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let workspace = here.ancestors().nth(2).ok_or("the workspace is gone")?;

@@ -16,6 +16,7 @@ use pagetide_record::ArenaKind;
 use crate::emulator::Emulator;
 use crate::error::ExactError;
 use crate::memory;
+use crate::profiler::Profiler;
 
 /// Longest wall-clock time for a test guest to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,6 +27,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
         emulator_piece(emulator.as_ref()),
+        plugins(emulator.as_ref().ok()),
         doctor::memory(),
         doctor::folder("cache", cache, "--cache DIR or PAGETIDE_CACHE"),
         doctor::folder("store", store, "--store DIR or PAGETIDE_STORE"),
@@ -60,6 +62,32 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
             Diagnosis::works(name, format!("{} ({})", emulator.version, emulator.program))
         }
     }
+}
+
+/// Tries the plugin that counts instructions, with the test firmware.
+fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
+    let name = "profiles";
+    let lacks = |found: String| {
+        let remedy = "install a QEMU that was built with --enable-plugins, as Debian's is";
+        Diagnosis::new(name, State::Limits, found, remedy)
+    };
+    let Some(emulator) = emulator else {
+        return lacks("not tried for want of an emulator".to_owned());
+    };
+    match runs_with_plugin(emulator) {
+        Ok(()) => Diagnosis::works(name, "the emulator counts instructions by function"),
+        Err(why) => lacks(format!(
+            "this emulator cannot count instructions by function ({why}): trials run, but not with --profile"
+        )),
+    }
+}
+
+/// Runs the test firmware in an emulator that loads the plugin; fails if the emulator does not.
+fn runs_with_plugin(emulator: &Emulator) -> Result<(), String> {
+    let fault = |error: ExactError| error.to_string();
+    let profiler = Profiler::new(&[]).map_err(fault)?;
+    let [option, value] = profiler.arguments();
+    runs_under(emulator, "tcg", &[&option, &value], &profiler.fds())
 }
 
 fn kernels(cache: &Path) -> Diagnosis {
@@ -108,7 +136,7 @@ pub fn kvm(cache: &Path) -> String {
         .ok()
         .and_then(|mut list| list.pop());
     let tried = match &kernel {
-        None => runs_under(&emulator, "kvm"),
+        None => runs_under(&emulator, "kvm", &[], &[]),
         Some(kernel) => boots_under(&emulator, "kvm", &kernel.image()),
     };
     match (tried, kernel) {
@@ -133,18 +161,24 @@ fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(
     ends_with(emulator, accelerator, &[&own[..], &kernel].concat(), &[], 0)
 }
 
-/// Runs the test firmware under this accelerator; fails if the firmware did not run.
-fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
+/// Runs the test firmware under this accelerator with further arguments and descriptors; fails if the firmware did not
+/// run.
+fn runs_under(
+    emulator: &Emulator,
+    accelerator: &str,
+    more: &[&str],
+    fds: &[RawFd],
+) -> Result<(), String> {
     let fault = |error: ExactError| error.to_string();
     let bios = memory::holding("pagetide-firmware", &firmware()).map_err(fault)?;
     let path = memory::path(bios.as_raw_fd());
     let own = ["-machine", "pc", "-m", "16", "-bios", &path];
     let exit = ["-device", "isa-debug-exit,iobase=0x501,iosize=1"];
-    let inherited = [bios.as_raw_fd()];
+    let inherited = [&[bios.as_raw_fd()], fds].concat();
     ends_with(
         emulator,
         accelerator,
-        &[&own[..], &exit].concat(),
+        &[&own[..], &exit, more].concat(),
         &inherited,
         RAN,
     )
@@ -228,8 +262,8 @@ mod tests {
                 "QEMU is not installed",
             );
         };
-        runs_under(&emulator, "tcg").unwrap();
-        let why = runs_under(&emulator, "nonsense").unwrap_err();
+        runs_under(&emulator, "tcg", &[], &[]).unwrap();
+        let why = runs_under(&emulator, "nonsense", &[], &[]).unwrap_err();
         assert!(why.contains("nonsense"), "{why}");
     }
 }

@@ -28,6 +28,7 @@ pub mod memory;
 pub mod monitor;
 pub mod place;
 mod processor;
+pub mod profiler;
 pub mod program;
 pub mod recipe;
 pub mod seal;

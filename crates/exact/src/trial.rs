@@ -19,6 +19,7 @@ use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
+use pagetide_profile::PROFILE;
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
@@ -40,6 +41,7 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
+use crate::profiler::{Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::snapshot::Snapshot;
 use crate::tiers;
@@ -115,6 +117,9 @@ impl Run<'_> {
         .map_err(ArenaError::broken)?;
         let order = order(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
         let json = serde_json::to_vec(&order).unwrap_or_default();
+        let is_profiled = subject.pass == Pass::Profiled;
+        let profiler = is_profiled.then(|| self.profiler(progress));
+        let profiler = profiler.transpose().map_err(ended)?;
         let files = (|| {
             Ok::<_, ExactError>((
                 memory::anonymous("console")?,
@@ -125,10 +130,15 @@ impl Run<'_> {
         let (console, errors, trial) = files.map_err(ArenaError::broken)?;
         // The monitor is not used again: any later command would introduce host timing.
         let (mut running, _monitor) = self
-            .start(&output, &console, &errors, &trial, progress)
+            .start(
+                &output,
+                [&console, &errors, &trial],
+                profiler.as_ref(),
+                progress,
+            )
             .map_err(ended)?;
         let list = match subject.pass {
-            Pass::Timed => None,
+            Pass::Timed | Pass::Profiled => None,
             Pass::Observed => Some(functions::kept(&self.snapshot.folder())),
         };
         let last = match list {
@@ -161,6 +171,9 @@ impl Run<'_> {
             &memory::text(&console),
             &memory::text(&errors),
         );
+        if let (Some(profiler), Some(results)) = (profiler, &results) {
+            keep_profile(profiler, results.elapsed, sink)?;
+        }
         if let Some(results) = &mut results {
             if needs.root.is_some() {
                 measured::add(results, subject);
@@ -195,14 +208,49 @@ impl Run<'_> {
         })
     }
 
+    /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, a guest is
+    /// asked for it first.
+    fn profiler(&self, progress: &dyn Progress) -> Result<Profiler, ExactError> {
+        let list = match functions::kept(&self.snapshot.folder()) {
+            Some(list) => list,
+            None => self.ask_list(progress)?,
+        };
+        Profiler::new(&kernel_ranges(&list))
+    }
+
+    /// Starts the guest without a valid order. It then only lists its kernel's functions.
+    fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
+        let output = Output::new(
+            Bytes(self.recipe.boot.region_size),
+            Bytes(self.recipe.boot.trace_size),
+        )?;
+        let console = memory::anonymous("console")?;
+        let errors = memory::anonymous("errors")?;
+        let trial = memory::holding("trial", b"{}")?;
+        let files = [&console, &errors, &trial];
+        let (mut running, _monitor) = self.start(&output, files, None, progress)?;
+        let seen = self.watch(&mut running, &output, &console, Phase::Listed, progress);
+        running.end_beside();
+        if seen.stopped {
+            return Err(ExactError::Stopped);
+        }
+        // A kernel that has no such list is profiled without names.
+        if output.region().phase() < Phase::Listed {
+            return Ok(Vec::new());
+        }
+        Ok(self.listed(&output)?.unwrap_or_default())
+    }
+
+    /// Starts an emulator and restores the snapshot in it. `files` are the guest's console, the emulator's messages and
+    /// the trial's specification.
     fn start(
         &self,
         output: &Output,
-        console: &File,
-        errors: &File,
-        trial: &File,
+        files: [&File; 3],
+        profiler: Option<&Profiler>,
         progress: &dyn Progress,
     ) -> Result<(Running, Monitor), ExactError> {
+        let [console, errors, trial] = files;
         let state = File::open(&self.snapshot.state).map_err(io(
             "opening snapshot",
             self.snapshot.state.display().to_string(),
@@ -225,6 +273,10 @@ impl Run<'_> {
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
+        if let Some(profiler) = profiler {
+            arguments.extend(profiler.arguments());
+            inherited.extend(profiler.fds());
+        }
         let running = self.emulator.start(&arguments, &inherited, errors)?;
         // Now only the emulator has its end of the connection open, so its death is noticed.
         drop(theirs);
@@ -401,6 +453,19 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
+/// Writes what was counted to the record, if the scenario has ended. `elapsed` is its time on the guest's clock.
+fn keep_profile(
+    profiler: Profiler,
+    elapsed: Nanos,
+    sink: &mut RecordWriter,
+) -> Result<(), ArenaError> {
+    if let Some(profile) = profiler.profile(elapsed).map_err(ArenaError::broken)? {
+        let json = profile.to_json().map_err(ArenaError::broken)?;
+        sink.stream("blob", PROFILE, json.len() as u64, json.as_slice())?;
+    }
+    Ok(())
+}
+
 /// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
@@ -528,8 +593,13 @@ fn order(
         Some(path) => Some(output.put(&packed(path, subject)?)?),
         None => None,
     };
+    let mut asked = subject.unnamed();
+    if asked.pass == Pass::Profiled {
+        // The guest of a profiled pass must not differ from that of the timed pass in anything.
+        asked.pass = Pass::Timed;
+    }
     Ok(Order {
-        subject: subject.unnamed(),
+        subject: asked,
         settings: settings(subject, needs),
         data,
         hang_after: hang_virtual,

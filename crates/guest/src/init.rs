@@ -325,14 +325,10 @@ fn trial(ready: ReadyGuest) {
     let mut report = Report::default();
     let region = ready.region;
     let area = (ready.boot.trace_at, ready.boot.trace_size);
-    let mut is_observed = false;
     region.set_phase(Phase::Preparing);
     let text = port::text(ready.known.trial);
     match serde_json::from_slice::<Order>(&text) {
-        Ok(order) => {
-            is_observed = order.subject.pass == Pass::Observed;
-            run(ready, &order, &text, &mut report);
-        }
+        Ok(order) => run(ready, &order, &text, &mut report),
         Err(why) => {
             let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
@@ -348,9 +344,9 @@ fn trial(ready: ReadyGuest) {
         return;
     }
     region.set_phase(Phase::Done);
-    // A controller that already has the list ends the guest here. One that waits for the list sees that the phase is
-    // not reached if listing fails.
-    if is_observed && tracearea::list_functions(area.0, area.1).is_ok() {
+    // A controller that already has the list, or needs none, ends the guest here. One that waits for the list sees that
+    // the phase is not reached if listing fails.
+    if tracearea::list_functions(area.0, area.1).is_ok() {
         region.set_phase(Phase::Listed);
     }
 }
@@ -374,7 +370,7 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     results.facts = known.facts.clone();
     results.warnings = known.warnings.clone();
     let observer = match order.subject.pass {
-        Pass::Timed => None,
+        Pass::Timed | Pass::Profiled => None,
         Pass::Observed => match observer(
             boot,
             &ready.region,

@@ -132,6 +132,16 @@ struct SamplingArgs {
         default_missing_value = "3"
     )]
     observe: Option<Observe>,
+    /// Seeds whose trials also run with instructions counted by function, exactly and without a change of their times:
+    /// a number of seeds, none, first or all [default: none]
+    #[arg(
+        long,
+        value_name = "SEEDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1"
+    )]
+    profile: Option<Observe>,
     /// Size of the trace ring buffer in observed trials, a power of two; a small one loses events [default: 4M]
     #[arg(long, value_name = "SIZE")]
     trace_ring: Option<TraceRing>,
@@ -196,6 +206,7 @@ impl CampaignArgs {
                 first_seed: sampling.first_seed,
                 until_sure: sampling.until_sure,
                 observe: sampling.observe,
+                profile: sampling.profile,
                 trace_ring: sampling.trace_ring,
                 accept: accept.accept,
             },

@@ -110,7 +110,10 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
     // Per-CPU lists take a thousandth of a zone at once, rounded to a power of two.
     let batch = zones(&record, "batch")[1];
     let right = ((pages - dma) / 1024.0 / 4.0 * 1.5).log2().floor().exp2() - 1.0;
-    assert!((batch - right.max(1.0)).abs() < 0.5, "{what}: {batch} and not {right}");
+    assert!(
+        (batch - right.max(1.0)).abs() < 0.5,
+        "{what}: {batch} and not {right}"
+    );
     // Huge pages are off on machines below 512 MiB.
     let huge = record["results"]["settings"]["thp/enabled"].as_str();
     assert!(huge.unwrap().contains("[never]"), "{what}: {huge:?}");

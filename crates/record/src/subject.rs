@@ -142,6 +142,8 @@ pub enum Pass {
     Timed,
     /// The trial runs with tracepoints and series; times include the cost of observing.
     Observed,
+    /// The emulator counts instructions by function; the guest and so its times are those of the timed pass.
+    Profiled,
 }
 
 impl fmt::Display for Pass {
@@ -149,6 +151,7 @@ impl fmt::Display for Pass {
         f.pad(match self {
             Self::Timed => "timed",
             Self::Observed => "observed",
+            Self::Profiled => "profiled",
         })
     }
 }
@@ -220,7 +223,7 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
-        if self.swap.has_tiers() {
+        if self.swap.has_tiers() || self.pass == Pass::Profiled {
             return 5;
         }
         if self.swap.names_compressor() {
@@ -332,6 +335,17 @@ mod tests {
         assert_eq!(tiers.schema(), SCHEMA);
         let text = serde_json::to_string(&tiers).unwrap();
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), tiers);
+    }
+
+    #[test]
+    fn a_profiled_pass_is_another_trial_that_needs_the_newest_reader() {
+        let timed = Subject::default();
+        let profiled = Subject {
+            pass: Pass::Profiled,
+            ..Subject::default()
+        };
+        assert_eq!(profiled.schema(), SCHEMA);
+        assert_ne!(profiled.key(), timed.key());
     }
 
     #[test]

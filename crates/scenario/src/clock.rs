@@ -24,6 +24,47 @@ impl Clock {
             Self::Monotonic => MonotonicTicks::ticks(),
         })
     }
+
+    /// Returns the current time, and marks this moment for a profiler of the emulator that executes this program.
+    pub(crate) fn mark(self, mark: Mark) -> Nanos {
+        match (self, mark) {
+            (Self::RawTsc, Mark::Begin) => Nanos(marked::<{ FIRST_MARK }>()),
+            (Self::RawTsc, Mark::End) => Nanos(marked::<{ FIRST_MARK + 1 }>()),
+            (Self::Monotonic, _) => self.now(),
+        }
+    }
+}
+
+/// Begin or end of what a profiler counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// The scenario starts.
+    Begin,
+    /// The scenario has ended.
+    End,
+}
+
+/// Displacement in the instruction that marks the begin; the next number marks the end. The instruction has no effect,
+/// and no compiler emits it with this displacement. Reader: `exact/plugin/insn.rs`.
+const FIRST_MARK: i32 = 0x5047_5450;
+
+/// Reads the time-stamp counter, and executes the marking instruction directly after it.
+#[inline(never)]
+fn marked<const MARK: i32>() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the fence, the counter's reading and a `nop` access no memory.
+    unsafe {
+        std::arch::asm!(
+            "lfence",
+            "rdtsc",
+            "nop dword ptr [rax + {mark}]",
+            mark = const MARK,
+            out("eax") low,
+            out("edx") high,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    u64::from(high) << 32 | u64::from(low)
 }
 
 /// A clock as a type, so that the timed loop is compiled separately for each clock.

@@ -10,7 +10,7 @@ use pagetide_record::{Invalid, Subject, Warning};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Mark};
 use crate::error::Stop;
 use crate::form::{Form, form};
 use crate::harness::{self, HarnessMemory};
@@ -127,7 +127,7 @@ impl<'a> Trial<'a> {
         Self {
             metrics,
             subject,
-            started: place.clock.now(),
+            started: place.clock.mark(Mark::Begin),
             place,
             values: BTreeMap::new(),
             outcome: Outcome::default(),
@@ -149,11 +149,6 @@ impl Trial<'_> {
     /// Returns the memory available to the workload.
     pub(crate) fn memory(&self) -> Bytes {
         self.subject.memory.bytes()
-    }
-
-    /// Returns the time since the start of the trial.
-    pub(crate) fn elapsed(&self) -> Nanos {
-        self.place.clock.now().since(self.started)
     }
 
     /// Returns the random numbers for `label`. They depend only on the seed and the label.
@@ -387,7 +382,7 @@ impl Trial<'_> {
 
     /// Ends the trial and returns its results.
     pub(crate) fn end(mut self) -> Outcome {
-        self.outcome.elapsed = self.elapsed();
+        self.outcome.elapsed = self.place.clock.mark(Mark::End).since(self.started);
         self.count_harness();
         let own = Usage::own().since(self.own_before);
         let usage = own.plus(self.members);

@@ -257,6 +257,7 @@ mod tests {
             scenarios: vec![ScenarioSpec::default()],
             sampling: crate::Sampling::default(),
             observe: Observe::None,
+            profile: Observe::None,
             trace_ring: pagetide_record::TraceRing::default(),
             accept: Vec::new(),
         }

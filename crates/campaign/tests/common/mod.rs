@@ -240,6 +240,7 @@ pub fn campaign(seeds: u32) -> Campaign {
             ..Sampling::default()
         },
         observe: Observe::None,
+        profile: Observe::None,
         trace_ring: TraceRing::default(),
         accept: Vec::new(),
     }

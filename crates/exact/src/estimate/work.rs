@@ -20,6 +20,8 @@ const PRESSURE_LAPS: f64 = 60.0;
 const OBSERVER_LAPS: f64 = 75.0;
 /// Factor by which tracepoints slow down the scenario.
 const TRACED_FACTOR: f64 = 1.13;
+/// Factor by which counting instructions by function slows down the scenario.
+const COUNTED_FACTOR: f64 = 1.5;
 /// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
 /// Laps per second for which the guest allocates and compacts.
@@ -258,6 +260,7 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
     };
     Some(match subject.pass {
         Pass::Timed => BASE_LAPS + work,
+        Pass::Profiled => BASE_LAPS + work * COUNTED_FACTOR,
         Pass::Observed => BASE_LAPS + OBSERVER_LAPS + work * TRACED_FACTOR,
     })
 }

@@ -70,7 +70,7 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadRe
     let mut map: BTreeMap<(String, u64, String), WorkloadResult> = BTreeMap::new();
     for row in store.select(&filter)? {
         let subject = row.subject();
-        if !row.is_valid() || subject.pass == Pass::Observed {
+        if !row.is_valid() || subject.pass != Pass::Timed {
             continue;
         }
         let metrics = store.metrics(&subject.scenario, &[row.row])?;

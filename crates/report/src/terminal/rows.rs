@@ -331,7 +331,7 @@ impl Row for RecordRow {
         };
         let state = match row.cell.subject.pass {
             Pass::Timed => state,
-            Pass::Observed => format!("{state}, observed"),
+            pass @ (Pass::Observed | Pass::Profiled) => format!("{state}, {pass}"),
         };
         vec![
             row.id.get(..12).unwrap_or(&row.id).to_owned(),

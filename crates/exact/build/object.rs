@@ -1,4 +1,5 @@
-//! Compiles the emulator's clock into a separate shared object, which the arena embeds and preloads.
+//! Compiles what runs inside the emulator, its clock and its plugin, into separate shared objects, which the arena
+//! embeds.
 
 use std::env;
 use std::error::Error;
@@ -7,12 +8,9 @@ use std::process::Command;
 
 use crate::variable;
 
-const FOLDER: &str = "preload";
-const SOURCE: &str = "preload/clock.rs";
-
-/// Compiles the clock to the file `out`.
-pub fn build(out: &Path) -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={FOLDER}");
+/// Compiles the source file with its modules, all in `folder`, to the file `out`.
+pub fn build(folder: &str, source: &str, out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={folder}");
     let mut rustc = Command::new(variable("RUSTC")?);
     // Not the flags of the workspace: they link statically, and this object must be dynamic.
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
@@ -31,10 +29,10 @@ pub fn build(out: &Path) -> Result<(), Box<dyn Error>> {
         option.push(linker);
         rustc.arg("-C").arg(option);
     }
-    let status = rustc.arg("-o").arg(out).arg(SOURCE).status()?;
+    let status = rustc.arg("-o").arg(out).arg(source).status()?;
     if status.success() {
         Ok(())
     } else {
-        Err(format!("compiling {SOURCE}: {status}").into())
+        Err(format!("compiling {source}: {status}").into())
     }
 }

@@ -1,0 +1,144 @@
+//! What an x86-64 instruction means for counting: whether it can fault in the middle of a block, and where it leads.
+//! Source: Intel SDM, volume 2, appendix A (opcode maps).
+
+/// Kind of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Cannot leave a block before it has been executed.
+    Plain,
+    /// May access memory, so may fault or be executed again.
+    Memory,
+    /// Reads memory and then writes it, so may fault after the first access.
+    Update,
+    /// Accesses memory, repeats itself and ends its block.
+    Repeat,
+    /// Jumps by a pointer in memory.
+    Jump,
+    /// Calls a function: its address, `None` if it is not in the instruction.
+    Call(Option<u64>),
+    /// Returns from a function.
+    Return,
+    /// Enters the kernel (`syscall`).
+    Syscall,
+    /// Returns from the kernel, an interrupt or a fault (`sysret`, `iret`).
+    TrapReturn,
+    /// Marks the begin (0) or the end (1) of what is counted.
+    Mark(u8),
+}
+
+/// Displacement of the first marking instruction, `nop dword ptr [rax + MARK]`. Source: `scenario/src/clock.rs`.
+const MARK: u32 = 0x5047_5450;
+
+/// True if the operand of a ModRM byte is in memory.
+const fn in_memory(modrm: u8) -> bool {
+    modrm >> 6 != 3
+}
+
+/// True if an instruction that accesses memory reads it and then writes it. `byte` returns its bytes after the prefixes.
+fn updates(byte: &impl Fn(usize) -> u8) -> bool {
+    let which = (byte(1) >> 3) & 7;
+    match byte(0) {
+        0x00..=0x3f if byte(0) & 6 == 0 => byte(0) < 0x38,
+        0x80..=0x83 => which != 7,
+        0x86 | 0x87 | 0x8f | 0xa4 | 0xa5 | 0xc0 | 0xc1 | 0xd0..=0xd3 => true,
+        0xf6 | 0xf7 => which == 2 || which == 3,
+        0xfe => true,
+        0xff => which < 2 || which == 6,
+        0x0f => match byte(1) {
+            0xa4 | 0xa5 | 0xab | 0xac | 0xad | 0xb0 | 0xb1 | 0xb3 | 0xbb | 0xc0 | 0xc1 | 0xc7 => true,
+            0xba => (byte(2) >> 3) & 7 > 4,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Kind of the instruction at `address`. `is_kernel` is true if its address is one of the kernel: the kernel's own
+/// stack is always present, so pushing to it cannot fault.
+pub fn kind(bytes: &[u8; 16], size: usize, address: u64, is_kernel: bool) -> Kind {
+    let mut at = 0;
+    let mut repeats = false;
+    while at < 14 {
+        match bytes[at] {
+            0xf2 | 0xf3 => repeats = true,
+            0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x66 | 0x67 | 0xf0 | 0x40..=0x4f => {}
+            _ => break,
+        }
+        at += 1;
+    }
+    let byte = |ahead: usize| bytes.get(at + ahead).copied().unwrap_or(0);
+    let modrm = |ahead: usize| {
+        if in_memory(byte(ahead)) {
+            Kind::Memory
+        } else {
+            Kind::Plain
+        }
+    };
+    let kind = match byte(0) {
+        0x0f => two(byte(1), &byte, &modrm, is_kernel),
+        // VEX and EVEX.
+        0xc5 if byte(2) == 0x77 => Kind::Plain,
+        0xc5 => modrm(3),
+        0xc4 => modrm(4),
+        0x62 => modrm(5),
+        0x00..=0x3f if byte(0) & 7 < 4 => modrm(1),
+        0x50..=0x5f | 0x68 | 0x6a | 0x9c | 0x9d | 0xc9 => stack(is_kernel),
+        0x63 | 0x69 | 0x6b | 0x80..=0x8c | 0x8e | 0x8f => modrm(1),
+        0xc0 | 0xc1 | 0xc6 | 0xc7 | 0xd0..=0xd3 | 0xd8..=0xdf | 0xf6 | 0xf7 | 0xfe => modrm(1),
+        0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf if repeats => Kind::Repeat,
+        0x6c..=0x6f | 0xa0..=0xa7 | 0xaa..=0xaf | 0xc8 | 0xca | 0xcb | 0xd7 => Kind::Memory,
+        0xc2 | 0xc3 => Kind::Return,
+        0xcf => Kind::TrapReturn,
+        0xe8 => {
+            let near = [byte(1), byte(2), byte(3), byte(4)];
+            let near = i64::from(i32::from_le_bytes(near));
+            Kind::Call(Some((address + size as u64).wrapping_add_signed(near)))
+        }
+        0xff => match (byte(1) >> 3) & 7 {
+            2 => Kind::Call(None),
+            4 if in_memory(byte(1)) => Kind::Jump,
+            6 if !in_memory(byte(1)) => stack(is_kernel),
+            _ => modrm(1),
+        },
+        _ => Kind::Plain,
+    };
+    if kind == Kind::Memory && updates(&byte) {
+        Kind::Update
+    } else {
+        kind
+    }
+}
+
+const fn stack(is_kernel: bool) -> Kind {
+    if is_kernel { Kind::Plain } else { Kind::Memory }
+}
+
+/// Kind of an instruction whose opcode has two bytes; `code` is the second.
+fn two(
+    code: u8,
+    byte: &impl Fn(usize) -> u8,
+    modrm: &impl Fn(usize) -> Kind,
+    is_kernel: bool,
+) -> Kind {
+    match code {
+        0x05 => Kind::Syscall,
+        0x07 => Kind::TrapReturn,
+        0x1f if byte(2) == 0x80 => {
+            let displacement = u32::from_le_bytes([byte(3), byte(4), byte(5), byte(6)]);
+            match displacement.wrapping_sub(MARK) {
+                0 => Kind::Mark(0),
+                1 => Kind::Mark(1),
+                _ => Kind::Plain,
+            }
+        }
+        // Hints and `nop`.
+        0x0d | 0x18..=0x1f => Kind::Plain,
+        0x06 | 0x08 | 0x09 | 0x0b | 0x0e | 0x30..=0x37 | 0x77 | 0x80..=0x8f | 0xa2 | 0xaa => {
+            Kind::Plain
+        }
+        0xc8..=0xcf => Kind::Plain,
+        0xa0 | 0xa1 | 0xa8 | 0xa9 => stack(is_kernel),
+        0x38 | 0x3a => modrm(3),
+        _ => modrm(2),
+    }
+}

@@ -1,0 +1,272 @@
+//! Counts the instructions of a trial by function: loads the plugin into the emulator and reads what it counted.
+//!
+//! The plugin (`plugin/profile.rs`) is loaded only into emulators that restore a snapshot. It gets the addresses of the
+//! guest's functions in one anonymous file, and writes its counts to another when the scenario ends. Both files consist
+//! of little-endian numbers of 64 bits:
+//!
+//! - functions: [`MAGIC`], number of functions, number of ranges; for each range, in the order of addresses, its start,
+//!   and its function with its flags in the upper half.
+//! - counts: [`MAGIC`], number of functions that were executed, number of nodes, index of the root of the task that
+//!   executed the end's mark; for each function its number, instructions and calls; for each node its parent and
+//!   function (32 bits each), its instructions and its calls.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, RawFd};
+
+use pagetide_profile::{Profile, Symbol, Tally, TallyNode, USER};
+use pagetide_quantity::Nanos;
+
+use crate::error::{ExactError, io};
+use crate::memory;
+
+/// Bytes of the plugin's shared object. Source: `build/object.rs`.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
+/// First number of both files: "pgprof1\0".
+const MAGIC: u64 = 0x0031_666f_7270_6770;
+/// Most bytes of the counts.
+const MOST_BYTES: u64 = 256 << 20;
+/// Function of the idle loop, by its number.
+const IDLE: usize = 2;
+/// The kernel's addresses begin here. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
+const KERNEL: u64 = 1 << 63;
+/// Function number of a node that stands for a task.
+const NO_FUNCTION: u32 = u32::MAX;
+
+// What is special about the start of a range; see `plugin/profile.rs`.
+const STARTS: u64 = 1;
+const FAULT: u64 = 2;
+const INTERRUPT: u64 = 4;
+const SWITCH: u64 = 8;
+const FORK: u64 = 16;
+
+/// A named range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First address of the range, which ends where the next one starts.
+    pub start: u64,
+    /// Name of the symbol.
+    pub name: String,
+    /// Name of the module that contains the symbol, if it is in one.
+    pub module: Option<String>,
+}
+
+/// Flags of the function with this name. `names` tells whether the kernel has a function.
+fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u64 {
+    let special = match name {
+        "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
+        "__switch_to_asm" => SWITCH,
+        "ret_from_fork_asm" => FORK,
+        // Since Linux 6.6 this is a function in C, called by the one above.
+        "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
+        _ if name.starts_with("asm_exc_") => FAULT,
+        _ if name.starts_with("asm_sysvec_") => INTERRUPT,
+        _ => 0,
+    };
+    // The rest of a function in another place is not called.
+    let starts = if name.strip_suffix(".cold").is_some() {
+        0
+    } else {
+        STARTS
+    };
+    special | starts
+}
+
+/// Functions of the kernel and its modules, from lines `address type name [module]`. Of several names for one address,
+/// the first is used.
+pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
+    let mut ranges = BTreeMap::new();
+    for line in kallsyms.split(|byte| *byte == b'\n') {
+        let mut words = str::from_utf8(line).unwrap_or_default().split_whitespace();
+        let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) =
+            (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        // These names stand for the start of sections.
+        if ["_text", "_stext", "startup_64"].contains(&name) || name.starts_with("__pfx_") {
+            continue;
+        }
+        if let Ok(start @ KERNEL..) = u64::from_str_radix(address, 16) {
+            let module = words.next();
+            let module = module.map(|name| name.trim_matches(['[', ']']).to_owned());
+            ranges.entry(start).or_insert_with(|| Range {
+                start,
+                name: name.to_owned(),
+                module,
+            });
+        }
+    }
+    ranges.into_values().collect()
+}
+
+/// A plugin that counts the instructions of one trial.
+#[derive(Debug)]
+pub struct Profiler {
+    object: File,
+    functions: File,
+    counts: File,
+    symbols: Vec<Symbol>,
+}
+
+impl Profiler {
+    /// Prepares the plugin for functions in these ranges, which must be in the order of their addresses.
+    pub fn new(ranges: &[Range]) -> Result<Self, ExactError> {
+        let unnamed = |name: &str| Symbol {
+            name: name.to_owned(),
+            ..Symbol::default()
+        };
+        // The first functions have fixed numbers.
+        let mut symbols = vec![
+            unnamed("(kernel, unnamed)"),
+            unnamed(USER),
+            unnamed("(idle loop)"),
+        ];
+        let names = |name: &str| ranges.iter().any(|range| range.name == name);
+        let mut spans: Vec<[u64; 2]> = Vec::with_capacity(ranges.len() + 2);
+        if ranges.first().is_none_or(|first| first.start > 0) {
+            spans.push([0, 1]);
+        }
+        let mut is_kernel = false;
+        for range in ranges {
+            if range.start >= KERNEL && !is_kernel {
+                is_kernel = true;
+                spans.push([KERNEL, 0]);
+            }
+            let number = symbols.len() as u64;
+            spans.push([range.start, number | flags(&range.name, &names) << 32]);
+            symbols.push(Symbol {
+                name: range.name.clone(),
+                module: range.module.clone(),
+                ..Symbol::default()
+            });
+        }
+        let head = [MAGIC, symbols.len() as u64, spans.len() as u64];
+        let numbers = head.into_iter().chain(spans.into_iter().flatten());
+        let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        Ok(Self {
+            object: memory::holding("pagetide-profile", OBJECT)?,
+            functions: memory::holding("functions", &bytes)?,
+            counts: memory::anonymous("counts")?,
+            symbols,
+        })
+    }
+
+    /// Arguments that make an emulator load the plugin.
+    pub fn arguments(&self) -> [String; 2] {
+        let [object, functions, counts] = self.fds().map(memory::path);
+        let value = format!("file={object},functions={functions},out={counts}");
+        ["-plugin".to_owned(), value]
+    }
+
+    /// File descriptors that the emulator must inherit.
+    pub fn fds(&self) -> [RawFd; 3] {
+        [&self.object, &self.functions, &self.counts].map(AsRawFd::as_raw_fd)
+    }
+
+    /// Converts what the plugin counted to a profile of a scenario that took `elapsed` on the guest's clock. `None` if
+    /// the scenario did not end.
+    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<Profile>, ExactError> {
+        let mut bytes = Vec::new();
+        let fault = || io("reading", "the counts of the emulator's plugin");
+        self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
+        let counts = &self.counts;
+        counts
+            .take(MOST_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(fault())?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let tally = self
+            .tally(&bytes, elapsed)
+            .ok_or_else(|| fault()(std::io::Error::other("they contradict themselves")))?;
+        Ok(Some(tally.profile()))
+    }
+
+    /// The counts that the plugin wrote; `None` if they are not complete.
+    fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<Tally> {
+        let mut numbers = bytes
+            .chunks_exact(8)
+            .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
+        let mut number = || numbers.next();
+        let mut length = || number().and_then(|number| usize::try_from(number).ok());
+        if length()? as u64 != MAGIC {
+            return None;
+        }
+        let (functions, nodes) = (length()?, length()?);
+        let mut tally = Tally {
+            workload: u32::try_from(length()?).ok()?,
+            elapsed: elapsed.0,
+            symbols: std::mem::take(&mut self.symbols),
+            ..Tally::default()
+        };
+        for _ in 0..functions {
+            let at = usize::try_from(numbers.next()?).ok()?;
+            let symbol = tally.symbols.get_mut(at)?;
+            (symbol.instructions, symbol.calls) = (numbers.next()?, numbers.next()?);
+        }
+        let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
+        for at in 0..nodes {
+            let what = numbers.next()?;
+            let (parent, function) = (low(what), low(what >> 32));
+            let symbol = (function != NO_FUNCTION).then_some(function);
+            let is_known = symbol.is_none_or(|symbol| (symbol as usize) < tally.symbols.len());
+            if parent as usize > at || !is_known {
+                return None;
+            }
+            tally.nodes.push(TallyNode {
+                parent,
+                symbol,
+                own: numbers.next()?,
+                calls: numbers.next()?,
+            });
+        }
+        let idle = tally.symbols.get_mut(IDLE)?;
+        tally.idle = std::mem::take(&mut idle.instructions);
+        Some(tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_read_from_the_kernels_list_with_their_modules() {
+        let list = b"0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T real\n\
+            ffffffff81000010 D data\nffffffff81000020 t other\nffffffff81000020 t alias\n\
+            ffffffffc0000000 t zram_slot_lock\t[zram]\n";
+        let ranges = kernel_ranges(list);
+        let names: Vec<&str> = ranges.iter().map(|range| range.name.as_str()).collect();
+        assert_eq!(names, ["real", "other", "zram_slot_lock"]);
+        assert_eq!(ranges[2].module.as_deref(), Some("zram"));
+    }
+
+    #[test]
+    fn counts_that_are_cut_off_are_refused() {
+        let mut profiler = Profiler::new(&[]).unwrap();
+        let symbols = profiler.symbols.clone();
+        let mut bytes: Vec<u8> = [MAGIC, 1, 2, 0, IDLE as u64, 70, 0]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        for (parent, function, own) in [(0_u32, NO_FUNCTION, 0_u64), (0, 1, 30)] {
+            bytes.extend(parent.to_le_bytes());
+            bytes.extend(function.to_le_bytes());
+            bytes.extend(own.to_le_bytes());
+            bytes.extend(1_u64.to_le_bytes());
+        }
+        let tally = profiler.tally(&bytes, Nanos(100)).unwrap();
+        assert_eq!((tally.idle, tally.nodes.len()), (70, 2));
+        for length in 0..bytes.len() {
+            profiler.symbols = symbols.clone();
+            assert_eq!(
+                profiler.tally(&bytes[..length], Nanos(100)),
+                None,
+                "{length}"
+            );
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Tests the call tree of the emulator's plugin, which runs in the emulator, on sequences of calls and returns.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+extern crate alloc;
+
+#[allow(
+    clippy::cast_possible_truncation,
+    dead_code,
+    reason = "a part of another crate, which uses the rest"
+)]
+#[path = "../plugin/stacks.rs"]
+mod stacks;
+
+use stacks::{NO_FUNCTION, Stacks, USER};
+
+/// Kernel stacks of two tasks, and the stack of interrupts.
+const ONE: u64 = 0xffff_c900_0000_8000;
+const TWO: u64 = 0xffff_c900_0000_c000;
+const IRQ: u64 = 0xffff_c900_0001_0000;
+
+/// Functions.
+const F: u32 = 10;
+const G: u32 = 11;
+const H: u32 = 12;
+const ENTRY: u32 = 13;
+const SWITCH: u32 = 14;
+
+/// A guest that executes functions: each step counts one instruction of the function in progress.
+struct Guest {
+    stacks: Stacks,
+    counts: Vec<u64>,
+}
+
+impl Guest {
+    fn new() -> Self {
+        Self {
+            stacks: Stacks::new(20),
+            counts: vec![0; 40],
+        }
+    }
+
+    fn count(&mut self, function: u32) {
+        self.counts[2 * function as usize] += 1;
+    }
+
+    fn call(&mut self, site: u32, target: Option<u32>, at: u64) {
+        self.count(site);
+        self.stacks.call(site, target, at, &self.counts);
+    }
+
+    fn leave(&mut self, site: u32, at: u64) {
+        self.count(site);
+        self.stacks.leave(site, at, &self.counts);
+    }
+
+    fn enter(&mut self, site: Option<u32>) {
+        self.stacks.enter(site, &self.counts);
+    }
+
+    fn resume(&mut self, site: u32) {
+        self.count(site);
+        self.stacks.resume(site, &self.counts);
+    }
+
+    /// Stacks with their instructions, in the order in which they were first seen; tasks are numbered.
+    fn paths(&self) -> Vec<(Vec<u32>, u64)> {
+        let nodes = &self.stacks.nodes;
+        let path = |mut at: usize| {
+            let mut path = Vec::new();
+            loop {
+                if nodes[at].function == NO_FUNCTION {
+                    path.push(u32::try_from(at).unwrap());
+                    break;
+                }
+                path.push(nodes[at].function);
+                at = nodes[at].parent as usize;
+            }
+            path.reverse();
+            path
+        };
+        (0..nodes.len())
+            .filter(|at| nodes[*at].own > 0)
+            .map(|at| (path(at), nodes[at].own))
+            .collect()
+    }
+}
+
+#[test]
+fn calls_by_address_by_pointer_and_by_jump_have_the_right_caller() {
+    let mut guest = Guest::new();
+    guest.call(F, Some(G), ONE + 800);
+    guest.call(G, None, ONE + 700);
+    guest.leave(H, ONE + 700);
+    // G jumps to H, which returns to F.
+    guest.leave(H, ONE + 800);
+    guest.call(F, Some(H), ONE + 800);
+    guest.leave(H, ONE + 800);
+    guest.leave(F, ONE + 900);
+    let expected = [
+        (vec![0, F], 3),
+        (vec![0, F, G], 1),
+        (vec![0, F, G, H], 1),
+        (vec![0, F, H], 2),
+    ];
+    assert_eq!(guest.paths(), expected);
+}
+
+#[test]
+fn an_interrupt_returns_to_what_it_interrupted_also_if_its_entry_moved_a_return_address() {
+    let mut guest = Guest::new();
+    guest.call(F, Some(G), ONE + 800);
+    guest.enter(None);
+    // The first function called by the entry moves its return address down, as the kernel's `error_entry` does.
+    guest.call(ENTRY, Some(H), ONE + 600);
+    guest.leave(H, ONE + 500);
+    guest.call(ENTRY, Some(H), ONE + 480);
+    guest.call(H, Some(G), IRQ + 900);
+    guest.leave(G, IRQ + 900);
+    guest.leave(H, ONE + 480);
+    guest.resume(ENTRY);
+    guest.leave(G, ONE + 800);
+    guest.leave(F, ONE + 900);
+    let expected = [
+        (vec![0, F], 2),
+        (vec![0, F, G], 1),
+        (vec![0, F, G, ENTRY], 3),
+        (vec![0, F, G, ENTRY, H], 3),
+        (vec![0, F, G, ENTRY, H, G], 1),
+    ];
+    assert_eq!(guest.paths(), expected);
+}
+
+#[test]
+fn tasks_keep_their_stacks_while_others_run_and_a_new_one_begins_empty() {
+    let mut guest = Guest::new();
+    guest.enter(Some(USER));
+    guest.call(F, Some(SWITCH), ONE + 800);
+    guest.stacks.switch();
+    guest.leave(SWITCH, TWO + 800);
+    guest.stacks.fork();
+    guest.call(G, Some(SWITCH), TWO + 900);
+    guest.stacks.switch();
+    guest.leave(SWITCH, ONE + 800);
+    guest.resume(F);
+    guest.count(USER);
+    guest.enter(None);
+    let paths = guest.paths();
+    assert!(paths.contains(&(vec![0, USER, F], 2)), "{paths:?}");
+    assert!(paths.contains(&(vec![0, USER], 1)), "{paths:?}");
+    let of_new = |path: &[u32]| path[0] > 0 && path[1] == G;
+    assert!(
+        paths.iter().any(|(path, own)| of_new(path) && *own == 1),
+        "{paths:?}"
+    );
+    // The second task returns to code that was not seen being called.
+    assert!(paths.contains(&(vec![0, USER, F, SWITCH], 1)), "{paths:?}");
+}
