@@ -28,6 +28,7 @@ mod once;
 mod pairs;
 mod power;
 pub mod pressure;
+pub mod profiled;
 mod scale;
 mod select;
 pub mod sizes;

@@ -10,6 +10,7 @@ pub mod matrix;
 mod next;
 pub mod notes;
 pub mod observation;
+pub mod profile;
 pub mod rows;
 pub mod scale;
 pub mod show;

@@ -1,5 +1,6 @@
 //! An explanation as sentences, the same for every format.
 
+pub mod account;
 mod brief;
 mod head;
 mod listing;

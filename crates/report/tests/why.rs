@@ -128,6 +128,7 @@ fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
         cell: 0,
         column: 1,
         explanation: Explanation::of(&a, &b, &[claim]),
+        account: None,
         notes: notes.iter().map(|&note| note.to_owned()).collect(),
     }];
     comparison
@@ -340,6 +341,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
         cell: 0,
         column: 1,
         explanation: Explanation::of(&a, &b, &[refaults]),
+        account: None,
         notes: Vec::new(),
     }];
     insta::assert_snapshot!(under_the_table(&comparison, &Look::plain(100)));

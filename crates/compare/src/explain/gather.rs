@@ -15,6 +15,7 @@ use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
+use crate::profiled::{SeedAccount, seed_account};
 
 /// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
 /// millions of events takes time.
@@ -29,6 +30,9 @@ pub struct CellExplanation {
     pub column: usize,
     /// Explanation of the difference in time.
     pub explanation: Explanation,
+    /// Exact account of the difference in the first seed that both sides have profiled; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<SeedAccount>,
     /// Reasons why the explanation is based on less data than possible, one sentence each.
     pub notes: Vec<String>,
 }
@@ -51,11 +55,14 @@ pub fn explain(
             if baseline.trials.is_empty() || other.trials.is_empty() {
                 continue;
             }
-            let (explanation, notes) = gatherer.pair(baseline, other, &claims(group, column))?;
+            let (explanation, mut notes) =
+                gatherer.pair(baseline, other, &claims(group, column))?;
+            let account = seed_account(store, [baseline, other], &mut notes);
             all.push(CellExplanation {
                 cell,
                 column,
                 explanation,
+                account,
                 notes,
             });
         }

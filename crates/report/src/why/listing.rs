@@ -4,6 +4,7 @@ use pagetide_compare::Comparison;
 use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
 use pagetide_quantity::Unit;
 
+use super::account::of_seed;
 use super::paragraph::lines;
 use super::words::signed;
 use super::{of_cell, statements};
@@ -25,6 +26,11 @@ pub fn explanations(comparison: &Comparison, look: &Look) -> String {
             let mut all = statements(comparison, explained, true, look.ascii).into_iter();
             if let Some(head) = all.next() {
                 lines(&mut out, &head.line(), 0, Ink::Plain, look);
+            }
+            if let Some(found) = &explained.account {
+                let names =
+                    [BASELINE, explained.column].map(|place| about::name(comparison, place));
+                out.push_str(&of_seed(found, names, look));
             }
             out.push_str(&parts(comparison, explained, look));
             for statement in all {

@@ -1,0 +1,111 @@
+//! A profile as tables: instructions by task, by group and by function.
+
+use std::collections::BTreeMap;
+
+use pagetide_profile::{Group, Profile, group_of};
+use pagetide_quantity::Unit;
+
+use crate::draw::clean::clean;
+use crate::draw::quantity::{Scale, count, show};
+use crate::draw::{Align, Cell, Grid, Ink, Look};
+
+/// Longest name of a function, in columns.
+const NAME_CHARS: usize = 44;
+
+fn nanos(time: u64) -> f64 {
+    time as f64
+}
+
+/// Rows of names with times and shares of the whole, largest first.
+fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String {
+    let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| nanos(*time)));
+    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right]);
+    grid.row([
+        Cell::new(Ink::Strong, head),
+        Cell::new(Ink::Faint, "time"),
+        Cell::new(Ink::Faint, "share"),
+    ]);
+    for (name, time) in rows {
+        grid.row([
+            Cell::plain(clean(name, NAME_CHARS, look.ascii)),
+            Cell::plain(scale.show(nanos(*time), look.ascii)),
+            Cell::plain(share(*time, whole)),
+        ]);
+    }
+    grid.draw(look, 0)
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * nanos(part) / nanos(whole.max(1)))
+}
+
+/// Sorted sums, largest first, without zeros.
+fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut rows: Vec<(String, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
+    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    rows
+}
+
+/// Draws a profile: `proof` says whether it is exact, and `top` functions are listed.
+pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> String {
+    let whole = profile.elapsed;
+    let mut out = String::new();
+    put!(
+        out,
+        "{}: {} instructions, and {} ns of waiting in which no task ran\n{proof}\n\n",
+        show(Unit::Nanos, nanos(whole), look.ascii),
+        count(profile.instructions()),
+        count(profile.idle)
+    );
+    let mut groups: BTreeMap<Group, u64> = BTreeMap::new();
+    for function in &profile.functions {
+        *groups.entry(group_of(function)).or_default() += function.instructions;
+    }
+    let groups = groups
+        .into_iter()
+        .map(|(Group(name), sum)| (name.to_owned(), sum));
+    let groups = sorted(groups.chain([("waits".to_owned(), profile.idle)]));
+    out.push_str(&table("group", &groups, whole, look));
+    let tasks = profile.tasks.iter().cloned().zip(profile.of_tasks());
+    put!(out, "\n");
+    out.push_str(&table("task", &sorted(tasks), whole, look));
+    put!(out, "\n");
+    let listed = &profile.functions[..top.min(profile.functions.len())];
+    let scale = Scale::of_all(
+        Unit::Nanos,
+        listed.iter().map(|one| nanos(one.instructions)),
+    );
+    let mut grid = Grid::new([
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ]);
+    grid.row([
+        Cell::new(Ink::Strong, "function"),
+        Cell::new(Ink::Faint, "time"),
+        Cell::new(Ink::Faint, "share"),
+        Cell::new(Ink::Faint, "calls"),
+        Cell::new(Ink::Faint, "each"),
+    ]);
+    for function in listed {
+        let name = match &function.module {
+            Some(module) => format!("{} [{module}]", function.name),
+            None => function.name.clone(),
+        };
+        let each = match function.calls {
+            0 => String::new(),
+            calls => format!("{:.1}", nanos(function.instructions) / nanos(calls)),
+        };
+        grid.row([
+            Cell::plain(clean(&name, NAME_CHARS, look.ascii)),
+            Cell::plain(scale.show(nanos(function.instructions), look.ascii)),
+            Cell::plain(share(function.instructions, whole)),
+            Cell::plain(count(function.calls)),
+            Cell::plain(each),
+        ]);
+    }
+    out.push_str(&grid.draw(look, 0));
+    out
+}

@@ -1,0 +1,113 @@
+//! The account of a difference by profiles: a table whose lines add up to the difference.
+
+use pagetide_compare::profiled::{Proof, SeedAccount};
+use pagetide_profile::{Account, FunctionChange, Line};
+use pagetide_quantity::Unit;
+
+use super::paragraph::lines;
+use super::words::{arrow, both, signed};
+use crate::draw::clean::clean;
+use crate::draw::quantity::Scale;
+use crate::draw::{Align, Cell, Grid, Ink, Look};
+
+/// Longest name of a side in the head, in columns.
+const NAME_CHARS: usize = 16;
+
+fn nanos(time: u64) -> f64 {
+    time as f64
+}
+
+/// Times and calls of a function on both sides.
+fn change(function: &FunctionChange, look: &Look) -> String {
+    let ascii = look.ascii;
+    let times = both(function.instructions.map(nanos), Unit::Nanos, ascii);
+    let calls = if function.calls == [0; 2] {
+        String::new()
+    } else {
+        format!(
+            ", {} calls",
+            both(function.calls.map(nanos), Unit::Count, ascii)
+        )
+    };
+    format!(
+        "{} {times}{calls}",
+        clean(&function.name, look.width, ascii)
+    )
+}
+
+/// Draws an account: a line for each group with its time on both sides, and below it the functions that changed most.
+pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
+    let ascii = look.ascii;
+    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    let head = |name: &str| Cell::new(Ink::Strong, clean(name, NAME_CHARS, ascii));
+    grid.row([
+        Cell::new(Ink::Faint, "exact time by function"),
+        head(names[0]),
+        head(names[1]),
+        Cell::new(Ink::Faint, "difference"),
+    ]);
+    let row = |name: &str, time: [u64; 2], ink: Ink| {
+        let scale = Scale::of_all(Unit::Nanos, time.map(nanos));
+        let [a, b] = time.map(nanos);
+        [
+            Cell::new(ink, name),
+            Cell::new(ink, scale.show(a, ascii)),
+            Cell::new(ink, scale.show(b, ascii)),
+            Cell::new(ink, signed(b - a, ascii)),
+        ]
+    };
+    for Line { name, time, .. } in &account.lines {
+        grid.row(row(name, *time, Ink::Plain));
+    }
+    grid.row(row("elapsed", account.elapsed, Ink::Strong));
+    let mut out = grid.draw(look, 2);
+    for line in &account.lines {
+        if line.functions.is_empty() || line.change() == 0 {
+            continue;
+        }
+        let functions: Vec<String> = line
+            .functions
+            .iter()
+            .map(|function| change(function, look))
+            .collect();
+        let text = format!("{}: {}", line.name, functions.join("; "));
+        lines(&mut out, &text, 2, Ink::Plain, look);
+    }
+    out
+}
+
+/// Draws the account of a seed, with the proof that it is exact.
+pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> String {
+    let mut out = account(&found.account, names, look);
+    let SeedAccount {
+        seed, each, proofs, ..
+    } = found;
+    let rest = match found.account.rest() {
+        0 => "these lines add up to the difference to the nanosecond".to_owned(),
+        rest => format!("these lines leave {rest} ns of the difference out"),
+    };
+    let others = match each.len() {
+        0 | 1 => String::new(),
+        count => {
+            let changes: Vec<String> = each
+                .iter()
+                .map(|(seed, change)| format!("seed {seed} {}", signed(*change as f64, look.ascii)))
+                .collect();
+            format!(" {count} seeds have profiles: {}.", changes.join(", "))
+        }
+    };
+    let proof = if proofs.iter().all(Proof::holds) {
+        "the results of both profiled passes equal those of the timed passes to the bit".to_owned()
+    } else {
+        let [a, b] = proofs.each_ref().map(Proof::sentence);
+        format!("{}: {a}; {}: {b}", names[0], names[1])
+    };
+    let text = format!(
+        "Seed {seed} ({} {} {}): {rest}; {proof}.{others}",
+        names[0],
+        arrow(look.ascii),
+        names[1]
+    );
+    lines(&mut out, &text, 2, Ink::Faint, look);
+    out
+}
