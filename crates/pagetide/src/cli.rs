@@ -47,7 +47,10 @@ pub struct Cli {
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
     ("More experiments", "matrix bisect calibrate"),
-    ("Results", "show list history repeat serve import store"),
+    (
+        "Results",
+        "show profile list history repeat serve import store",
+    ),
     ("References and policies", "ideal"),
     ("The tool itself", "kernel man completions"),
 ];
@@ -65,6 +68,7 @@ pub enum Command {
     Bisect(Box<command::bisect::Args>),
     Calibrate(Box<command::calibrate::Args>),
     Show(command::show::Args),
+    Profile(command::profile::Args),
     List(command::list::Args),
     History(command::history::Args),
     Repeat(command::repeat::Args),

@@ -16,6 +16,7 @@ pub mod matrix;
 pub mod model;
 pub mod plan;
 pub mod power;
+pub mod profile;
 pub mod references;
 pub mod repeat;
 pub mod report;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Report(args) => report::run(&args, &places, out),
         Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
+        Command::Profile(args) => profile::run(&args, &places, out),
         Command::Bisect(args) => bisect::run(&args, &places, out),
         Command::Squeeze(args) => squeeze::run(&args, &places, out),
         Command::Matrix(args) => matrix::run(&args, &places, out),

@@ -30,6 +30,7 @@ mod page;
 mod patch;
 mod planted;
 mod planted_patches;
+mod profiled;
 mod program_limits;
 mod program_roots;
 mod program_sees;

@@ -1,0 +1,142 @@
+//! `pagetide profile`: where every instruction of a trial went, and the same for other tools.
+
+use std::io::Write;
+
+use anyhow::Result;
+use pagetide_compare::profiled::{ProfiledPass, profiled};
+use pagetide_profile::{
+    flame_difference, flame_graph, folded, folded_difference, perf_script, speedscope,
+};
+use pagetide_quantity::command::told;
+use pagetide_report::terminal::profile;
+use pagetide_report::why::account;
+use pagetide_store::Store;
+
+use crate::exit::{End, Usage};
+use crate::lab::StoreArgs;
+use crate::output::Output;
+
+/// Show where every instruction of a trial went: by task, group, function and call stack; exact, not sampled
+///
+/// The trial must have a profiled pass (`run --profile`, or `profile = 1` in a campaign file). With two records, the
+/// difference of their times is split into lines that add up to it.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide run swapbench --set lru_gen/enabled=0 --vs lru_gen/enabled=7 --profile
+  pagetide profile 3f2a
+  pagetide profile 3f2a 81c0
+  pagetide profile 3f2a --as speedscope > a.speedscope.json
+  pagetide profile 3f2a --as flame > a.svg
+  pagetide profile 3f2a 81c0 --as flame > difference.svg")]
+pub struct Args {
+    /// Identity of a record of the trial, or its first digits
+    a: String,
+    /// Identity of a record of a second trial, to compare with the first
+    b: Option<String>,
+    /// Write the call stacks in the format of another tool
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: Option<ProfileFormat>,
+    /// Number of functions to list
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 30,
+        conflicts_with = "format"
+    )]
+    top: usize,
+}
+
+/// A format of call stacks.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum ProfileFormat {
+    /// One line for each stack with its count, or the counts of both trials: for inferno and FlameGraph
+    Folded,
+    /// JSON for www.speedscope.app
+    Speedscope,
+    /// A flame graph as SVG, or a differential one of both trials, to search and zoom in a browser
+    Flame,
+    /// Text as `perf script` prints it: for Firefox's profiler and others
+    PerfScript,
+}
+
+/// The profiled pass of the trial of a record.
+fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
+    let row = store.find(name)?;
+    profiled(store, &row)?.ok_or_else(|| {
+        Usage::error(format!(
+            "the trial of record {} has no profile: run the same campaign with --profile, as {}",
+            row.id,
+            told("run SCENARIO --profile")
+        ))
+    })
+}
+
+/// Runs the command and returns how it ended.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let store = places.store()?;
+    let a = pass(&store, &args.a)?;
+    let b = args
+        .b
+        .as_deref()
+        .map(|name| pass(&store, name))
+        .transpose()?;
+    let title = |pass: &ProfiledPass| format!("record {} seed {}", pass.record, pass.seed);
+    let one_only = |format: &str| {
+        Err(Usage::error(format!(
+            "{format} has no form for two profiles: name one record, or use --as folded"
+        )))
+    };
+    match (args.format, &b) {
+        (Some(ProfileFormat::Folded), None) => out.text(&folded(&a.profile))?,
+        (Some(ProfileFormat::Folded), Some(b)) => {
+            out.text(&folded_difference(&a.profile, &b.profile))?;
+        }
+        (Some(ProfileFormat::Flame), None) => {
+            picture(&flame_graph(&a.profile, title(&a))?)?;
+        }
+        (Some(ProfileFormat::Flame), Some(b)) => {
+            let both = format!("{} against {}", title(b), title(&a));
+            picture(&flame_difference(&a.profile, &b.profile, both)?)?;
+        }
+        (Some(ProfileFormat::Speedscope), None) => out.text(&speedscope(&a.profile, &title(&a)))?,
+        (Some(ProfileFormat::PerfScript), None) => out.text(&perf_script(&a.profile))?,
+        (Some(ProfileFormat::Speedscope), Some(_)) => return one_only("speedscope"),
+        (Some(ProfileFormat::PerfScript), Some(_)) => return one_only("perf script"),
+        (None, None) if out.json => out.json(&a.profile)?,
+        (None, None) => {
+            out.text(&profile::profile(
+                &a.profile,
+                &a.proof.sentence(),
+                args.top,
+                &out.look,
+            ))?;
+        }
+        (None, Some(b)) => {
+            let found = pagetide_profile::account(&a.profile, &b.profile);
+            if out.json {
+                out.json(&found)?;
+            } else {
+                let names = [short(&a.record), short(&b.record)];
+                out.text(&account::account(&found, names, &out.look))?;
+                for pass in [&a, b] {
+                    let sentence = pass.proof.sentence();
+                    out.text(&format!("{}: {sentence}\n", short(&pass.record)))?;
+                }
+            }
+        }
+    }
+    Ok(End::Done)
+}
+
+/// Writes a picture to standard output.
+fn picture(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
+}
+
+/// The first digits of an identity, as displayed in lists.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}

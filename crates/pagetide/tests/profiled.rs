@@ -1,0 +1,137 @@
+//! Complete profiled trials: results equal those of the timed pass, every instruction is counted, and a difference is
+//! split into lines that add up to it.
+
+use serde_json::Value;
+
+use crate::common::{KERNEL, Lab};
+
+/// Sides of a comparison whose times surely differ.
+const SIDES: [&str; 4] = ["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"];
+
+/// Number of instructions and calls of a function in a profile.
+fn function(profile: &Value, name: &str) -> [u64; 2] {
+    let all = profile["functions"].as_array().unwrap();
+    let found = all.iter().find(|function| function["name"] == name);
+    found.map_or([0; 2], |found| {
+        ["instructions", "calls"].map(|key| found[key].as_u64().unwrap())
+    })
+}
+
+/// Runs a scenario under two variants, profiled, and checks everything that every profile has to hold.
+fn holds(lab: &Lab, scenario: &[&str]) {
+    let mut arguments = vec!["run"];
+    arguments.extend(scenario);
+    arguments.extend(SIDES);
+    arguments.extend([
+        "--kernel",
+        KERNEL,
+        "--seeds",
+        "1",
+        "--observe=none",
+        "--profile",
+    ]);
+    lab.ends(0, [&arguments[..], &["--exit-zero"]].concat());
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Value = serde_json::from_str(&out).unwrap();
+    let mut profiled = 0;
+    for record in records.as_array().unwrap() {
+        let id = record["id"].as_str().unwrap();
+        let shown: Value = serde_json::from_str(&lab.ends(0, ["show", id, "--json"]).0).unwrap();
+        // Both passes of a trial lead to the profile.
+        let (text, _) = lab.ends(0, ["profile", id]);
+        assert!(
+            text.contains("equal those of the timed pass to the bit"),
+            "{text}"
+        );
+        assert!(
+            text.contains("add up to the time to the nanosecond"),
+            "{text}"
+        );
+        if shown["subject"]["pass"] != "profiled" {
+            continue;
+        }
+        profiled += 1;
+        let profile: Value =
+            serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
+        let counter = |name: &str| {
+            let [before, after] = [0, 1].map(|at| {
+                let values = &shown["results"]["counters"]["vmstat"]["values"][name];
+                values[at].as_u64().unwrap()
+            });
+            after - before
+        };
+        // The kernel's own counters surround the scenario closely.
+        let faults = function(&profile, "handle_mm_fault")[1];
+        let counted = counter("pgfault");
+        assert!(
+            faults.abs_diff(counted) * 10 <= counted,
+            "{faults} of {counted} faults"
+        );
+        let blob = shown["sections"].as_array().unwrap();
+        assert!(blob.iter().any(|section| section["name"] == "profile"));
+        let folded = lab.ends(0, ["profile", id, "--as", "folded"]).0;
+        let sum: u64 = folded
+            .lines()
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+            .sum();
+        let all = profile["functions"].as_array().unwrap();
+        let instructions: u64 = all
+            .iter()
+            .map(|one| one["instructions"].as_u64().unwrap())
+            .sum();
+        assert_eq!(sum, instructions);
+        assert!(
+            folded.contains("workload;user code;asm_exc_page_fault;exc_page_fault;"),
+            "{folded}"
+        );
+    }
+    assert_eq!(profiled, 2);
+    let (out, _) = lab.ends(0, ["compare", "--why", "--json"]);
+    let explained: Value = serde_json::from_str(&out).unwrap();
+    let account = &explained[0]["account"]["account"];
+    let difference = |pair: &Value| pair[1].as_i64().unwrap() - pair[0].as_i64().unwrap();
+    let lines = account["lines"].as_array().unwrap();
+    let sum: i64 = lines.iter().map(|line| difference(&line["time"])).sum();
+    assert_eq!(sum, difference(&account["elapsed"]));
+    assert!(lines.len() <= 8);
+    let none = lines
+        .iter()
+        .find(|line| line["name"] == "not grouped")
+        .unwrap();
+    for side in 0..2 {
+        let time = |value: &Value| value[side].as_u64().unwrap();
+        assert!(
+            time(&none["time"]) * 20 <= time(&account["elapsed"]),
+            "{none}"
+        );
+    }
+    let (text, _) = lab.ends(0, ["compare", "--why"]);
+    assert!(
+        text.contains("add up to the difference to the nanosecond"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_profiled_trial_equals_the_timed_one_and_explains_every_nanosecond() {
+    let Some(lab) = Lab::that_runs() else { return };
+    holds(&lab, &["swapbench", "--memory", "24M", "-p", "processes=4"]);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_same_holds_on_a_disk_with_latency_and_for_other_kernels() {
+    let Some(lab) = Lab::that_runs() else { return };
+    holds(
+        &lab,
+        &[
+            "random",
+            "--memory",
+            "24M",
+            "--swap",
+            "ssd",
+            "-p",
+            "refs=5000",
+        ],
+    );
+}
