@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_block_is_recognised_although_references_wrote_words_of_the_page() {
-        let filler = Filler::new(0.35, 1).unwrap();
+        let filler = Filler::new(&crate::content::Content::Share(0.35), 1).unwrap();
         let (mut page, mut other) = (vec![0; PAGE], vec![0; PAGE]);
         filler.write(&mut page, 7);
         filler.write(&mut other, 8);
