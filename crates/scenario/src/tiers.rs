@@ -208,9 +208,12 @@ impl<'m> Tiers<'m> {
                     continue;
                 };
                 let block = (slot - from) * PAGE;
-                let is_here = filler.map(|filler| {
+                let is_here = filler.and_then(|filler| {
                     filler.write(&mut self.content, page as u64);
-                    is_like(&self.blocks[block..block + PAGE], &self.content)
+                    // The kernel keeps pages of zeros nowhere, and an unused block has zeros too.
+                    let is_zero = self.content.iter().all(|byte| *byte == 0);
+                    let block = &self.blocks[block..block + PAGE];
+                    (!is_zero).then(|| is_like(block, &self.content))
                 });
                 let tier = match is_here {
                     Some(true) => continue,
