@@ -273,10 +273,6 @@ impl Observe {
     }
 
     /// True if no trial is selected.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

@@ -171,15 +171,14 @@ impl Run<'_> {
             &memory::text(&console),
             &memory::text(&errors),
         );
-        if let (Some(profiler), Some(results)) = (profiler, &results) {
-            keep_profile(profiler, results.elapsed, sink)?;
-        }
         if let Some(results) = &mut results {
+            if let Some(profiler) = profiler {
+                keep_profile(profiler, results.elapsed, sink)?;
+            }
             if needs.root.is_some() {
                 measured::add(results, subject);
             }
-            let log = || log_of_accesses(&output);
-            if let Some(series) = headroom::add(results, subject, log) {
+            if let Some(series) = headroom::add(results, subject, || log_of_accesses(&output)) {
                 sink.series(&series)?;
             }
             tiers::add(results, subject, || states_of_pages(&output));
