@@ -667,6 +667,15 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Number of timed trials of each cell among `todo`.
+    fn open(&self, todo: &[Job]) -> Vec<AtomicUsize> {
+        let mut open = vec![0; self.cells.len()];
+        for job in todo {
+            open[job.planned.cell] += usize::from(job.planned.trial.pass == Pass::Timed);
+        }
+        open.into_iter().map(AtomicUsize::new).collect()
+    }
+
     /// Runs trials in parallel; those of one sampling unit run one after another in one thread. If `is_news`, first
     /// reports how many trials will run. Returns false if stopped.
     fn execute(&mut self, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
@@ -710,6 +719,7 @@ impl<'a> Run<'a> {
             later: OnceLock::new(),
             note: &self.note,
             settles,
+            open: self.open(todo),
             next: AtomicUsize::new(0),
             number: AtomicUsize::new(self.begun),
             running: AtomicUsize::new(0),
@@ -769,6 +779,8 @@ struct Floor<'a> {
     later: OnceLock<Vec<usize>>,
     note: &'a CampaignNote,
     settles: Settling,
+    /// Number of timed trials of each cell that have no record yet.
+    open: Vec<AtomicUsize>,
     next: AtomicUsize,
     number: AtomicUsize,
     running: AtomicUsize,
@@ -867,7 +879,6 @@ impl Floor<'_> {
     }
 
     fn stored(&self, number: usize, job: &Job, record: &Record) {
-        let is_settled;
         let tally = {
             let mut ledger = locked(&self.ledger);
             let ledger = &mut *ledger;
@@ -887,9 +898,6 @@ impl Floor<'_> {
             let died = record.results.invalid.iter().any(Invalid::is_death);
             ledger.tally.died += usize::from(died);
             ledger.tally.left = ledger.times.all(&ledger.waiting, self.jobs);
-            is_settled = job.planned.trial.pass == Pass::Timed
-                && ledger.waiting.get(&job.cell) == Some(&0)
-                && ledger.waiting.values().any(|waiting| *waiting > 0);
             ledger.tally
         };
         let invalid = record.why_invalid();
@@ -900,8 +908,10 @@ impl Floor<'_> {
             invalid: invalid.as_deref(),
             tally,
         });
-        if is_settled {
-            let cell = job.planned.cell;
+        let cell = job.planned.cell;
+        let is_last = job.planned.trial.pass == Pass::Timed
+            && self.open[cell].fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last && self.open.iter().any(|open| open.load(Ordering::Relaxed) > 0) {
             let verdicts = self.settles.verdicts(&locked(&self.store), self.note, cell);
             if let (Some(verdicts), Some(cell)) = (verdicts, self.note.cells.get(cell)) {
                 self.watch.event(&Event::Settled {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const ACCEPTED: [(&str, &str, &str); 2] = [
     (
         "campaign",
-        "batch",
+        "batch/submit",
         "the run loop calls the rules of sampling and the submission of batches, which continue the loop's own state (`run::Run`)",
     ),
     (

@@ -7,6 +7,7 @@ use pagetide_verdict::Verdict;
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
 use crate::kinds;
+use crate::sentence::Sentence;
 use crate::terminal::effect;
 
 /// Maximum length of a name or a value, in columns.
@@ -16,15 +17,6 @@ const VALUE_CHARS: usize = 60;
 const NAMED: usize = 6;
 /// Maximum number of build options of the kernels that are named if the options cannot affect the result.
 const NAMED_OPTIONS: usize = 12;
-
-/// A sentence with its style.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sentence {
-    /// Style in which the sentence is printed.
-    pub ink: Ink,
-    /// Text of the sentence.
-    pub text: String,
-}
 
 /// All notes on the verdicts of a cell, the most important first.
 pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {

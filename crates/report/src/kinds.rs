@@ -6,7 +6,7 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
 
 use crate::about;
-use crate::beside::Sentence;
+use crate::sentence::Sentence;
 use crate::draw::quantity::show;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;

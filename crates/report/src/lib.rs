@@ -33,6 +33,7 @@ pub mod markdown;
 mod names;
 pub mod paper;
 mod records;
+mod sentence;
 pub mod terminal;
 pub mod tiers;
 pub mod timeline;
