@@ -24,7 +24,7 @@ pub use task::{Node, TaskError, work};
 
 use std::path::Path;
 
-/// A cluster that runs jobs of several tasks, such as Slurm.
+/// A cluster that runs jobs of several tasks each, such as a Slurm cluster.
 pub trait Cluster: Sync {
     /// Largest number of tasks in one job; at least 1.
     fn most_tasks(&self) -> Result<u32, ClusterError>;
@@ -45,7 +45,7 @@ pub trait Cluster: Sync {
 #[error("{0}")]
 pub struct ClusterError(pub String);
 
-/// Where the trials of a campaign run instead of in this process.
+/// The cluster that runs the trials of a campaign, instead of this process.
 #[derive(Clone, Copy)]
 pub struct Elsewhere<'a> {
     /// The cluster that runs the trials.

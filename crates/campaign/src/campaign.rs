@@ -42,7 +42,7 @@ pub struct Campaign {
     pub sampling: Sampling,
     /// Which trials are repeated with all probes.
     pub observe: Observe,
-    /// Which trials are repeated with instructions counted by function.
+    /// Which trials are run once more with their instructions counted by function.
     #[serde(default, skip_serializing_if = "Observe::is_none")]
     pub profile: Observe,
     /// Size of the ring buffer for events of observed trials.
@@ -272,7 +272,7 @@ impl Observe {
         if variants > 1 { Self::FEW } else { Self::None }
     }
 
-    /// True if no trial is selected.
+    /// True if this selects no trial.
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

@@ -52,15 +52,16 @@ pub enum Event<'a> {
         /// Number of seeds to be observed.
         to: u32,
     },
-    /// Something about the cluster that runs the trials, as a sentence for the user.
+    /// A message about the cluster that runs the trials, as a sentence for the user.
     Told(&'a str),
     /// The campaign ends early, because all trials of its first seeds are invalid for the same reason.
     Futile(&'a Futile),
-    /// All trials of a cell have their records while other cells are still running, so its results are told early.
+    /// All trials of a cell have their records while other cells are still running, so the results of this cell are
+    /// reported early.
     Settled {
         /// Label of the cell.
         label: &'a str,
-        /// What its primary metrics say, as a sentence.
+        /// The results on the cell's primary metrics, as a sentence.
         verdicts: &'a str,
     },
     /// The results were judged, to decide whether more trials are needed.
@@ -86,7 +87,8 @@ impl Event<'_> {
                 ..
             } => {
                 let trial = &trial.trial;
-                // Invalid timed trials are listed with the results; others are not, so they are reported here.
+                // Invalid timed trials are listed with the results. Invalid trials of other passes are not, so they are
+                // reported here.
                 (trial.pass != Pass::Timed).then(|| {
                     format!(
                         "invalid: {} under {} with seed {}, {}: {why}",
@@ -133,7 +135,7 @@ pub struct Tally {
     pub ran: usize,
     /// Number of invalid trials among those stored by this run.
     pub invalid: usize,
-    /// Number of trials among these that died for lack of memory, which is a result.
+    /// Number of invalid trials stored by this run that died for lack of memory. Such a death is a result.
     pub died: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
@@ -156,7 +158,7 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// Text with the remaining time and the numbers of trials that died or are invalid so far.
+    /// Text with the remaining time and, if not zero, the number of trials that died and of other invalid trials.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
         let mut text = format!("{left} left");

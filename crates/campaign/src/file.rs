@@ -574,7 +574,8 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     Ok(looks)
 }
 
-/// Value of a key that selects trials by their seeds: `without` if the key is missing, `few` if it is `true`.
+/// Value of a key that selects trials by their seeds. Returns `without` if the key is missing, and `few` if its value
+/// is `true`.
 fn seeds_of(
     top: &Table<'_>,
     key: &str,

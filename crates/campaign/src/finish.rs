@@ -10,22 +10,22 @@ use pagetide_store::StoreError;
 
 use crate::run::RunError;
 
-/// What a record says about the circumstances of its trial.
+/// Data about the circumstances of a trial that its record contains.
 #[derive(Clone, Copy)]
 pub(crate) struct Circumstances<'a> {
     /// Identity of the campaign that the trial runs for.
     pub campaign: &'a str,
     /// The trial as it was requested.
     pub trial: &'a Trial,
-    /// The kernel as the user named it; `None` if the prepared trial has that name.
+    /// The kernel as the user named it; `None` if the prepared trial contains that name already.
     pub kernel: Option<&'a KernelId>,
-    /// Number of trials that run at its start, including this one.
+    /// Number of trials that are running when this trial starts, including this trial.
     pub side_by_side: u32,
     /// Function that creates the maker for the record of a trial.
     pub maker: &'a dyn Fn(&Trial) -> Maker,
 }
 
-/// Runs a prepared trial, and completes its record in `sink`. Returns the record and the path of its file.
+/// Runs a prepared trial and completes its record in `sink`. Returns the record and the path of its file.
 pub(crate) fn finish(
     arena: &dyn Arena,
     prepared: &PreparedTrial,

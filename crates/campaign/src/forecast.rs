@@ -306,7 +306,7 @@ impl Look<'_> {
                 ..baseline.subject().clone()
             };
             let mut rows = self.rows(&subject)?;
-            // Variants with a kind of swap of their own have records of other cells.
+            // Variants with their own kind of swap have records in other cells.
             let compares_swap = self.campaign.compares_swap();
             let (found, each, basis) = if is_new || compares_swap || !rows.is_empty() {
                 let all = prepare(self.campaign, self.arena, cell, pass)?;
@@ -350,7 +350,7 @@ impl Look<'_> {
         records_of(self.store, hash)
     }
 
-    /// Records of all cells to which these trials belong.
+    /// Records of all cells to which the trials in `all` belong.
     fn rows_of_all(&self, all: &[PreparedTrial]) -> Result<Vec<Row>, StoreError> {
         let mut cells: Vec<String> = all.iter().map(|one| one.subject().cell()).collect();
         cells.sort_unstable();

@@ -57,7 +57,7 @@ fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
             let values = settings.map(|settings| settings.get(name));
             values[0].filter(|_| values[0] == values[1]).cloned()
         };
-        // Settings of a variant act on the variant's own swap.
+        // A variant's settings act on the swap of this variant.
         let swap = match baseline.swap {
             SwapSpec::None => other.swap,
             swap => swap,

@@ -64,7 +64,7 @@ pub struct Matrix {
     pub seeds: u32,
     /// Name of the metric by which runs are compared.
     pub metric: String,
-    /// True if another kernel is taken if the campaign's kernel lacks a kind of swap.
+    /// True if another kernel may be used when the campaign's kernel lacks a kind of swap.
     pub may_choose_kernel: bool,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Table<'a> {
                     .extend(variants.iter().map(|variant| (kind, *variant, block)));
             }
         }
-        // Without a setting that the kernel has there is no design, and the defaults alone are confirmed.
+        // If the kernel has none of the settings, there is no design, and only the defaults are run.
         if !rows.is_empty() && !self.run()? {
             return Ok(None);
         }
@@ -396,7 +396,7 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
-    /// Takes the kernel that the arena names if the campaign's kernel lacks a kind of swap. Runs no trial.
+    /// If the campaign's kernel lacks a kind of swap, switches to the kernel that the arena suggests. Runs no trial.
     fn choose_kernel(&mut self, say: &dyn Fn(&str)) -> Result<(), RunError> {
         let of_kinds = (0..self.asked.kinds.len()).map(|kind| (kind, Vec::new()));
         let swaps = self
@@ -467,7 +467,8 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Prepares a trial with these settings. The inner error is the reason why the arena refuses the trial.
+    /// Prepares a trial with these settings under the kind of swap with index `kind`. The inner error is the reason why
+    /// the arena refuses the trial.
     fn tried(
         &mut self,
         kind: usize,

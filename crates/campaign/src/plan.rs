@@ -55,7 +55,7 @@ pub struct Cell {
     /// Duration of a trial as stated in the campaign; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
-    /// True if variants have kinds of swap of their own, so that the kind does not belong to the cell's label.
+    /// True if variants have their own kinds of swap, so that the kind of swap is not part of the cell's label.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compares_kinds: bool,
 }

@@ -120,11 +120,11 @@ pub struct ProgramPlace {
     pub library_folders: Vec<String>,
 }
 
-/// An environment variable of a program is given without a value.
+/// Error: an environment variable of a program is given without a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--env {text} has no value: write NAME=VALUE")]
 pub struct NoValue {
-    /// The variable as given.
+    /// Text of the variable as the user gave it.
     pub text: String,
 }
 

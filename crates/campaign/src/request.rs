@@ -473,7 +473,7 @@ impl Request {
         )?)
     }
 
-    /// The swap of variants that have none of their own.
+    /// Kind and size of swap for variants that do not have their own.
     fn cell_swap(&self) -> CellSwap {
         CellSwap {
             kind: self.adjustment.swap.first().copied().unwrap_or_default(),

@@ -36,9 +36,9 @@ pub struct Options<'a> {
     pub fresh: bool,
     /// True if the campaign continues even if all trials of the first seeds are invalid for the same reason.
     pub keep_going: bool,
-    /// The part of the campaign's trials to run; `None` for all trials.
+    /// The shard to run, which is a part of the campaign's trials; `None` for all trials.
     pub shard: Option<Shard>,
-    /// Where the trials run; `None` for this process.
+    /// Cluster that runs the trials; `None` if this process runs them.
     pub elsewhere: Option<Elsewhere<'a>>,
     /// The user's command line, quoted for a shell; stored with the campaign.
     pub command: String,
@@ -117,7 +117,7 @@ pub enum RunError {
         /// Most things of this kind.
         most: usize,
     },
-    /// Part of a campaign was requested whose number of trials depends on results.
+    /// A shard was requested of a campaign whose number of trials depends on results.
     #[error(
         "campaign {name} samples until it is sure, so its trials depend on results of all shards: give a number of seeds, or run it whole"
     )]
@@ -125,15 +125,15 @@ pub enum RunError {
         /// Name of the campaign.
         name: String,
     },
-    /// A cluster refused what it was asked to do.
+    /// A cluster refused a request.
     #[error("the trials of campaign {name} cannot run on the cluster: {source}")]
     Cluster {
         /// Name of the campaign.
         name: String,
-        /// What the cluster said.
+        /// Error of the cluster.
         source: ClusterError,
     },
-    /// Tasks on the cluster ended before all of their trials had a record.
+    /// Tasks on the cluster ended before all their trials had a record.
     #[error(
         "{tasks} tasks of job {job} ended early, most because: {why}; their output is in {logs}, and the same command goes on from here"
     )]
@@ -142,9 +142,9 @@ pub enum RunError {
         job: String,
         /// Number of tasks that ended early.
         tasks: u32,
-        /// The most frequent reason.
+        /// The most frequent reason why tasks ended early.
         why: String,
-        /// Folder of the tasks' output.
+        /// Path of the folder with the tasks' output.
         logs: String,
     },
     /// The campaign has nothing to run.
@@ -217,7 +217,7 @@ pub fn run(
         Until::Blocks(blocks) | Until::Enough(blocks) => run.blocks(0..*blocks)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
-    // What is not explained yet is known when all shards have run.
+    // Only when all shards have run is it known which differences are not explained yet.
     let finished = finished && (options.shard.is_some() || deepen(&mut run)?);
     Ok(Outcome {
         tally: run.tally,
@@ -229,7 +229,8 @@ pub fn run(
 
 /// Number of trials that are prepared at a time, independent of the campaign's size.
 const AT_ONCE: usize = 1024;
-/// Number of trials in one job of a cluster. The tasks of a job do not wait for each other, those of two jobs do.
+/// Number of trials in one job of a cluster. Jobs run one after another, but the tasks within a job do not wait for
+/// each other.
 const AT_ONCE_ELSEWHERE: usize = 65_536;
 /// Most prepared trials of the first block that are kept. Those of a larger matrix are prepared again when needed.
 const KEPT: usize = 4096;
@@ -434,7 +435,7 @@ fn found(
     Ok(trials.iter().map(taken).collect())
 }
 
-/// Takes the next trials, about `most`. Trials of one cell and block stay together.
+/// Takes about `most` trials from the front of `trials`. Trials with the same cell, block and pass stay together.
 fn next_of(
     trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>,
     most: usize,
@@ -692,7 +693,7 @@ impl<'a> Run<'a> {
             })
             .collect();
         let units = boots_first(self.arena, units);
-        // A shard does not have all trials of a cell.
+        // A shard has only part of a cell's trials, so it does not settle cells one by one.
         let cells = self.options.shard.map_or(self.cells.len(), |_| 1);
         let settles = Settling::of(self.campaign, self.arena, cells);
         let (units, first) = settles.arranged(units);
@@ -771,11 +772,11 @@ struct Floor<'a> {
     campaign: String,
     store: Mutex<&'a mut Store>,
     ledger: Mutex<Ledger>,
-    /// The units of trials, those that run first before those that are ordered later.
+    /// All units of trials. The first `first` units run in this order; the order of the later ones is in `later`.
     units: &'a [&'a [Job]],
-    /// Number of units that run first.
+    /// Number of units that run in the order of `units`.
     first: usize,
-    /// Indices of the later units in the order in which they run, once the first ones have started.
+    /// Indices of the later units, in the order in which they run. Set when all of the first units have started.
     later: OnceLock<Vec<usize>>,
     note: &'a CampaignNote,
     settles: Settling,
@@ -804,7 +805,7 @@ impl Floor<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// The unit that runs as number `number`; `None` if there are no more.
+    /// The unit at position `number` in the order of running; `None` if there are no more units.
     fn unit(&self, number: usize) -> Option<&[Job]> {
         let index = match number.checked_sub(self.first) {
             None => number,

@@ -1,8 +1,8 @@
-//! Settles one scenario after the other, so that the first results are told while other trials still run.
+//! Settles one cell after another, so that the first results are reported while other trials still run.
 //!
-//! After the first blocks of all cells, the trials of the cell whose results differ most run first, with all their
-//! seeds, then those of the next. The number of trials does not change, and in an arena without noise neither do their
-//! results.
+//! First, all cells run their first blocks. Then the cell with the largest effect runs its trials with all remaining
+//! seeds, then the cell with the second largest effect, and so on. The number of trials does not change. In an arena
+//! without noise the results do not change either.
 
 use pagetide_arena::Arena;
 use pagetide_compare::{Comparison, compare_note};
@@ -13,24 +13,24 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::campaign::{Campaign, Until};
 use crate::run::Job;
 
-/// Number of blocks in which all cells run in the planned order. They show whether a campaign can give results, and
-/// which cell to settle first.
+/// Number of blocks at the start in which all cells run in the planned order. Their results show which cell to settle
+/// first, and whether the campaign can give results at all.
 const FIRST_BLOCKS: u32 = 2;
 
-/// Whether the cells of a campaign are settled one after the other.
+/// True if the cells of a campaign are settled one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
 impl Settling {
-    /// Cells are settled one after the other if there are several, if variants are compared, if the number of trials
-    /// does not depend on their results, and if the order of trials has no effect.
+    /// Decides whether to settle cells one after another. They are if there are several cells, if variants are
+    /// compared, if the number of trials does not depend on results, and if the order of trials has no effect.
     pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
         let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
         Self(cells > 1 && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
     }
 
-    /// Moves the units of the first blocks to the front, and returns their number. Without settling, all units are
-    /// first.
+    /// Moves the units of the first blocks to the front. Returns all units and the number of units of these blocks. If
+    /// cells are not settled one after another, this is the number of all units.
     pub fn arranged(self, units: Vec<&[Job]>) -> (Vec<&[Job]>, usize) {
         if !self.0 {
             let count = units.len();
@@ -46,7 +46,7 @@ impl Settling {
         (all, count)
     }
 
-    /// Returns the indices of the units from `first` on, cell by cell, the cell with the largest effect first.
+    /// Indices of the units from index `first` on, grouped by cell. The cell with the largest effect comes first.
     pub fn order(store: &Store, note: &CampaignNote, units: &[&[Job]], first: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (first..units.len()).collect();
         if order.is_empty() {
@@ -64,8 +64,8 @@ impl Settling {
         order
     }
 
-    /// Sentence on the primary metrics of a cell, for each variant; `None` if cells are not settled one after the
-    /// other, or if the records cannot be compared.
+    /// Sentence on the primary metrics of a cell, for each variant. `None` if cells are not settled one after another,
+    /// or if the records cannot be compared.
     pub fn verdicts(self, store: &Store, note: &CampaignNote, cell: usize) -> Option<String> {
         if !self.0 {
             return None;
@@ -121,7 +121,7 @@ fn sentence(comparison: &Comparison, cell: usize) -> String {
     }
 }
 
-/// The change in per cent in brackets; empty for a difference that is not a ratio.
+/// The change in per cent, in brackets. Empty if the effect is not a ratio.
 fn change(judgement: &Judgement) -> String {
     let effect = judgement
         .effect

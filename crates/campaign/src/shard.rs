@@ -1,9 +1,8 @@
 //! Shards: parts of a campaign's trials that run in separate places.
 //!
-//! The trials of all shards together are those of the campaign, and each trial is in one shard. Which trials a shard
-//! has depends on the campaign alone and not on the machine, so shards can be started without knowing of each other.
-//! The trials of one guest are next to each other, so that a shard boots few guests. A trial's share of the work is
-//! taken to be proportional to its memory.
+//! Each trial of a campaign is in exactly one shard. Which shard depends on the campaign alone, not on the machine, so
+//! processes can run shards without communication. Trials of one guest are next to each other, so that a shard boots
+//! few guests. The work of a trial is assumed to be proportional to its memory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +13,7 @@ use serde::Serialize;
 use crate::campaign::Campaign;
 use crate::plan::{Cell, PlannedTrial};
 
-/// Largest number of shards of a campaign.
+/// Maximum number of shards of a campaign.
 pub const MOST_SHARDS: u32 = 100_000;
 
 /// One of several parts of a campaign's trials, written `2/4`: the second of four.
@@ -26,7 +25,7 @@ pub struct Shard {
     pub count: u32,
 }
 
-/// Why a text is not a shard.
+/// Error: a text is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is no shard: give its number and the number of shards, such as 2/4 (at most {MOST_SHARDS})"
@@ -61,23 +60,23 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The trials of a campaign on a line, each as long as its work. A shard is a part of the line.
+/// All trials of a campaign in a row, each with a length proportional to its work. A shard is a section of this row.
 pub(crate) struct Line {
     shard: Shard,
-    /// Start of each cell on the line; the last element is the end of the line.
+    /// Position at which each cell starts in the row; the last element is the total length.
     starts: Vec<u128>,
-    /// Length of a sampling unit of each cell.
+    /// Length of one sampling unit, for each cell. It is the cell's memory in bytes.
     lengths: Vec<u128>,
-    /// Number of blocks with a timed pass.
+    /// Number of blocks that have a timed pass.
     blocks: u128,
-    /// Number of blocks with an observed pass.
+    /// Number of blocks that have an observed pass.
     observed: u128,
-    /// Number of sampling units of one variant in a cell, of all passes.
+    /// Number of sampling units of one variant in a cell, summed over all passes.
     units: u128,
 }
 
 impl Line {
-    /// Creates the line of a campaign with these cells.
+    /// Computes the row of trials for a campaign with these cells.
     pub fn new(campaign: &Campaign, cells: &[Cell], shard: Shard) -> Self {
         let cap = campaign.sampling.until.cap();
         let observed = u128::from(campaign.observe.of(cap));
@@ -112,7 +111,7 @@ impl Line {
             Pass::Profiled => self.blocks + self.observed,
         };
         let unit = planned.variant as u128 * self.units + first + u128::from(planned.block);
-        // Doubled, so that the middle of the unit is a whole number.
+        // Twice the middle of the unit, so that the value is an integer.
         let middle = 2 * (self.starts[planned.cell] + unit * length) + length;
         let end = self.starts.last().copied().unwrap_or(0).max(1);
         let place = middle * u128::from(self.shard.count) / (2 * end);

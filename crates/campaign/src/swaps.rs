@@ -1,4 +1,4 @@
-//! Kinds of swap as variants: their names, and the campaigns in which they cannot be compared.
+//! Kinds of swap as variants: names of the variants, and the reasons why some campaigns cannot compare kinds of swap.
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::Bytes;
@@ -7,7 +7,7 @@ use pagetide_record::{DiskSpec, MemorySpec, SwapSpec};
 
 use crate::campaign::Campaign;
 
-/// Kind and size of swap of the variants that name none: those of the cell.
+/// Kind and size of swap of a cell. Variants without their own kind or size use it.
 #[derive(Clone, Debug, Default)]
 pub struct CellSwap {
     /// Kind of swap of the cell.
@@ -26,12 +26,13 @@ impl CellSwap {
     }
 }
 
-/// True if the variant has a kind or a size of swap of its own.
+/// True if the variant has its own kind or size of swap.
 pub(crate) fn has_own(variant: &VariantSpec) -> bool {
     variant.swap.is_some() || variant.swap_size.is_some()
 }
 
-/// Name of a kind of swap, without the numbers of the default disks: `zswap+ssd` for `zswap+ssd:80us`.
+/// Short name of a kind of swap: without the parameters of its disk if they are the defaults, such as `zswap+ssd` for
+/// `zswap+ssd:80us`.
 pub(crate) fn short(kind: &SwapSpec) -> String {
     let disk = SwapSpec::Disk(DiskSpec::default()).to_string();
     let ssd = SwapSpec::Ssd(SSD_LATENCY).to_string();
@@ -44,10 +45,10 @@ pub(crate) fn size_text(size: Bytes) -> String {
     MemorySpec::Free(size).to_string()
 }
 
-/// Why kinds of swap cannot be compared as variants. The user sees this message unchanged.
+/// Reason why kinds of swap cannot be compared as variants. The user sees this message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwapConflict {
-    /// A scenario has several kinds of swap, and so have the variants.
+    /// Both a scenario and the variants have several kinds of swap.
     #[error(
         "{scenario} has {kinds} kinds of swap, which make cells, and variant `{variant}` has one of its own, which is compared: give \
          the scenario one kind, which the variants without swap= have"
@@ -57,18 +58,18 @@ pub enum SwapConflict {
         scenario: String,
         /// Number of the scenario's kinds of swap.
         kinds: usize,
-        /// Name of the first variant with a kind of swap of its own.
+        /// Name of the first variant with its own kind of swap.
         variant: String,
     },
-    /// Two variants are the same.
+    /// Two variants have the same kernel, settings, boot arguments and swap.
     #[error(
         "variants `{a}` and `{b}` have the same kernel, settings and swap ({swap}): leave one out, or give it another swap= or \
          swap-size="
     )]
     Same {
-        /// Name of the first variant.
+        /// Name of the first of the two variants.
         a: String,
-        /// Name of the second variant.
+        /// Name of the second of the two variants.
         b: String,
         /// Kind of swap of both variants.
         swap: String,
@@ -76,12 +77,12 @@ pub enum SwapConflict {
 }
 
 impl Campaign {
-    /// True if variants have kinds of swap of their own, so that the kind is not part of a cell.
+    /// True if variants have their own kinds of swap, so that the kind is not part of a cell.
     pub(crate) fn compares_kinds(&self) -> bool {
         self.variants.iter().any(|variant| variant.swap.is_some())
     }
 
-    /// True if variants have kinds or sizes of swap of their own.
+    /// True if variants have their own kinds or sizes of swap.
     pub(crate) fn compares_swap(&self) -> bool {
         self.variants.iter().any(has_own)
     }
@@ -98,7 +99,7 @@ impl Campaign {
         seen.len().max(1)
     }
 
-    /// Fails if kinds of swap are compared that are the same, or that are also cells.
+    /// Fails if two variants are the same, or if both a scenario and the variants have several kinds of swap.
     pub fn check_swap(&self) -> Result<(), SwapConflict> {
         let Some(first) = self.variants.iter().find(|variant| has_own(variant)) else {
             return Ok(());

@@ -102,7 +102,7 @@ impl FromStr for VariantChange {
     }
 }
 
-/// Why a text does not define a variant by its changes. The user sees this message unchanged.
+/// Reason why a text with changes does not define a variant. The user sees this message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// A part is not of the form `KEY=VALUE`.
@@ -114,10 +114,10 @@ pub enum ChangeError {
     /// The value of `swap-size` is not a size.
     #[error("swap-size= takes a size such as 256M: {0}")]
     Size(UnitError),
-    /// A key that has one value is given twice.
+    /// A key that may occur only once is given twice.
     #[error("one variant cannot have two values of {key}=: write a --vs for each")]
     Again {
-        /// The key that is given twice.
+        /// Name of the key that is given twice.
         key: String,
     },
 }
@@ -146,9 +146,9 @@ pub struct NameTaken {
 }
 
 /// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
-/// after their differences to the others.
+/// after their differences to the other variants.
 ///
-/// `kernels` holds at least one name. `swap` is the swap of variants that have none of their own.
+/// `kernels` holds at least one name. `swap` is the swap of variants that do not have their own.
 pub fn variants(
     kernels: &[String],
     boot: &[String],
@@ -178,7 +178,7 @@ pub fn variants(
     Ok(variants)
 }
 
-/// Names the unnamed variants after their differences. `swap` is the swap of variants that have none of their own.
+/// Names the unnamed variants after their differences. `swap` is the swap of variants that do not have their own.
 pub(crate) fn name_all(variants: &mut [VariantSpec], swap: &CellSwap) -> Result<(), NameTaken> {
     let all = variants.to_vec();
     for (place, variant) in variants.iter_mut().enumerate() {
@@ -207,7 +207,7 @@ pub(crate) fn name_all(variants: &mut [VariantSpec], swap: &CellSwap) -> Result<
     Ok(())
 }
 
-/// Texts for the kernel, settings, boot arguments and swap of a variant that are not common to all variants.
+/// Texts for the kernel, settings, boot arguments and swap of a variant. Values that all variants have are left out.
 fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {

@@ -41,8 +41,8 @@ impl FromStr for Vary {
     }
 }
 
-/// Splits a list of kinds of swap. A comma within a kind, as in `disk:8ms,40MB/s`, does not end it: a rate
-/// follows, or both sides state a priority with `@`.
+/// Splits a list of kinds of swap at commas. Not every comma ends a kind: in `disk:8ms,40MB/s` a rate follows, and in
+/// `zram:8M@100,ssd@10` the parts on both sides state a priority with `@`.
 fn swaps(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -81,7 +81,7 @@ impl Vary {
     }
 }
 
-/// Sets the kernel, a boot argument, the swap or a setting of a variant, depending on the key. Values of `swap` and
+/// Sets the kernel, the swap, a boot argument or a setting of a variant; `key` decides which. Values of `swap` and
 /// `swap-size` must have been checked with [`check_swap`].
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {
@@ -95,8 +95,8 @@ pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     }
 }
 
-/// Checks a value that is varied: it must be a kind of swap if the key is `swap`, and a size if it is `swap-size`.
-/// Returns the reason otherwise.
+/// Checks a value for a varied key. For `swap` it must be a kind of swap, and for `swap-size` a size. Fails with the
+/// reason.
 pub(crate) fn check_swap(key: &str, value: &str) -> Result<(), String> {
     match key {
         "swap" => value
@@ -111,8 +111,8 @@ pub(crate) fn check_swap(key: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Combines each of these variants with every combination of the varied values. The values of the last key change
-/// fastest. Variants are named after their differences. `swap` is the swap of variants that have none of their own.
+/// Combines each variant with every combination of the varied values. The values of the last key change fastest.
+/// Variants are named after their differences. `swap` is the swap of variants that do not have their own.
 pub(crate) fn crossed(
     variants: Vec<VariantSpec>,
     all: &[&Vary],

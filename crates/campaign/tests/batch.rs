@@ -16,7 +16,7 @@ use pagetide_campaign::{
 use pagetide_record::{Maker, RecordReader};
 use pagetide_store::{Filter, Store};
 
-/// A signal that ends a task: at once, or after a number of checks.
+/// Ends a task: when the job is cancelled, or after a given number of checks.
 #[derive(Default)]
 struct Life {
     checks_left: Mutex<Option<u32>>,
@@ -42,11 +42,11 @@ impl Progress for Life {
 struct Threads {
     /// Number of times that each task is started.
     copies: u32,
-    /// Number of jobs whose tasks are lost after a number of checks, and this number.
+    /// Number of jobs whose tasks are lost, and number of checks after which a task of these jobs is lost.
     lost: (u32, u32),
-    /// Kernel of the nodes by the name of the kernel in the campaign, if they have others.
+    /// True if the nodes have another kernel under the kernel name of the campaign.
     other_kernel: bool,
-    /// Message of a node that cannot stage a trial's files; `None` if it can.
+    /// Error message of nodes that cannot copy a trial's files; `None` if they can.
     full: Option<String>,
     /// Wall-clock time of a trial.
     takes: Duration,
@@ -165,7 +165,7 @@ impl Bench {
         run(&self.campaign, &Self::arena(), &mut store, &options, watch)
     }
 
-    /// Key and digest of every record of a store, sorted; every record is whole.
+    /// Key and digest of every record of a store, sorted. Fails if a record is damaged.
     fn contents(&self, name: &str) -> Vec<(String, String)> {
         let store = Store::open(&self.path(name)).unwrap();
         let rows = store.select(&Filter::default()).unwrap();
@@ -175,7 +175,8 @@ impl Bench {
         all
     }
 
-    /// Asserts that the store of the cluster's run holds what a run in this process gives, and no batch is left.
+    /// Asserts that the store of the cluster's run has the same records as a run in this process, and that no batch
+    /// remains.
     fn assert_whole(&self) {
         if !self.path("local").exists() {
             go(
@@ -205,7 +206,7 @@ fn a_cluster_gives_the_records_of_a_local_run() {
     );
     bench.assert_whole();
     assert_eq!(diary.stored.load(Ordering::SeqCst), 40);
-    // What ran for the cluster says what was asked for, not how the node found the kernel.
+    // The record names the kernel that the user asked for, not the digest by which the node found it.
     let store = Store::open(&bench.path("store")).unwrap();
     let row = &store.select(&Filter::default()).unwrap()[0];
     assert_eq!(&*row.campaign, "quick");
@@ -213,7 +214,7 @@ fn a_cluster_gives_the_records_of_a_local_run() {
         .unwrap()
         .into_record();
     assert_eq!(record.subject.variant.kernel.source, "6.12");
-    // Everything is there now.
+    // All trials have records now.
     let again = bench.on(&Threads::default(), false, &Nobody).unwrap();
     assert_eq!((again.tally.found, again.tally.ran), (40, 0));
 }
@@ -251,7 +252,7 @@ fn tasks_that_are_lost_are_submitted_again_and_in_the_end_given_up() {
         error.to_string().contains("they left no message"),
         "{error}"
     );
-    // The same command goes on from what is stored.
+    // The same command continues with the trials that have no record.
     let stored = bench.contents("store").len();
     let outcome = bench.on(&Threads::default(), false, &Nobody).unwrap();
     assert_eq!(

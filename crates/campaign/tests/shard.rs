@@ -1,4 +1,4 @@
-//! Tests of shards: the stores of all shards together hold what a whole run holds.
+//! Tests of shards: the stores of all shards together hold the same records as a run of the whole campaign.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ fn merged_shards_are_a_whole_run() {
                 let shard = Shard { number, count };
                 let outcome = part(&campaign, &folder, shard).unwrap();
                 assert_eq!(outcome.tally.total, outcome.tally.ran);
-                // A shard that is started again runs nothing.
+                // A second run of a shard finds its records and runs nothing.
                 assert_eq!(part(&campaign, &folder, shard).unwrap().tally.ran, 0);
                 folder
             })

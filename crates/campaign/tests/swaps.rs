@@ -1,4 +1,4 @@
-//! Kinds of swap as variants: their trials, the plan, the forecast and what cannot be compared.
+//! Kinds of swap as variants: trials, plan, forecast, and campaigns that are refused.
 
 use crate::common::{ScriptedArena, campaign, go};
 use pagetide_arena::VariantSpec;
@@ -64,7 +64,7 @@ fn every_variant_runs_on_its_own_swap_and_the_forecast_finds_the_records() {
         .unwrap();
     assert_eq!(zram.verdict.to_string(), "improved", "{zram:?}");
     assert_eq!(comparison.kinds.len(), 2);
-    // A record of a variant is that of a campaign with this kind for all.
+    // A campaign with zram for all variants finds the record of the zram variant.
     let mut plain = kinds.clone();
     plain.variants.truncate(1);
     plain.variants[0].name = "alone".to_owned();
@@ -132,7 +132,7 @@ fn kinds_on_a_command_line_are_named_by_their_kind_and_mistakes_are_told_in_a_se
     for text in [twice, baseline, cells, unknown] {
         assert!(!text.contains('\n') && !text.ends_with('.'), "{text}");
     }
-    // Sizes of one kind are variants too, and the kind stays in the label of the cell.
+    // Sizes of one kind of swap are variants too. Then the kind stays in the cell's label.
     let sizes = requested(&["ssd"], &["swap-size=32M"]).unwrap();
     let label = sizes.cells().next().unwrap().label();
     assert_eq!(label, "linear · 64M · ssd:80us");

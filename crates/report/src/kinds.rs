@@ -6,9 +6,9 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
 
 use crate::about;
-use crate::sentence::Sentence;
 use crate::draw::quantity::show;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::sentence::Sentence;
 use crate::terminal::effect;
 
 /// Maximum length of a variant's name, in columns.

@@ -20,18 +20,18 @@ const MOST_TEXT_BYTES: u64 = 64 << 10;
 /// A trial of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTrial {
-    /// Name of the trial in the batch: the identity that the trial has on the submitting machine, and the number of
-    /// earlier trials of the batch with this identity.
+    /// Name of the trial in the batch: the trial's identity on the submitting machine, and the number of earlier trials
+    /// of the batch with the same identity.
     pub name: String,
-    /// Identity of the trial on the submitting machine. A node that finds another one does not run the trial.
+    /// Identity of the trial on the submitting machine. A node on which the trial has another identity does not run it.
     pub key: String,
-    /// The kernel, as resolved on the submitting machine.
+    /// Kernel of the trial, as resolved on the submitting machine.
     pub kernel: KernelId,
     /// Digest of the root of the user's program, in hex; `None` for a trial without a program.
     pub root: Option<String>,
     /// Version of the emulator on the submitting machine.
     pub emulator: String,
-    /// The trial, with its position in the plan.
+    /// The trial and its position in the plan.
     pub planned: PlannedTrial,
 }
 
@@ -60,7 +60,7 @@ fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Store
     }
 }
 
-/// `None` if the file does not exist.
+/// Replaces the error "file not found" with `None`.
 fn found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
@@ -70,7 +70,7 @@ fn found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl BatchFolder {
-    /// The folder of the batch of a campaign, which may not exist yet.
+    /// Creates the handle of a campaign's batch folder. The folder itself may not exist yet.
     pub fn of(store: &Path, campaign: &str) -> Self {
         Self {
             store: store.to_owned(),
@@ -78,7 +78,8 @@ impl BatchFolder {
         }
     }
 
-    /// The folder of a batch at `path`, which is `batches/NAME` in a store; `None` for another path.
+    /// Creates the handle of the batch folder at `path`, which must have the form `STORE/batches/NAME`; `None` for any
+    /// other path.
     pub fn at(path: &Path) -> Option<Self> {
         let batches = path.parent()?;
         let is_there = batches.file_name()? == "batches";
@@ -103,7 +104,7 @@ impl BatchFolder {
         self.path.join("work")
     }
 
-    /// Makes the folder with the tasks of a batch.
+    /// Creates the folder on disk and writes a file for each task into it.
     pub(super) fn create(&self, tasks: &[Task]) -> Result<(), StoreError> {
         for folder in ["tasks", "done", "failed", "work", "logs"] {
             let folder = self.path.join(folder);
@@ -121,7 +122,7 @@ impl BatchFolder {
         self.path.join("tasks").join(format!("{number}.json"))
     }
 
-    /// Reads a task. Fails if there is no such task or its file is damaged.
+    /// Reads the trials of the task with this number. Fails if there is no such task or its file is damaged.
     pub(super) fn task(&self, number: u32) -> Result<Task, StoreError> {
         let path = self.task_file(number);
         let bytes = pagetide_outside::read(&path, Place::Own, MOST_TASK_BYTES)
@@ -142,7 +143,7 @@ impl BatchFolder {
         .map(|text| text.map(|text| text.trim().to_owned()))
     }
 
-    /// Identity of the cluster's job; `None` if none was submitted.
+    /// Identity of the cluster's job; `None` if no job was submitted.
     pub fn job(&self) -> Result<Option<String>, StoreError> {
         Self::text(&self.path.join("job"))
     }
@@ -153,7 +154,7 @@ impl BatchFolder {
         pagetide_outside::replace(&path, job.as_bytes()).map_err(at("writing", &path))
     }
 
-    /// Names of the trials that have a record.
+    /// Names of the trials of the batch that have a record.
     pub(super) fn done(&self) -> Result<Vec<String>, StoreError> {
         let folder = self.path.join("done");
         let Some(entries) = found(fs::read_dir(&folder)).map_err(at("reading", &folder))? else {
@@ -167,8 +168,8 @@ impl BatchFolder {
         Ok(names)
     }
 
-    /// Identity of the record of the trial with this name; `None` if the trial has none. A record whose task ended
-    /// before it was moved to its final path is moved.
+    /// Identity of the record of the trial with this name; `None` if the trial has no record. If the task ended before
+    /// it moved the record to its final path, this function moves it.
     pub(super) fn record(&self, name: &str) -> Result<Option<String>, StoreError> {
         let Some(id) = Self::text(&self.path.join("done").join(name))? else {
             return Ok(None);
@@ -180,8 +181,8 @@ impl BatchFolder {
         Ok(Some(id))
     }
 
-    /// Makes the complete record file at `path` the record of the trial with this name, unless the trial has one; then
-    /// the file is removed. Returns true if it is the trial's record.
+    /// Declares the complete record file at `path` the record of the trial with this name. If the trial already has a
+    /// record, removes the file instead. Returns true if the file is the trial's record.
     pub(super) fn deliver(&self, name: &str, path: &Path, id: &str) -> Result<bool, StoreError> {
         let claim = self.work().join(format!("{id}.claim"));
         let done = self.path.join("done").join(name);
@@ -198,13 +199,13 @@ impl BatchFolder {
         }
     }
 
-    /// Writes why a task ended early, for the submitting process.
+    /// Writes the reason why a task ended early, for the submitting process.
     pub fn fail(&self, number: u32, why: &str) -> Result<(), StoreError> {
         let path = self.path.join("failed").join(number.to_string());
         pagetide_outside::replace(&path, why.as_bytes()).map_err(at("writing", &path))
     }
 
-    /// Removes the message of an earlier attempt of a task.
+    /// Removes the message that an earlier attempt of this task left.
     pub(super) fn begin(&self, number: u32) {
         let _ = fs::remove_file(self.path.join("failed").join(number.to_string()));
     }
@@ -225,7 +226,7 @@ impl BatchFolder {
         Ok(reasons)
     }
 
-    /// Removes the folder.
+    /// Removes the batch's folder with all its files.
     pub(super) fn remove(&self) -> Result<(), StoreError> {
         found(fs::remove_dir_all(&self.path))
             .map(drop)

@@ -14,15 +14,15 @@ use crate::run::{Job, Run, RunError};
 
 /// Wall-clock time that a task should take. Starting a task takes one to two seconds, which is less than 5 % of this.
 const TASK: Nanos = Nanos::from_secs(40);
-/// Time between two questions to the cluster whether a job still runs.
+/// Time between two requests to the cluster for the state of a job.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Time between two looks for new records.
+/// Time between two checks for new records.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Number of times that trials are submitted again whose tasks ended without a record and without a message.
+/// Number of times that trials are submitted again after their tasks ended without a record and without a message.
 const RETRIES: u32 = 2;
 
-/// Waits for the job that an earlier process submitted for this campaign, if there is one, and takes its records into
-/// the store. Returns false if stopped.
+/// Waits for a job that an earlier process submitted for this campaign, and takes its records into the store. Returns
+/// at once if there is no such job. Returns false if the user stops the run.
 pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool, RunError> {
     let folder = BatchFolder::of(run.store.folder(), &run.campaign.name);
     let Some(job) = folder.job()? else {
@@ -44,7 +44,7 @@ pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool
     Ok(is_whole)
 }
 
-/// Runs trials on the cluster. Returns false if stopped, or if this process does not wait for the job.
+/// Runs trials on the cluster. Returns false if the user stops the run, or if this process does not wait for the job.
 pub(crate) fn execute(
     run: &mut Run<'_>,
     elsewhere: Elsewhere<'_>,
@@ -119,8 +119,8 @@ fn is_active(run: &Run<'_>, elsewhere: Elsewhere<'_>, job: &str) -> Result<bool,
     active.map_err(|source| failed(run, source))
 }
 
-/// Waits for the end of a job, and calls `look` again and again, the last time after the end. Returns false if the user
-/// stops or `look` returns false; then the job is cancelled.
+/// Waits for the end of a job. Calls `look` at short intervals, and once more after the end. If the user stops the run
+/// or `look` returns false, cancels the job and returns false.
 fn follow<'a>(
     run: &mut Run<'a>,
     elsewhere: Elsewhere<'_>,
@@ -132,7 +132,7 @@ fn follow<'a>(
     loop {
         if !look(run)? || run.watch.is_stopped() {
             if let Err(error) = elsewhere.cluster.cancel(job) {
-                // What stopped the run is not hidden by this.
+                // This error is only reported as an event, so that it does not hide the reason why the run stopped.
                 let text = format!("job {job} may still run: {error}");
                 run.watch.event(&Event::Told(&text));
             }
@@ -151,7 +151,8 @@ fn follow<'a>(
     }
 }
 
-/// Names of trials in a batch: the identity of each, and the number of earlier trials with this identity.
+/// Names of the trials in a batch. A name contains the trial's identity and the number of earlier trials with this
+/// identity.
 fn names(todo: &[Job]) -> Vec<String> {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let name = |job: &Job| {
@@ -163,8 +164,8 @@ fn names(todo: &[Job]) -> Vec<String> {
     todo.iter().map(name).collect()
 }
 
-/// Divides the open trials into tasks of about [`TASK`] each, at most `most`. Trials of one guest are next to each
-/// other, so that few nodes boot the same guest.
+/// Divides the trials that have no record yet into tasks of about [`TASK`] each, at most `most` tasks. Trials of one
+/// guest are next to each other, so that few nodes boot the same guest. `open` is true for each trial without a record.
 fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32) -> Vec<Task> {
     let mut places: Vec<usize> = (0..todo.len()).filter(|place| open[*place]).collect();
     places.sort_by_key(|place| {

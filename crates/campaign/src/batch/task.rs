@@ -11,15 +11,15 @@ use crate::run::RunError;
 /// Why a task ended early. The records of its earlier trials are stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The node's emulator, or something else that determines a trial, is another than on the submitting machine.
+    /// The emulator of the node, or something else that determines a trial, is not the one of the submitting machine.
     #[error(
         "this node would run another trial than was planned: {what}; leave such nodes out, or install the same on all"
     )]
     OtherNode {
-        /// The difference.
+        /// What differs between the node and the submitting machine.
         what: String,
     },
-    /// The task was stopped, by a signal.
+    /// A signal stopped the task.
     #[error("stopped before its last trial")]
     Stopped,
     /// A trial could not be prepared or run.
@@ -67,7 +67,7 @@ fn run(
     (node.stage)(trial).map_err(RunError::Arena)?;
     let asked = &trial.planned.trial;
     let mut here = asked.clone();
-    // The name may stand for another kernel on this node, or for none.
+    // On this node the kernel's name may stand for another kernel, or for none. So the digest is used.
     here.variant.kernel.clone_from(&trial.kernel.digest);
     let prepared = crate::run::prepared(node.arena, &here)?;
     if prepared.subject().key() != trial.key {
@@ -90,7 +90,7 @@ fn run(
     Ok(())
 }
 
-/// What differs between a trial as planned and the trial that this node would run.
+/// Text with what differs between a trial as planned and the trial that this node would run.
 fn difference(planned: &TaskTrial, here: &Subject) -> String {
     let differs = |what: &str, here: &str, planned: &str| {
         (here != planned)

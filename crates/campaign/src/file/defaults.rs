@@ -15,7 +15,7 @@ use super::table::{Item, Table};
 
 /// Keys above all tables, which are the defaults for every scenario.
 pub(super) struct FileDefaults {
-    /// Share of the original's sizes to use; `None` if the file states no sizes of an original.
+    /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
     pub(super) swap: Vec<SwapSpec>,
@@ -79,7 +79,8 @@ impl FileDefaults {
         FilesSpec::default().with(self.fs, self.files_on)
     }
 
-    /// Fills keys missing here from `above`, except `primary`, because scenarios do not share a primary metric.
+    /// Fills keys that are missing in `self` with the values in `above`. Exception: `primary`, because scenarios do not
+    /// share a primary metric.
     pub(super) fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);
@@ -103,7 +104,7 @@ impl FileDefaults {
         }
     }
 
-    /// Primary metrics given here for which `has` is true; `None` if there are none.
+    /// The primary metrics of these keys for which `has` returns true; `None` if there are none.
     pub(super) fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
         let names = self.primary.iter().flatten().filter(|name| has(name));
         let names: Vec<String> = names.cloned().collect();
@@ -154,7 +155,7 @@ pub(super) fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
 }
 
-/// Fails if a list has more values than allowed.
+/// Fails if a list has more than [`MOST_VALUES`] values.
 pub(super) fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
     if count <= MOST_VALUES {
         return Ok(());
@@ -175,5 +176,5 @@ pub(crate) fn share(text: &str) -> Option<f64> {
     number.is_finite().then_some(number / scale)
 }
 
-/// Most values in a list of memory sizes or swap devices.
+/// Maximum number of values in a list of memory sizes or swap devices.
 pub(super) const MOST_VALUES: usize = MOST_MACHINES;

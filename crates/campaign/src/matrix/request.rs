@@ -73,10 +73,10 @@ pub enum MatrixError {
         /// Number of factors in the matrix.
         factors: usize,
     },
-    /// A value of a varied key cannot be used.
+    /// A value given for a varied key cannot be used.
     #[error("--vary {key} cannot have the value `{value}`: {why}")]
     Value {
-        /// The key that is varied.
+        /// Name of the varied key.
         key: String,
         /// The value as given.
         value: String,
@@ -98,7 +98,7 @@ pub struct MatrixRequest {
     pub vary: Vec<Vary>,
     /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
-    /// True if the user named no kernel, so that another one may be taken that has all requested kinds of swap.
+    /// True if the user named no kernel. Then a kernel may be chosen that has all requested kinds of swap.
     pub may_choose_kernel: bool,
 }
 
@@ -218,7 +218,8 @@ fn remedy(key: &str) -> Option<&'static str> {
     }
 }
 
-/// The only kind of swap of a design in which swap is a factor: its first level, with a name that states both.
+/// The only kind of swap of a design that varies swap itself as a factor. Its swap is the factor's first level; its
+/// name contains both levels.
 fn kind_of_factor(factor: &Factor) -> Kind {
     Kind {
         name: factor.levels.join(" or "),
