@@ -13,7 +13,7 @@ use pagetide_store::{CampaignNote, CellNote, Entry, Filter};
 use pagetide_testing::bound::bound;
 
 const RECORDS: u64 = 100_000;
-/// Most milliseconds that a question may take.
+/// Largest allowed time of one query, in milliseconds.
 const LIMIT: f64 = 300.0;
 
 /// Names of the 20 metrics in each record, as many as in a scenario with latencies and reclaim counters.

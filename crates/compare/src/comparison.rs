@@ -38,7 +38,7 @@ pub struct Comparison {
     /// that ran out of memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ColumnNotes>,
-    /// Kinds of swap side by side, for each cell whose columns have different swap.
+    /// Comparison of kinds of swap, for each cell whose columns have different swap.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kinds>,
     /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain`] is
@@ -56,14 +56,14 @@ pub struct Column {
     pub variant: Option<Variant>,
     /// Number of valid trials in all cells.
     pub valid: usize,
-    /// Number of trials in all cells that are invalid or died.
+    /// Number of trials in all cells that are invalid, including those that died.
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
     /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. That is so if one
     /// campaign ran both columns, or if imported results state the pairs.
     pub paired: bool,
-    /// Swap of the column, as `swap=` and `swap-size=` on the command line; empty if all columns have the same.
+    /// Swap of the column in the form of the options `swap=` and `swap-size=`; empty if all columns have the same swap.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub swap: String,
 }
@@ -88,7 +88,7 @@ pub struct Side {
     pub trials: Vec<TrialRef>,
     /// Invalid trials, with the reasons.
     pub invalid: Vec<InvalidTrial>,
-    /// Swap of this side; `None` if all sides of the cell have the same.
+    /// Swap of this side; `None` if all sides of the cell have the same swap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap: Option<SideSwap>,
 }
@@ -117,7 +117,7 @@ pub struct InvalidTrial {
     pub seed: u64,
     /// Reasons why the trial is invalid, in one line.
     pub why: String,
-    /// True if the trial died for lack of memory. Its death is a result; it has no value of any metric.
+    /// True if the trial died for lack of memory. The death is a result, but the trial has no value of any metric.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub died: bool,
 }

@@ -93,7 +93,7 @@ impl CompareError {
     }
 }
 
-/// Advice instead of a comparison of records with these differences.
+/// Advice to the user: what to do instead of comparing records that have these differences.
 fn instead(differences: &[Difference]) -> &'static str {
     let is_swap = |one: &Difference| one.what.starts_with("swap");
     if differences.iter().all(is_swap) {

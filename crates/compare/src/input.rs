@@ -107,7 +107,7 @@ impl Input {
                 Some(rows.remove(best))
             });
             match best {
-                // Observed and profiled trials are only used for explanations.
+                // Observed and profiled trials are used only for explanations.
                 Some(row) if row.cell.subject.pass != Pass::Timed => {}
                 Some(row) => column.trials.push(TrialRow {
                     row,

@@ -220,7 +220,7 @@ fn side(trials: &[TrialRow]) -> Side {
                 record: trial.row.id.clone(),
                 seed: trial.row.seed,
                 why: why.to_string(),
-                // Only the record tells; `beside::look` reads it.
+                // Only the record states whether the trial died; `beside::look` reads it later.
                 died: false,
             }),
         }

@@ -1,5 +1,5 @@
-//! Kinds of swap side by side: time, bytes written to disks, memory held by compression and deaths of each, and which
-//! kinds no other kind beats.
+//! Compares kinds of swap: the time, bytes written to disks, memory held by compression and deaths of each kind. Also
+//! finds the kinds that no other kind beats (the front).
 
 use std::collections::BTreeMap;
 
@@ -12,92 +12,92 @@ use serde::Serialize;
 use crate::comparison::{Cell, Comparison, MetricRow};
 use crate::input::TrialRow;
 
-/// Name of the metric with the bytes written to swap areas that are disks.
+/// Name of the metric for the bytes written to swap areas on disks.
 const WRITTEN: &str = "swap-written";
-/// Name of the metric with the peak memory that zram and zswap held for compressed pages.
+/// Name of the metric for the peak memory that zram and zswap held for compressed pages.
 const MEMORY: &str = "swap-memory";
 
-/// Swap of one side of a cell in which the sides have different swap.
+/// Swap of one side, in a cell whose sides have different swap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SideSwap {
-    /// Kind of swap.
+    /// Kind of swap of this side.
     pub kind: SwapSpec,
-    /// Size of the swap device.
+    /// Size of this side's swap device.
     pub size: Bytes,
-    /// What differs from other sides, as `swap=` and `swap-size=` on the command line.
+    /// The difference to other sides, in the form of the options `swap=` and `swap-size=`.
     pub words: String,
 }
 
-/// The kinds of swap of a cell, compared with each other.
+/// Comparison of the kinds of swap of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kinds {
     /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
-    /// Name of the metric that decides; `None` if no metric was measured.
+    /// Name of the metric that is compared as the time of a kind; `None` if no metric was measured.
     pub metric: Option<String>,
-    /// Unit of that metric.
+    /// Unit of the metric in `metric`.
     pub unit: Unit,
-    /// Which values of that metric are better.
+    /// Whether lower or higher values of the metric in `metric` are better.
     pub direction: Direction,
-    /// The kinds, one for each column.
+    /// One row for each column of the comparison.
     pub kinds: Vec<KindRow>,
 }
 
-/// One kind of swap of a cell.
+/// Costs and deaths of one kind of swap in a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindRow {
     /// Index of the column in [`Comparison::columns`].
     pub column: usize,
-    /// Kind of swap.
+    /// Kind of swap in this column.
     pub kind: SwapSpec,
-    /// Size of the swap device.
+    /// Size of the swap device in this column.
     pub size: Bytes,
-    /// The metric that decides.
+    /// Value of the metric named in [`Kinds::metric`]; `None` if it was not measured.
     pub time: Option<Cost>,
-    /// Bytes written to swap areas that are disks.
+    /// Bytes written to swap areas on disks; `None` if they were not measured.
     pub written: Option<Cost>,
-    /// Peak memory that zram and zswap held for compressed pages, in bytes.
+    /// Peak memory that zram and zswap held for compressed pages, in bytes; `None` if it was not measured.
     pub memory: Option<Cost>,
-    /// Number of trials that ran out of memory.
+    /// Number of trials that died for lack of memory.
     pub died: u64,
-    /// Number of trials that ran out of memory or are valid.
+    /// Number of trials that are valid or died for lack of memory.
     pub trials: u64,
-    /// Whether trials ran out of memory more often than those of the baseline; `None` for the baseline, and if no trial
-    /// of the two did.
+    /// Whether trials died for lack of memory more often than trials of the baseline. `None` for the baseline itself,
+    /// and if no trial of the two columns died.
     pub deaths: Option<Verdict>,
-    /// Columns of the kinds that beat this one; empty if it is on the front.
+    /// Columns of the kinds that beat this kind.
     pub beaten_by: Vec<usize>,
-    /// True if no other kind beats this one. A kind that died is not on the front if another kind came through.
+    /// True if no other kind beats this kind and none of its trials died.
     pub is_on_front: bool,
 }
 
-/// One cost of a kind of swap.
+/// One cost of a kind of swap: time, bytes written or memory held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Mean over the valid trials.
+    /// Mean of the cost over the valid trials.
     pub mean: f64,
-    /// Judgement against the baseline; `None` for the baseline, and if the cost was not judged.
+    /// Verdict on the difference to the baseline; `None` for the baseline itself, and if the cost was not judged.
     pub verdict: Option<Verdict>,
 }
 
-/// What a kind of swap costs, in the order in which it is shown.
+/// Names of the costs of a kind of swap, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostKind {
-    /// The metric that decides.
+    /// The metric named in [`Kinds::metric`], which is usually a time.
     Time,
-    /// Bytes written to swap areas that are disks.
+    /// Bytes written to swap areas on disks.
     Written,
-    /// Peak memory held by compression.
+    /// Peak memory held for compressed pages.
     Memory,
 }
 
 impl CostKind {
-    /// All kinds of cost.
+    /// All costs, in the order in which they are shown.
     pub const ALL: [Self; 3] = [Self::Time, Self::Written, Self::Memory];
 }
 
 impl KindRow {
-    /// One cost of this kind of swap; `None` if it was not measured.
+    /// The cost `of` of this kind of swap; `None` if it was not measured.
     pub fn cost(&self, of: CostKind) -> Option<&Cost> {
         match of {
             CostKind::Time => self.time.as_ref(),
@@ -108,8 +108,8 @@ impl KindRow {
 }
 
 impl Kinds {
-    /// Columns of the kinds on the front that have the least of a cost, or at most 1 % more. Empty if the cost was not
-    /// measured for two kinds, or if all kinds on the front have equally much of it.
+    /// Columns of the kinds on the front with the smallest cost, or a cost at most 1 % larger. Empty if the cost was
+    /// measured for fewer than two kinds on the front, or if it is equal for all of them.
     pub fn best(&self, of: CostKind) -> Vec<usize> {
         let front = self.kinds.iter().filter(|kind| kind.is_on_front);
         let values: Vec<(usize, f64)> = front
@@ -125,7 +125,7 @@ impl Kinds {
         best.map(|(column, _)| column).collect()
     }
 
-    /// A value as a cost, of which less is better.
+    /// Converts a value into a cost, so that smaller is better.
     fn as_cost(&self, of: CostKind, value: f64) -> f64 {
         match (of, self.direction) {
             (CostKind::Time, Direction::Higher) => 1.0 / value,
@@ -134,7 +134,7 @@ impl Kinds {
     }
 }
 
-/// Swap of each side of a cell, if the sides differ in swap; otherwise `None` for each.
+/// Swap of each side of a cell. `None` for every side if all sides have the same swap.
 pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
         .iter()
@@ -166,7 +166,8 @@ pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     swaps.into_iter().map(of_side).collect()
 }
 
-/// The kinds of swap of every cell whose sides differ in swap. Judgements and deaths must have been added before.
+/// Comparison of the kinds of swap, for each cell whose sides have different swap. Must be called after judgements and
+/// deaths have been added to `comparison`.
 pub(crate) fn kinds(comparison: &Comparison) -> Vec<Kinds> {
     (0..comparison.cells.len())
         .filter_map(|cell| of_cell(comparison, cell))
@@ -242,7 +243,8 @@ fn cost(row: &MetricRow, column: usize) -> Option<Cost> {
     })
 }
 
-/// Number of trials of a column that died, number of trials counted with them, and the verdict against the baseline.
+/// Returns for a column the number of trials that died, the number of trials that are valid or died, and the verdict on
+/// deaths against the baseline.
 fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Option<Verdict>) {
     let valid = comparison.cells[cell].sides[column].trials.len() as u64;
     let mut beside = comparison.beside.iter().filter(|b| b.cell == cell);
@@ -265,7 +267,8 @@ fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Opt
     }
 }
 
-/// Costs of two columns by seed, for the seeds that are valid in both.
+/// Costs of two columns, one list for each metric in `rows`. A list has a value for each seed that is valid in both
+/// columns.
 fn costs(cell: &Cell, rows: [Option<&MetricRow>; 3], columns: [usize; 2]) -> [Vec<Vec<f64>>; 2] {
     let mut all = [Vec::new(), Vec::new()];
     for row in rows {

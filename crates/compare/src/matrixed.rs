@@ -41,8 +41,8 @@ pub struct MatrixRuns {
 }
 
 impl MatrixRuns {
-    /// Reads the runs of a campaign from the store. `is_zram` returns true for a cell and a variant, given by index, that
-    /// swap to memory; for those, pages written to swap do not count as written to disk.
+    /// Reads the runs of a campaign from the store. `is_zram` takes the index of a cell and of a variant, and returns
+    /// true if they swap to memory. Pages that they write to swap do not count as written to disk.
     pub fn of(
         store: &Store,
         note: &CampaignNote,

@@ -1,4 +1,4 @@
-//! Profiled passes: exact accounts of the difference between two trials of one seed.
+//! Profiled passes: exact accounts of the difference between two trials with the same seed.
 
 use pagetide_profile::{Account, PROFILE, Profile, ProfileError, account};
 use pagetide_record::record::SectionInfo;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
 
-/// Why the profile of a record cannot be used.
+/// Reason why the profile of a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfiledError {
     /// A store operation failed.
@@ -18,32 +18,32 @@ pub enum ProfiledError {
     /// The blob with the profile cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The blob is not a profile.
+    /// The content of the blob is not a profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }
 
-/// A profiled pass, and whether its results are those of the timed pass.
+/// A profiled pass, and the check that its results equal those of the timed pass.
 #[derive(Clone, Debug)]
 pub struct ProfiledPass {
     /// Identity of the profiled record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
-    /// What was counted.
+    /// Instruction counts of the pass.
     pub profile: Profile,
-    /// Comparison with the timed pass of the same trial.
+    /// Check against the timed pass of the same trial.
     pub proof: Proof,
 }
 
-/// Comparison of a profiled pass with the timed pass of the same trial.
+/// Check that a profiled pass has the same results as the timed pass of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// Digest of the profiled pass's results, without the profile itself.
     pub digest: String,
-    /// Digest of the timed pass's results; `None` if the store has no timed pass.
+    /// Digest of the timed pass's results; `None` if the store has no timed pass of this trial.
     pub timed: Option<String>,
-    /// Instructions counted beyond the time on the guest's clock, in nanoseconds: zero if the count is exact.
+    /// Number of counted instructions minus the time on the guest's clock in nanoseconds. Zero if the count is exact.
     pub gap: i64,
 }
 
@@ -53,7 +53,7 @@ impl Proof {
         self.gap == 0 && self.timed.as_ref() == Some(&self.digest)
     }
 
-    /// Sentence that says what was compared and how it ended.
+    /// Sentence that says what was compared, and the result.
     pub fn sentence(&self) -> String {
         let short = |digest: &str| digest.get(..12).unwrap_or(digest).to_owned();
         let counted = match self.gap {
@@ -76,15 +76,15 @@ impl Proof {
     }
 }
 
-/// The digest that a record's results would have without a profile.
+/// Digest of a record's results without the profile. It equals the digest of an equal timed pass.
 fn digest_without_profile(record: &Record) -> String {
     let others = |section: &&SectionInfo| section.name != PROFILE;
     let sections: Vec<SectionInfo> = record.sections.iter().filter(others).cloned().collect();
     Record::digest_of(&record.results, &sections)
 }
 
-/// The profiled pass of a record's trial: of the record itself, or of another pass of the same trial. `None` if the
-/// trial was not profiled, or if its scenario did not end.
+/// The profiled pass of a record's trial: the record itself, or the record of another pass of the same trial. `None` if
+/// the trial was not profiled, or if its scenario did not end.
 pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, ProfiledError> {
     let row = if row.subject().pass == Pass::Profiled {
         row.clone()
@@ -121,23 +121,23 @@ pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, Profil
     }))
 }
 
-/// Exact account of the difference between two trials of one seed.
+/// Exact account of the difference between two trials with the same seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SeedAccount {
-    /// The seed of both trials.
+    /// Random seed of both trials.
     pub seed: u64,
-    /// Identities of the profiled records of both sides.
+    /// Identities of the profiled records of the two sides.
     pub records: [String; 2],
-    /// Where the difference comes from.
+    /// The difference of the times, split by its causes.
     pub account: Account,
-    /// For each side, whether its results are those of the timed pass.
+    /// For each side, the check that its results equal those of the timed pass.
     pub proofs: [Proof; 2],
-    /// Change of the elapsed time in every seed that both sides have profiled, in nanoseconds.
+    /// For each seed that is profiled on both sides: the seed, and the change of the elapsed time in nanoseconds.
     pub each: Vec<(u64, i64)>,
 }
 
-/// Accounts for the difference between two sides in the first seed that both have profiled. Adds a note for each profile
-/// that cannot be used. `None` if no seed is profiled on both sides.
+/// Exact account of the difference between two sides, in the first seed that is profiled on both sides; `None` if there
+/// is no such seed. Adds a note for each profile that cannot be used.
 pub(crate) fn seed_account(
     store: &Store,
     [a, b]: [&Side; 2],

@@ -20,7 +20,7 @@ const AT_TIME_LIMIT: &str = "was ended at its time limit";
 const AT_LIMIT: &str = "at the limit of its memory group";
 /// Text in the invalidity reason of a trial for which the machine had too little memory.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
-/// Part of the message of a trial that was killed with memory to spare.
+/// Part of the message of a trial in which the kernel killed a process although memory could be reclaimed.
 const TO_SPARE: &str = "with memory to spare";
 /// Metric of the time during which at least one task waited for memory.
 const SOME: &str = "psi-memory-some";

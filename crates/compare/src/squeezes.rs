@@ -15,18 +15,18 @@ use crate::squeezed::SqueezeResult;
 /// Largest accepted size of a file with saved searches, in bytes.
 const MOST_SEARCH_BYTES: u64 = 64 << 20;
 
-/// Pressures in the table that compares several variants, as shares of time.
+/// Pressures of the rows in the table that compares variants, as shares of time.
 const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
 
-/// The searches of several variants, with their slowdowns compared at equal pressure.
+/// Searches for the smallest memory, one for each variant, with slowdowns compared at equal pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSqueezes {
-    /// One search for each variant. All others are compared with the first.
+    /// One search for each variant. The first is the baseline of the comparison.
     pub searches: Vec<VariantSqueeze>,
     /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
     pub meanings: Vec<MeaningRow>,
-    /// For each other variant and kind of pressure: whether the same pressure means the same slowdown as on the first
-    /// variant.
+    /// Comparison with the first variant, for each later variant and kind of pressure: whether equal pressure means an
+    /// equal slowdown.
     pub differences: Vec<PressureDifference>,
 }
 
@@ -42,7 +42,7 @@ pub struct VariantSqueeze {
 /// Slowdown of each variant at one pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeaningRow {
-    /// Kind of pressure.
+    /// Whether pressure means that some tasks waited, or all tasks.
     pub kind: Pressure,
     /// Pressure: the share of the time during which tasks waited, from 0 to 1.
     pub pressure: f64,
@@ -54,18 +54,18 @@ pub struct MeaningRow {
 /// Comparison of the slowdown on a variant and on the first variant at the same pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
-    /// Kind of pressure.
+    /// Whether pressure means that some tasks waited, or all tasks.
     pub kind: Pressure,
     /// Index of the variant's search in [`ComparedSqueezes::searches`].
     pub variant: usize,
-    /// Slowdown for the same waiting time on this variant divided by the slowdown on the first variant, with its
-    /// interval. `None` if the variants cannot be compared.
+    /// Slowdown on this variant divided by the slowdown on the first variant for the same waiting time, with a
+    /// confidence interval. `None` if the variants cannot be compared.
     pub found: Option<RateRatio>,
     /// Why the variants cannot be compared; `None` if they can.
     pub why: Option<Incomparable>,
 }
 
-/// Path of the file with the saved searches of a campaign.
+/// Path of the file in which the searches of a campaign are saved.
 fn kept(store: &Store, campaign: &str) -> PathBuf {
     store.folder().join(format!("squeeze/{campaign}.json"))
 }

@@ -3,26 +3,27 @@
 use pagetide_verdict::squeeze::Point;
 use serde::{Deserialize, Serialize};
 
-/// Results at one tested size.
+/// Results of the runs at one tested size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedSize {
-    /// Size and slowdown, as the search uses them.
+    /// Tested size and slowdown, as the search uses them.
     #[serde(flatten)]
     pub point: Point,
     /// Means over the runs at this size.
     #[serde(flatten)]
     pub means: RunMeans,
-    /// The runs at this size by seed, each compared with the run of the same seed at the largest memory (`plenty`).
+    /// Slowdown and waiting of the runs at this size. Each run is compared with the run of the same seed at the largest
+    /// memory (`plenty`).
     #[serde(default)]
     pub pressed: Vec<Pressed>,
 }
 
-/// Means over the runs at one size that finished; `None` for a quantity that was not measured.
+/// Means over those runs at one size that finished. A field is `None` if its quantity was not measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMeans {
     /// Time from the start of the scenario to its end, in nanoseconds.
     pub elapsed: Option<f64>,
-    /// Number of refaults.
+    /// Number of refaulted pages.
     pub refaults: Option<f64>,
     /// Number of pages written to swap.
     pub swapped_out: Option<f64>,
@@ -34,13 +35,13 @@ pub struct RunMeans {
     pub group_peak: Option<f64>,
 }
 
-/// Slowdown and waiting of one run. The slowdown is relative to the run of the same seed with the largest memory
+/// Slowdown and waiting of one run. The slowdown is relative to the run with the same seed at the largest memory
 /// (`plenty`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressed {
-    /// Block number of the seed.
+    /// Number of the block that determines the seed.
     pub seed: u32,
-    /// Slowdown of the run, as a share.
+    /// Slowdown of the run as a share: 0.1 means 10 % slower.
     pub slowdown: f64,
     /// Share of the run's time during which at least one task waited for memory.
     pub some: f64,

@@ -1,5 +1,5 @@
-//! Kinds of swap side by side: what differs with the kind confounds nothing, and the front is of those that no other
-//! beats.
+//! Tests of the comparison of kinds of swap: differences caused by the kind are not confounding, and the front has only
+//! kinds that no other kind beats.
 
 use pagetide_compare::beside::Comparability;
 use pagetide_compare::kinds::CostKind;
@@ -12,7 +12,8 @@ const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 const WRITTEN: MetricDef = MetricDef::of("swap-written", Unit::Bytes, Direction::Lower, "");
 const MEMORY: MetricDef = MetricDef::of("swap-memory", Unit::Bytes, Direction::Lower, "");
 
-/// Name, kind, device, and means of time, bytes written and memory held. No time means that all trials die.
+/// Name, kind and device of swap, and means of time, bytes written and memory held. A time of `None` means that all
+/// trials die.
 type Planted = (
     &'static str,
     &'static str,
@@ -136,7 +137,7 @@ fn each_kind_has_verdicts_and_those_that_no_other_beats_are_on_the_front() {
     assert_eq!(verdict(2, CostKind::Written), "improved");
     assert_eq!(verdict(1, CostKind::Memory), "regressed");
     assert_eq!(verdict(3, CostKind::Time), "regressed");
-    // Devices, zswap and its settings differ because the user asked for it.
+    // The user asked for different swap, so differences in devices, zswap and its settings are not reported.
     let swap = |also: &&pagetide_compare::beside::OtherDifference| also.what.contains("swap");
     let also = comparison.beside.iter().flat_map(|beside| &beside.also);
     assert_eq!(also.filter(swap).count(), 0, "{:?}", comparison.beside);
@@ -171,6 +172,6 @@ fn two_records_of_other_kinds_are_refused_with_how_to_compare_them() {
         why.contains("--vs swap=KIND") && why.contains("--anyway"),
         "{why}"
     );
-    // Two variants of one campaign are compared as they are.
+    // Variants of one campaign can be compared without further options.
     assert!(compare_two(&store, "ssd", "zram", false).is_ok());
 }

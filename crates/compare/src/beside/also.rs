@@ -147,7 +147,8 @@ struct Look<'a> {
     /// Names of settings and boot arguments that are intended to differ.
     asked: BTreeSet<String>,
     same_kernel: bool,
-    /// True if the swap is intended to differ: variants of one cell have different swap only if the user asks for it.
+    /// True if the user asked for the sides to differ in swap. Variants of one cell have different swap only in this
+    /// case.
     is_swap_asked: bool,
     also: Vec<OtherDifference>,
 }
@@ -264,7 +265,7 @@ impl<'a> Look<'a> {
             if self.asked.contains(&name) || known || (is_zswap && zswap_is_off) {
                 continue;
             }
-            // zswap is enabled by the kind of swap.
+            // The kind of swap decides whether zswap is enabled, so the difference is intended.
             if self.is_swap_asked && is_zswap {
                 continue;
             }

@@ -11,31 +11,33 @@ use super::ColumnNotes;
 use crate::comparison::Side;
 use crate::error::CompareError;
 
-/// Number of trials on two sides that died for lack of memory, with the result of a test.
+/// Number of trials of two sides that died for lack of memory, and the result of a test of the difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deaths {
-    /// Number of trials that died for lack of memory: on the baseline's side and on the other side.
+    /// Number of trials that died for lack of memory: of the baseline, then of the compared side.
     pub died: [u64; 2],
-    /// Number of trials that died for lack of memory or are valid: on the baseline's side and on the other side.
+    /// Number of trials that are valid or died for lack of memory: of the baseline, then of the compared side.
     pub trials: [u64; 2],
-    /// Number of deaths with memory to spare, on the baseline's side and on the other side: the kernel gave up although
-    /// there was memory to reclaim.
+    /// Number of trials that the kernel ended although there was memory to reclaim: of the baseline, then of the
+    /// compared side.
     pub early: [u64; 2],
     /// Two-sided p-value of Fisher's exact test. It is conservative if both sides ran the same seeds.
     pub p: f64,
-    /// The p-value after Holm's adjustment for all cells and columns in which a trial died.
+    /// P-value after Holm's adjustment for all cells and columns in which a trial died.
     pub p_adjusted: f64,
-    /// Whether one side dies more often. The metrics do not affect this verdict.
+    /// Verdict on the difference in the number of deaths. It does not depend on metrics.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Content of memory at the first death of each side, from its kernel log. `None` if the log has no report.
+    /// What memory held at the first death of each side, from the kernel log of the trial. `None` if the log has no
+    /// report.
     pub made_of: [Option<String>; 2],
-    /// What reclaim did in the first trial of each side that died, from its counters. `None` if the record has none.
+    /// What reclaim did in the first trial of each side that died, from the trial's counters. `None` if the record has
+    /// no such counters.
     pub reclaim: [Option<String>; 2],
 }
 
 impl Default for Deaths {
-    /// No trials at all, which decide nothing.
+    /// Zero trials and an inconclusive verdict.
     fn default() -> Self {
         Self {
             died: [0; 2],
@@ -50,12 +52,12 @@ impl Default for Deaths {
     }
 }
 
-/// Marks the trials of a side that died for lack of memory.
+/// Sets `died` in the trials of a side that died for lack of memory.
 pub(super) fn mark(
     side: &mut Side,
     load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
 ) -> Result<(), CompareError> {
-    // The reason of such a trial contains this word, but only the record states which kind of failure it was.
+    // Only invalid trials whose reason contains the word "memory" can be deaths. The record states the kind of failure.
     let asked = |why: &str| why.contains("memory");
     for trial in side.invalid.iter_mut().filter(|trial| asked(&trial.why)) {
         let record = load(&trial.record)?;
@@ -64,8 +66,8 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// True if the kernel gave up although there was memory to reclaim. Records made before this was recorded are judged by
-/// their kernel logs.
+/// True if the kernel gave up although there was memory to reclaim. Older records do not state this; for them the
+/// kernel log decides.
 fn is_early(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
         Invalid::GaveUp { .. } => true,
@@ -94,7 +96,7 @@ pub(super) fn of_sides(
                 deaths.reclaim[place] = reclaim(&record);
             }
         }
-        // Trials that are invalid for other reasons are not counted.
+        // Trials that are invalid for another reason than a death are not counted.
         deaths.trials[place] = deaths.died[place] + side.trials.len() as u64;
     }
     if deaths.died == [0, 0] {
@@ -105,7 +107,7 @@ pub(super) fn of_sides(
     Ok(Some(deaths))
 }
 
-/// P-value of the test whether one of two sides dies more often; 1 if a side has no trial.
+/// P-value of the test that both sides die equally often; 1 if a side has no trial.
 fn p_of(died: [u64; 2], trials: [u64; 2]) -> Result<f64, CompareError> {
     if trials.contains(&0) {
         return Ok(1.0);
@@ -185,13 +187,14 @@ fn composition(record: &Record) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Returns what reclaim did in a trial that died, from the counters of the workload's control group, or of the machine:
-/// how much it scanned and reclaimed, how often allocations had to reclaim, and whether it waited for the disk.
+/// Describes what reclaim did in a trial that died: number of pages scanned and reclaimed, number of allocations that
+/// had to reclaim, and whether reclaim waited for writeback. The counters are those of the workload's control group, or
+/// of the machine if there is no group.
 fn reclaim(record: &Record) -> Option<String> {
     let counters = &record.results.counters;
     let group = counters.get("memory.stat");
     let counters: &Counters = group.or_else(|| counters.get("vmstat"))?;
-    // The counters by type of page count the same pages again.
+    // The counters for each type of page count the same pages again, so they are not added.
     let sum = |prefix: &str| -> u64 {
         let all = counters.values.iter().filter(|(name, _)| {
             name.starts_with(prefix)
@@ -277,7 +280,7 @@ mod tests {
             let all = verdicts(vec![deaths(died, trials)]);
             assert_eq!(all, ["inconclusive"], "{died:?} of {trials:?}");
         }
-        // Five of eight against none is the smallest difference of eight seeds that is sure.
+        // With eight seeds on each side, five deaths against none is the smallest difference that is judged sure.
         assert_eq!(verdicts(vec![deaths([0, 4], [8, 8])]), ["inconclusive"]);
         assert_eq!(verdicts(vec![deaths([0, 5], [8, 8])]), ["regressed"]);
     }

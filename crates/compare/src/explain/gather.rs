@@ -30,7 +30,8 @@ pub struct CellExplanation {
     pub column: usize,
     /// Explanation of the difference in time.
     pub explanation: Explanation,
-    /// Exact account of the difference in the first seed that both sides have profiled; `None` if there is none.
+    /// Exact account of the difference in the first seed that is profiled on both sides; `None` if there is no such
+    /// seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<SeedAccount>,
     /// Reasons why the explanation is based on less data than possible, one sentence each.
