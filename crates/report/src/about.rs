@@ -93,7 +93,8 @@ pub(crate) fn what_differs(column: &Column) -> String {
     }
 }
 
-/// Settings, boot arguments and swap of a variant, in one line. Swap is stated only if it differs between variants.
+/// Settings, boot arguments and swap of a column's variant, in one line. Swap is left out if all variants have the
+/// same.
 pub(crate) fn settings(column: &Column) -> String {
     let Some(variant) = &column.variant else {
         return String::new();
@@ -174,7 +175,7 @@ pub(crate) struct Invalid<'a> {
     pub trial: &'a InvalidTrial,
 }
 
-/// All invalid trials of a comparison, without those that died for lack of memory.
+/// All invalid trials of a comparison except those that died for lack of memory.
 pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
     without_values(comparison, false)
 }

@@ -130,8 +130,8 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     all
 }
 
-/// Sentences on deaths that surely differ between a column and the baseline. They come before the tables, and are among
-/// [`sentences`] as well.
+/// Sentences on those columns whose number of deaths surely differs from the baseline. They are printed before the
+/// tables. [`sentences`] returns them too.
 pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
@@ -145,8 +145,8 @@ pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sen
     all
 }
 
-/// Returns the verdict on the deaths of a column in all cells: the worst that is sure, else the best that is sure; `None`
-/// if no trial died, or if nothing about deaths is sure.
+/// Verdict on the deaths of a column, over all cells: a regression if a cell has one, else an improvement if a cell has
+/// one. `None` if no cell has a sure difference.
 pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
     let of_column = comparison.beside.iter().filter(|b| b.column == column);
     let all = of_column.filter_map(|b| Some(&b.deaths.as_ref()?.verdict));
@@ -155,8 +155,8 @@ pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&
     sure.first().copied()
 }
 
-/// Returns the comparison of a column's deaths in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8,
-/// improved"; `None` if no trial died.
+/// Deaths of a column in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8, improved"; `None` if no
+/// trial died.
 pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String> {
     let all = comparison.beside.iter().filter(|b| b.column == column);
     let all: Vec<&Deaths> = all.filter_map(|beside| beside.deaths.as_ref()).collect();

@@ -1,4 +1,4 @@
-//! Kinds of swap side by side, as rows of text and as a sentence, the same for every format.
+//! The comparison of kinds of swap, as table rows and as a sentence. All output formats use them.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::kinds::{Cost, CostKind, KindRow, Kinds};
@@ -18,18 +18,18 @@ pub(crate) const TITLE: &str = "Kinds of swap side by side";
 
 /// One field of the table: a text, and the verdict on it if it was judged.
 pub(crate) struct Field {
-    /// Clean text of the field.
+    /// Text of the field, without control characters.
     pub text: String,
-    /// Verdict against the baseline; `None` if there is none.
+    /// Verdict against the baseline; `None` if the field was not judged.
     pub verdict: Option<Verdict>,
 }
 
-/// The kinds of swap of a cell; `None` if the variants have the same swap.
+/// The comparison of the kinds of swap in a cell; `None` if all variants have the same swap.
 pub(crate) fn of_cell(comparison: &Comparison, cell: usize) -> Option<&Kinds> {
     comparison.kinds.iter().find(|kinds| kinds.cell == cell)
 }
 
-/// Heads of the table.
+/// Headings of the table's columns.
 pub(crate) fn heads(kinds: &Kinds) -> [String; 6] {
     let metric = kinds.metric.as_deref().unwrap_or("time");
     ["swap", metric, "to disk", "held", "died", ""].map(str::to_owned)
@@ -61,7 +61,8 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Whether a kind is on the front, or else which kinds beat it.
+/// Text of the last column: `front` if no other kind beats this kind, else the kinds that beat it. Empty if neither
+/// holds.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();
@@ -82,7 +83,7 @@ fn name(comparison: &Comparison, column: usize, ascii: bool) -> String {
     clean(about::name(comparison, column), NAME_CHARS, ascii)
 }
 
-/// The table for terminals and mails, indented by `indent` spaces. `sign` draws a verdict.
+/// Table for terminals and mails, indented by `indent` spaces. `sign` turns a verdict into text.
 pub(crate) fn table(
     comparison: &Comparison,
     kinds: &Kinds,
@@ -118,7 +119,7 @@ pub(crate) fn table(
             }
         }));
     }
-    // The head of the last column is empty.
+    // The last column has no heading.
     let lines = grid.draw(look, indent);
     lines
         .lines()
@@ -126,7 +127,8 @@ pub(crate) fn table(
         .collect()
 }
 
-/// The sentence on which kinds no other beats; `None` if the variants have the same swap or nothing was measured.
+/// Sentence with the kinds that no other kind beats. `None` if all variants have the same swap, or if nothing was
+/// measured.
 pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Option<Sentence> {
     let kinds = of_cell(comparison, cell)?;
     let names = |columns: &[usize]| -> Vec<String> {
@@ -179,7 +181,8 @@ pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Opt
     })
 }
 
-/// Clauses such as `zram in access-time`, one for each set of kinds that are best in something.
+/// Clauses such as `zram in access-time`: which kinds are best in which costs. Kinds that are best in the same costs
+/// share a clause.
 fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<(Vec<usize>, Vec<String>)> = Vec::new();
     for of in CostKind::ALL {
@@ -204,7 +207,7 @@ fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> 
         .collect()
 }
 
-/// Name of a cost within a sentence.
+/// Name of a cost, for use in a sentence.
 fn words(kinds: &Kinds, of: CostKind) -> String {
     match of {
         CostKind::Time => kinds.metric.clone().unwrap_or_else(|| "time".to_owned()),
@@ -213,7 +216,7 @@ fn words(kinds: &Kinds, of: CostKind) -> String {
     }
 }
 
-/// Words as a list in a sentence: `a, b and c`.
+/// Joins words to a list for a sentence: `a, b and c`. `last` is the word before the last element.
 fn listed(words: &[String], last: &str) -> String {
     match words {
         [] => String::new(),

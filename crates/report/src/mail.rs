@@ -413,7 +413,7 @@ fn interval(judgement: &Judgement, row: &MetricRow) -> String {
     format!("[{low}, {high}]")
 }
 
-/// Appends trials without values with their reasons, below a head.
+/// Appends a heading and trials that have no values, with reasons.
 fn listed(out: &mut String, head: &str, all: &[about::Invalid<'_>]) {
     if all.is_empty() {
         return;

@@ -150,7 +150,7 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// Appends the table of kinds of swap.
+/// Appends the table that compares the kinds of swap of one cell.
 fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
     let heads = kinds::heads(of_cell).map(|head| text(&head));
     put!(

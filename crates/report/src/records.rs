@@ -1,4 +1,4 @@
-//! The records of a comparison.
+//! Identities of the records in a comparison, and the machine on which they were made.
 
 use pagetide_compare::Comparison;
 use pagetide_record::{Machine, Record};
@@ -19,8 +19,8 @@ pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usiz
         })
 }
 
-/// Machine of the first record; `None` if the file of the record cannot be read. This is not an error, because no
-/// number depends on the machine.
+/// Machine on which the first record of a comparison was made. `None` if this record cannot be read. That is not an
+/// error, because no number depends on the machine.
 pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
     let (_, id) = identities(comparison).next()?;
     Some(store.load(id).ok()?.into_record().wall.machine)

@@ -1,27 +1,28 @@
-//! Table of a record: which pages lay in which tier of swap, and how long since they were used.
+//! Table of a record: the number of pages in each tier of swap, and how long ago these pages were last used.
 
 use pagetide_record::tier_pages::TierPages;
 use pagetide_record::{FileError, RecordReader, SwapSpec};
 
 use crate::draw::quantity::{count, grouped};
 
-/// Heads of the columns of a table.
+/// Headings of the columns of a [`TierTable`].
 pub const HEADS: [&str; 6] = ["tier", "pages", "share", "10 % used within", "50 %", "90 %"];
 
-/// Explanation of the columns.
+/// Explanation of the columns in [`HEADS`], for the user.
 pub const LEGEND: &str = "Last columns: the number of references within which 10, 50 and 90 % of the tier's pages were last used. Swap is in \
      order if each tier's pages were used longer ago than those of the tier above.";
 
-/// Pages by tier at one moment, as text.
+/// Number and age of the pages in each tier at one moment of a trial, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierTable {
-    /// Name of the series that the table is computed from, such as `pages-2`.
+    /// Name of the series from which the table is computed, such as `pages-2`.
     pub moment: String,
-    /// Rows with the columns of [`HEADS`]: memory first, then the tiers of swap from the highest on.
+    /// One row for each tier, with the columns of [`HEADS`]. Memory is the first row, then the tiers of swap follow
+    /// from highest to lowest priority.
     pub rows: Vec<[String; 6]>,
 }
 
-/// Reads the tables of all moments that a record has tiers for; empty if swap has a single tier.
+/// Reads from a record the tier table of each moment at which tiers were sampled. Empty if swap has only one tier.
 pub fn tables(reader: &RecordReader) -> Result<Vec<TierTable>, FileError> {
     let swap = reader.record().subject.swap;
     let names: Vec<String> = reader

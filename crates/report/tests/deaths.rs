@@ -1,4 +1,5 @@
-//! Deaths for lack of memory in every format: a result that is compared, on top where it surely differs.
+//! Deaths for lack of memory in every output format: they are compared as a result, and shown first if the sides surely
+//! differ.
 
 use pagetide_compare::beside::{ColumnNotes, Deaths};
 use pagetide_compare::{Comparison, InvalidTrial, Values};
@@ -10,7 +11,8 @@ use pagetide_verdict::Verdict;
 const WHY: &str =
     "the kernel killed dd after 314 ms with memory to spare, 6.97 MiB of file pages reclaimable";
 
-/// A comparison in which all trials of the second variant died in the first cell, so that no metric has values there.
+/// A comparison with deaths in the first cell: all trials of the second variant died, so metrics have no values in this
+/// cell. `verdict` is the verdict on the deaths.
 fn dead(verdict: Verdict) -> Comparison {
     let mut comparison = crate::data::mglru();
     comparison.cells.truncate(1);
@@ -48,7 +50,7 @@ fn dead(verdict: Verdict) -> Comparison {
     comparison
 }
 
-/// All formats that show verdicts as text, with the names of the formats.
+/// Name and text of every output format that shows verdicts.
 fn texts(comparison: &Comparison) -> [(&'static str, String); 5] {
     let about = crate::data::about();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! The data from which a page is made, and what a page includes.
+//! Input of a page: its data, and how its script and stylesheet are included.
 
 use std::io;
 
@@ -39,8 +39,7 @@ pub struct Input<'a> {
     pub comparison: &'a Comparison,
     /// Title, command and machine to show with the comparison.
     pub about: &'a About,
-    /// Data that the comparison does not contain: reclaim tables of observed trials, and searches for the smallest
-    /// memory.
+    /// Data that is not in the comparison: reclaim tables of observed trials, and searches for the smallest memory.
     pub sources: &'a Sources,
     /// Opens a record to read the data of its figures.
     pub open: &'a OpenRecord<'a>,
@@ -51,16 +50,16 @@ pub struct Input<'a> {
 /// How a page includes its script and stylesheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assets<'a> {
-    /// Script and stylesheet are inside the file, so that it can be mailed.
+    /// Script and stylesheet are part of the file, so that the page can be sent as one file.
     #[default]
     Inside,
-    /// Script and stylesheet are requested from a server; the page contains only their addresses.
+    /// Script and stylesheet are loaded from a server; the page contains only their addresses.
     Served {
-        /// Address at which the server has [`SCRIPT`].
+        /// Address of [`SCRIPT`] on the server.
         script: &'a str,
-        /// Address at which the server has [`STYLE`].
+        /// Address of [`STYLE`] on the server.
         style: &'a str,
-        /// Addresses and names of the links at the top of every served page.
+        /// Links at the top of every served page, each with address and name.
         links: &'a [(&'a str, &'a str)],
     },
 }
@@ -71,7 +70,8 @@ pub(crate) fn hash_source(text: &str) -> String {
     format!("'sha256-{digest}'")
 }
 
-/// Returns data of a record for one figure; if it is damaged, returns `None` and adds a line to `omitted`.
+/// Returns the data that a record holds for one figure. If the data is damaged, returns `None` and adds a line to
+/// `omitted`.
 pub(crate) fn or_omit<T>(
     result: Result<T, FileError>,
     what: &str,

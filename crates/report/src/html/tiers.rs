@@ -1,13 +1,14 @@
-//! The table of tiers of swap, for a cell of the page.
+//! Writes the table of swap tiers for one cell of the page.
 
 use super::Input;
 use super::escape::text;
 use crate::tiers::{HEADS, LEGEND, tables};
 
-/// Longest name in the table, in characters.
+/// Maximum length of a name in the table, in characters.
 const LONG: usize = 200;
 
-/// Writes which pages of each variant's first trial lay in which tier at the end; nothing if swap has a single tier.
+/// Writes in which tier the pages of each variant's first trial were at the end. Writes nothing if swap has only one
+/// tier.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     let Some(cell) = input.comparison.cells.get(place) else {
         return;
@@ -17,7 +18,7 @@ pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
         let Some(trial) = side.trials.first() else {
             continue;
         };
-        // A record that cannot be read is listed with the figures.
+        // Records that cannot be read are reported in the section with the figures.
         let Some(reader) = (input.open)(&trial.record).ok() else {
             continue;
         };

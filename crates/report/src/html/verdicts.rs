@@ -222,7 +222,7 @@ pub(crate) fn tables(
     }
 }
 
-/// Writes the table of kinds of swap.
+/// Writes the table that compares the kinds of swap of one cell.
 fn kinds_of_swap(input: &Input<'_>, of_cell: &Kinds, out: &mut String) {
     put!(
         out,
@@ -477,14 +477,14 @@ fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     })
 }
 
-/// Writes the trials that died and the invalid trials, with their reasons.
+/// Writes two lists with reasons: trials that died, and other invalid trials.
 pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
     let trials = |n: usize| if n == 1 { "trial" } else { "trials" };
     let died = about::died(input.comparison);
     let invalid = about::invalid(input.comparison);
     let [d, i] = [died.len(), invalid.len()];
     let head = format!("{d} {} died, which is a result", trials(d));
-    // The link to all reasons leads to the first list.
+    // The page's link to the reasons leads to the first of the two lists.
     listed(&died, "invalid", &head, out);
     let id = if d > 0 { "invalid-others" } else { "invalid" };
     listed(
@@ -495,7 +495,7 @@ pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Writes trials without values with their reasons, below a heading; nothing without such trials.
+/// Writes a heading and, below it, trials that have no values, with reasons. Writes nothing if `all` is empty.
 fn listed(all: &[about::Invalid<'_>], id: &str, head: &str, out: &mut String) {
     if all.is_empty() {
         return;

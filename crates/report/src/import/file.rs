@@ -16,7 +16,7 @@ use crate::draw::clean;
 pub(super) struct Text<'a> {
     /// Path of the file.
     pub path: &'a Path,
-    /// The tool that made the file.
+    /// Tool that made the imported file.
     pub tool: &'static Tool,
     /// Text of the file; bytes that are not UTF-8 are replaced.
     pub content: String,

@@ -14,7 +14,7 @@ use super::{
 /// A format that can be imported.
 #[derive(Debug)]
 pub struct Format {
-    /// The tool whose results have this format.
+    /// Tool whose results have this format.
     pub tool: Tool,
     /// Name of the file that is read in a folder; `None` if all files are read.
     only: Option<&'static str>,

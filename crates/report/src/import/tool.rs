@@ -1,14 +1,15 @@
-//! A tool whose results can be imported.
+//! Descriptions of the tools whose results can be imported.
 
-/// A tool, as its format is named and described.
+/// Description of a tool and of the format of its results.
 #[derive(Debug)]
 pub struct Tool {
     /// Name of the format on the command line, which is the name of the tool.
     pub name: &'static str,
     /// Description of the format in a few words.
     pub help: &'static str,
-    /// The command that makes a file of this format, or a description of such files.
+    /// Command that makes a file of this format, or a description of such files.
     pub made_by: &'static str,
-    /// True if the tool repeats one variant before it runs the next. Then the variants in a file did not take turns.
+    /// True if the tool runs all repetitions of a variant before the next variant. Such variants are measured at
+    /// different times, so drift can look like a difference.
     pub in_a_row: bool,
 }

@@ -12,7 +12,7 @@ pub(super) type CellColumn = (usize, usize);
 /// Additional data for some tables, by indices of cell and column.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// User and system time of all processes of each trial; see [`cpu_time`](super::cpu_time).
+    /// User and system time of all processes together, for each trial; see [`cpu_time`](super::cpu_time).
     pub cpu: BTreeMap<CellColumn, Vec<CpuTime>>,
     /// Elapsed time of each trial in nanoseconds.
     pub elapsed: BTreeMap<CellColumn, Vec<Nanos>>,

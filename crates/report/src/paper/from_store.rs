@@ -1,4 +1,4 @@
-//! Reads the additional data of the papers' tables from the store.
+//! Reads from the store the data that the papers' tables need in addition to the comparison.
 
 use pagetide_compare::observation::partner;
 use pagetide_compare::{Cell, Comparison, ObservationError, observation};
@@ -42,7 +42,7 @@ struct Sums {
     write: (f64, f64),
 }
 
-/// Adds the series `processes` of a trial to the sums of each process.
+/// Adds the values in a trial's series `processes` to the sums of each process.
 fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), FileError> {
     if !reader.series_names().any(|name| name == "processes") {
         return Ok(());
@@ -76,7 +76,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
 /// Maximum number of processes shown.
 const MOST_PROCESSES: usize = 4096;
 
-/// Reads the additional data for a comparison from the store.
+/// Reads from the store the data that the papers' tables need in addition to the comparison.
 pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras, ExtrasError> {
     let mut extras = Extras::default();
     for (cell, group) in comparison.cells.iter().enumerate() {
@@ -114,7 +114,8 @@ pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras,
     Ok(extras)
 }
 
-/// The reclaim table of a column, from its first observed trial that can be read.
+/// Adds the reclaim table of a column to `extras`: of the first observed trial that can be read. If there is none, adds
+/// the reason.
 fn observed(
     store: &Store,
     place: CellColumn,
@@ -141,7 +142,7 @@ fn observed(
     Ok(())
 }
 
-/// VM Regress's report of the first run of a cell.
+/// Report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid run.
 fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let Some(first) = cell.sides.iter().find_map(|side| side.trials.first()) else {
         return Ok(None);
@@ -158,7 +159,7 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     )))
 }
 
-/// Reads the data for the graphs of a run.
+/// Reads the data for the graphs of one run.
 fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunData, ExtrasError> {
     let mut data = RunData::default();
     let mut sections = reader.record().sections.iter();
@@ -186,10 +187,10 @@ fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunDat
     Ok(data)
 }
 
-/// Name of the log of accesses.
+/// Name of the section with the log of accesses.
 const LOG: &str = "access-log";
 
-/// Reasons why additional data cannot be read.
+/// Reason why the additional data of the papers' tables cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtrasError {
     /// A store operation failed.
@@ -201,9 +202,9 @@ pub enum ExtrasError {
     /// The log of accesses of a record cannot be read.
     #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
     Log {
-        /// Identity of the record.
+        /// Identity of the record whose log cannot be read.
         record: String,
-        /// Error of the operating system.
+        /// Error that the operating system returned.
         source: std::io::Error,
     },
 }

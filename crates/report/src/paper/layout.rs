@@ -1,8 +1,8 @@
-//! The layout of the papers' tables.
+//! Drawing of the tables in the layout of the papers.
 
 use super::view::View;
 
-/// Draws a table. The first column is aligned left, all others right; widths fit the content.
+/// Draws a table as text. The first column is left-aligned and all others are right-aligned. Widths fit the content.
 pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |index: usize| {
@@ -45,20 +45,19 @@ pub(crate) fn seconds(nanos: f64) -> String {
     format!("{:.2}s", nanos / 1e9)
 }
 
-/// Header of a table: an empty cell above the labels, the names of the columns, and the headings of the published
-/// values.
+/// First row of a table: an empty cell, the names of the columns, and the two headings in [`PUBLISHED`].
 pub(crate) fn head(view: &View) -> Vec<String> {
     let published = PUBLISHED.map(str::to_owned).to_vec();
     [vec![String::new()], view.heads(), published].concat()
 }
 
-/// Returns a row: the label, a cell for each column, and the published values.
+/// One row of a table: the label, a cell for each column, and the two published values.
 pub(crate) fn row(label: &str, cells: Vec<String>, published: [&str; 2]) -> Vec<String> {
     let published = published.map(str::to_owned).to_vec();
     [vec![label.to_owned()], cells, published].concat()
 }
 
-/// Headings of the columns with published values.
+/// Headings of the two columns that contain values published in the paper.
 pub(crate) const PUBLISHED: [&str; 2] = ["published before", "published after"];
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     table(T::HEADS, T::WHOLE, cells, look)
 }
 
-/// Draws a table as wide as the terminal. Long cells are wrapped, widest columns first, and between words if possible;
-/// the columns `whole` are never wrapped.
+/// Draws a table as wide as the terminal. Long cells are wrapped between words if possible, in the widest columns
+/// first. The columns with an index in `whole` are never wrapped.
 pub(crate) fn table(
     heads: &[(&str, Align)],
     whole: &[usize],

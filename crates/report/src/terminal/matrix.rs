@@ -203,7 +203,7 @@ fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     )
 }
 
-/// Heads of the table of effects: a row for each setting under each kind of swap.
+/// Headings of the table of effects, which has a row for each setting under each kind of swap.
 const EFFECTS: [(&str, Align); 7] = [
     ("setting", Align::Left),
     ("from", Align::Right),
@@ -243,7 +243,7 @@ fn effects(found: &Matrixed, ascii: bool) -> Vec<Vec<String>> {
     rows
 }
 
-/// Heads of the table of interactions: a row for each sure one under each kind of swap.
+/// Headings of the table of interactions, which has a row for each sure interaction under each kind of swap.
 const PAIRS: [(&str, Align); 5] = [
     ("settings", Align::Left),
     ("swap", Align::Left),

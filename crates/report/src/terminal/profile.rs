@@ -1,4 +1,4 @@
-//! A profile as tables: instructions by task, by group and by function.
+//! Draws a profile as tables: instructions by task, by group and by function.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::{Scale, count, show};
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// Longest name of a function, in columns.
+/// Maximum length of a function's name, in terminal columns.
 const NAME_CHARS: usize = 44;
 
 fn nanos(time: u64) -> f64 {
     time as f64
 }
 
-/// Rows of names with times and shares of the whole, largest first.
+/// Draws a table of names, each with its time and its share of `whole`. The order is that of `rows`.
 fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String {
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| nanos(*time)));
     let mut grid = Grid::new([Align::Left, Align::Right, Align::Right]);
@@ -39,14 +39,15 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * nanos(part) / nanos(whole.max(1)))
 }
 
-/// Sorted sums, largest first, without zeros.
+/// Sums by name, largest first. Sums that are zero are left out.
 fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut rows: Vec<(String, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     rows
 }
 
-/// Draws a profile: `proof` says whether it is exact, and `top` functions are listed.
+/// Draws the tables of a profile. `proof` is a sentence on whether the profile is exact. `top` is the number of
+/// functions to list.
 pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> String {
     let whole = profile.elapsed;
     let mut out = String::new();

@@ -319,7 +319,7 @@ fn percent(value: f64, ascii: bool) -> String {
     format!("{} %", signed(value * 100.0, digits, ascii))
 }
 
-/// Texts of a tested size, one for each column.
+/// Texts of the cells in the row of a tested size.
 pub(crate) fn cells(tried: &TriedSize, ascii: bool) -> Vec<String> {
     let (point, means) = (&tried.point, &tried.means);
     let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));

@@ -489,7 +489,7 @@ fn blocks(
     grid
 }
 
-/// Draws trials without values with their reasons, below a head; nothing without such trials.
+/// Draws a heading and, below it, trials that have no values, with reasons. Returns an empty text if `all` is empty.
 fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
     let mut out = String::new();
     if all.is_empty() {

@@ -1,4 +1,4 @@
-//! The account of a difference by profiles: a table whose lines add up to the difference.
+//! Draws an account: a table that splits the difference of two times by function. Its lines add up to the difference.
 
 use pagetide_compare::profiled::{Proof, SeedAccount};
 use pagetide_profile::{Account, FunctionChange, Line};
@@ -10,14 +10,14 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// Longest name of a side in the head, in columns.
+/// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
 
 fn nanos(time: u64) -> f64 {
     time as f64
 }
 
-/// Times and calls of a function on both sides.
+/// Name of a function with its times and calls on both sides, as text.
 fn change(function: &FunctionChange, look: &Look) -> String {
     let ascii = look.ascii;
     let times = both(function.instructions.map(nanos), Unit::Nanos, ascii);
@@ -35,7 +35,8 @@ fn change(function: &FunctionChange, look: &Look) -> String {
     )
 }
 
-/// Draws an account: a line for each group with its time on both sides, and below it the functions that changed most.
+/// Draws an account as a table: a line for each group with its time on both sides. Below the table are the functions
+/// that changed most in each group.
 pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
     let ascii = look.ascii;
     let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
@@ -76,7 +77,7 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
     out
 }
 
-/// Draws the account of a seed, with the proof that it is exact.
+/// Draws the account of one seed, with the sentences that prove that the account is exact.
 pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> String {
     let mut out = account(&found.account, names, look);
     let SeedAccount {
