@@ -1,8 +1,9 @@
-//! Path of the index: in the store's folder, or on this machine if the store is on a network file system.
+//! Path of the index: in the store's folder, or in a cache folder of this machine if the store is on a network file
+//! system.
 //!
-//! SQLite's write-ahead log is memory that its processes share, so all of them must be on one machine
-//! (<https://www.sqlite.org/wal.html>). Records are files and the index is computed from them, so each machine can have
-//! its own index of a shared store, which catches up whenever the store is opened.
+//! All processes that use SQLite's write-ahead log must be on one machine, because they share memory
+//! (<https://www.sqlite.org/wal.html>). The index can be computed from the record files. So each machine has its own
+//! index of a shared store, and updates it whenever it opens the store.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use pagetide_record::subject::hex;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
 
-/// File system types whose files other machines may write at the same time. Source: `linux/magic.h`, and statfs(2) for
-/// those outside the kernel.
+/// Types of file systems on which several machines can write the same files. Source: `linux/magic.h`, and statfs(2) for
+/// file systems that are not part of the kernel.
 const SHARED: [i64; 13] = [
     0x6969,      // NFS
     0x517b,      // SMB
@@ -29,8 +30,9 @@ const SHARED: [i64; 13] = [
     0x6573_5546, // FUSE
 ];
 
-/// Path of the index of the store at `root`. `PAGETIDE_INDEX` names the folder of indexes that are not in their store;
-/// by default it is `pagetide/index` in the user's folder of caches. If it is set, all indexes are there.
+/// Path of the index file for the store at `root`. If `PAGETIDE_INDEX` is set, the index is in the folder that it
+/// names. If it is not set, the index is in `root`. But for a store on a network file system, it is in `pagetide/index`
+/// in the user's cache folder.
 pub(crate) fn database_of(root: &Path) -> PathBuf {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     place(root, is_shared(root), &var)
@@ -54,9 +56,9 @@ fn place(root: &Path, is_shared: bool, var: &dyn Fn(&str) -> Option<OsString>) -
     }
 }
 
-/// True if the folder is on a file system that several machines may use at the same time.
+/// True if several machines may use the file system of this folder at the same time.
 fn is_shared(root: &Path) -> bool {
-    // The type is a 32-bit number, whatever the width of the field.
+    // The type is a 32-bit number in a field that can be wider, so only the low 32 bits are compared.
     rustix::fs::statfs(root).is_ok_and(|data| SHARED.contains(&(data.f_type & 0xffff_ffff)))
 }
 
@@ -77,7 +79,7 @@ mod tests {
         assert_ne!(place(Path::new("/shared/other"), true, &var), path);
         let named = |name: &str| (name == "PAGETIDE_INDEX").then(|| OsString::from("/fast"));
         assert!(place(root, false, &named).starts_with("/fast"));
-        // Without a folder of caches there is no better place.
+        // Without a cache folder, the index is in the store's folder.
         assert_eq!(place(root, true, &|_| None), root.join("index.sqlite"));
     }
 }

@@ -135,16 +135,16 @@ pub enum StoreError {
         /// The most similar campaign name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// A folder to merge is not a store.
+    /// A folder given to merge is not a store.
     #[error("{path} is no store: it has no folder `records`; give the folder that --store named")]
     NoStore {
-        /// Path of the folder.
+        /// Path of the folder that is not a store.
         path: PathBuf,
     },
-    /// A store was to be merged into itself.
+    /// A folder given to merge is this store itself.
     #[error("{path} is this store itself: give the folders of other stores")]
     Itself {
-        /// Path of the folder.
+        /// Path of the folder, which is this store's.
         path: PathBuf,
     },
     /// Several records have identities that begin with this prefix.

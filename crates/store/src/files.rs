@@ -11,7 +11,7 @@ use crate::schema::FORMAT;
 /// Maximum size of the file `format` in bytes.
 pub(crate) const MOST_FORMAT_BYTES: u64 = 4096;
 
-/// Fails if the store has a later format.
+/// Fails if the store has a later format than this version can read.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
     match pagetide_outside::read_text(&path, Place::Own, MOST_FORMAT_BYTES) {
@@ -38,7 +38,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     pagetide_outside::replace(path, bytes).map_err(at("writing", path))
 }
 
-/// Deletes a file. No error if the file does not exist.
+/// Deletes a file. A missing file is not an error.
 pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
@@ -46,13 +46,14 @@ pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Moves a complete record file to its final path in the store at `root`, and returns this path. The index gets the
-/// record when the store is opened or refreshed. For processes on other machines, which must not write the index.
+/// Moves a complete record file to its final path in the store at `root`, and returns this path. Does not write the
+/// index; the record is added to it when the store is opened or refreshed. Processes on other machines use this
+/// function, because they must not write the index.
 pub fn deposit(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     settle(root, path, id)
 }
 
-/// Moves the file of a record to its final path and returns this path. The index must already contain the record.
+/// Moves the file of a record to its final path, and returns this path. Does not change the index.
 pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     let place = place(root, id);
     let mut moved = std::fs::rename(path, &place);
@@ -71,18 +72,18 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
     }
 }
 
-/// Current path of a record's file: final path, or the path in `incoming` if the file was not moved yet.
+/// Current path of a record's file: the final path, or the path in `incoming` if the file was not moved yet.
 pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     let place = place(root, id);
     if place.exists() {
         return place;
     }
-    // In the moment between index and place the record is still where it was written.
+    // A record that is in the index but was not moved yet is still in `incoming`.
     let waiting = root.join("incoming").join(format!("{id}.record"));
     if waiting.exists() { waiting } else { place }
 }
 
-/// The final path of a record's file.
+/// Final path of a record's file, whether or not the file exists.
 pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
     let folder = id.get(..2).unwrap_or("xx");
     root.join("records")
@@ -116,8 +117,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// True if the process that writes a temporary file is still running. The process id is the last number before the
-/// extension, or else the first number in the file name: `quick.PID.new`, `PID-….part`.
+/// True if a process runs whose id is in the name of a temporary file: the process that writes the file. The id is the
+/// last number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
 pub(crate) fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()
@@ -128,7 +129,7 @@ pub(crate) fn has_writer(file: &Path) -> bool {
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// True if the file was changed within the last day, or if that is unknown.
+/// True if the file was changed within the last 24 hours, or if the time of the change is unknown.
 pub(crate) fn is_recent(file: &Path) -> bool {
     let changed = std::fs::metadata(file).and_then(|data| data.modified());
     let age = changed.ok().and_then(|changed| changed.elapsed().ok());

@@ -16,7 +16,7 @@ use crate::{row, schema};
 /// Opens the index in SQLite's write-ahead mode, so that other processes can read while one process writes.
 pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     for file in files_of_index(path) {
-        // What is there must be a file: SQLite would follow a link, and wait for a pipe.
+        // The path must be a regular file: SQLite would follow a symbolic link, and block on a pipe.
         match pagetide_outside::open(&file, Place::Own) {
             Err(why) if Refusal::of(&why).is_some() => return Err(at("opening", &file)(why)),
             _ => {}
@@ -26,7 +26,8 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
-        // The switch to the write-ahead log does not wait for locks of other processes, so it is repeated.
+        // SQLite switches to the write-ahead log without waiting for locks of other processes, so the switch is
+        // retried.
         let mut tries = 0;
         loop {
             let mode = connection
@@ -46,7 +47,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
                 Ok(_) => break,
             }
         }
-        // The record files are authoritative, so the index may lose its last rows in a power failure.
+        // The index can be rebuilt from the record files, so a power failure may lose its last rows.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -32_768)?;
         schema::version(&connection)?;
@@ -77,8 +78,8 @@ pub(crate) fn remove_index(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Fills an empty index from all record files. If `whole`, all sections of the files are read and checked. The caller
-/// must have opened a transaction.
+/// Fills an empty index from all record files. If `whole` is true, reads and checks all sections of the files. The
+/// caller must have opened a transaction.
 pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), TransactionError> {
     schema::create(index)?;
     for path in all_files(root)? {
@@ -87,8 +88,8 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
     Ok(())
 }
 
-/// Adds a record file to the index, or to the list of damaged files. If `whole`, all sections of the file are read and
-/// checked. The caller must have opened a transaction.
+/// Adds a record file to the index, or to the list of damaged files if it cannot be read. If `whole` is true, reads and
+/// checks all sections of the file. The caller must have opened a transaction.
 pub(crate) fn enter(
     index: &Connection,
     root: &Path,
@@ -106,7 +107,7 @@ pub(crate) fn enter(
         }
         Ok(reader)
     };
-    // The folder may be called anything, and may be moved.
+    // The path within the store is saved, because the store's folder can be moved or renamed.
     let within = path.strip_prefix(root).unwrap_or(path);
     let within = within.as_os_str().as_bytes();
     match read() {
@@ -116,7 +117,7 @@ pub(crate) fn enter(
                 .execute([within])?;
             row::insert(index, reader.record())
         }
-        // The file was moved to its final path, where it is found too.
+        // Another process has moved the file to its final path. There it will be found.
         Err(_) if !path.exists() => Ok(()),
         Err(why) => {
             index

@@ -1,8 +1,8 @@
 //! Copies the records and campaigns of other stores into a store.
 //!
-//! The other stores are only read. Merging is idempotent: a record that the store has already is not copied again. A
-//! trial without noise has one result, so two valid records of such a trial with different results are a conflict. If
-//! there is a conflict, nothing is merged.
+//! The other stores are only read. Records that the store already has are not copied again. A trial without noise can
+//! have only one result. So two valid records of such a trial with different results are a conflict. If there is a
+//! conflict, nothing is merged.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -22,44 +22,45 @@ use crate::report::{DamagedFile, shown};
 use crate::row;
 use crate::store::Store;
 
-/// Number of records that are copied before the disk is flushed and the records are added to the index.
+/// Number of records that are copied together. After them the disk is flushed, and they are added to the index.
 const AT_ONCE: usize = 1024;
 
-/// Two valid records of one trial with different results, although trials of the arena have no noise.
+/// Two valid records of one trial that have different results, although the trial's arena has no noise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Conflict {
-    /// Path of the record in the store, or in the store that was named first.
+    /// Path of the record in this store, or in the other store that was read first.
     #[serde(serialize_with = "shown")]
     pub here: PathBuf,
-    /// Path of the record in the other store.
+    /// Path of the contradicting record in the other store that was read later.
     #[serde(serialize_with = "shown")]
     pub there: PathBuf,
 }
 
-/// The result of merging stores.
+/// Result of merging other stores into a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Merge {
-    /// Number of records that were copied, or would be copied.
+    /// Number of records that were copied; after a dry run, the number that would be copied.
     pub added: u64,
-    /// Number of records that the store had already.
+    /// Number of records in other stores that this store already had.
     pub present: u64,
-    /// Identities of the campaigns that are new or have new trials.
+    /// Identities of the campaigns of other stores that are new in this store or have new trials.
     pub campaigns: Vec<String>,
-    /// Identities of the campaigns whose file was not merged, because the store has another campaign of this name.
+    /// Identities of the campaigns whose file was not merged, because this store has a different campaign with the same
+    /// identity.
     pub differing: Vec<String>,
-    /// Damaged records and campaign files of the other stores, which were left out.
+    /// Damaged records and campaign files of the other stores. They were not copied.
     pub damaged: Vec<DamagedFile>,
-    /// Pairs of records that contradict each other. If there is one, nothing was merged.
+    /// Pairs of records that contradict each other. If there is a pair, nothing was merged.
     pub conflicts: Vec<Conflict>,
 }
 
 impl Merge {
-    /// True if everything that the other stores hold is, or would be, in the store.
+    /// True if nothing was left out: no damaged file, no conflict and no differing campaign.
     pub fn is_whole(&self) -> bool {
         self.damaged.is_empty() && self.conflicts.is_empty() && self.differing.is_empty()
     }
 
-    /// Text for the user: "merged …" if `is_done`, else "would merge …".
+    /// Text for the user. It begins with "merged" if `is_done` is true, else with "would merge".
     pub fn text(&self, is_done: bool) -> String {
         let mut text = String::new();
         for damaged in &self.damaged {
@@ -103,27 +104,28 @@ struct Found {
     id: String,
 }
 
-/// What is known of the records and campaigns of the other stores before anything is copied.
+/// Everything found in the other stores, before anything is copied.
 #[derive(Default)]
 struct Survey {
     merge: Merge,
-    /// Records to copy.
+    /// Records that will be copied.
     new: Vec<Found>,
-    /// Campaign files to write.
+    /// Campaign files that will be written.
     notes: Vec<CampaignNote>,
-    /// Identities of the records to copy.
+    /// Identities of the records that will be copied.
     ids: HashSet<String>,
-    /// Digest and path of the first valid record of each trial without noise.
+    /// Digest and path of the first valid record of each trial without noise, by the trial's key.
     results: HashMap<String, (String, PathBuf)>,
 }
 
 impl Store {
-    /// Copies the records and campaigns of the stores in `folders` into this store. If `dry_run`, only returns what
-    /// would be copied.
+    /// Copies the records and campaigns of the stores in `folders` into this store. If `dry_run` is true, copies
+    /// nothing and returns what would be copied.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`] if a folder is not a store, [`StoreError::Itself`] if it is this store,
-    /// [`StoreError::ReadOnly`], and errors of reading and writing files. Records copied before an error stay.
+    /// [`StoreError::NoStore`] if a folder is not a store; [`StoreError::Itself`] if a folder is this store;
+    /// [`StoreError::ReadOnly`] if this store cannot be written; errors of reading and writing files. Records that were
+    /// copied before an error remain.
     pub fn merge(&mut self, folders: &[PathBuf], dry_run: bool) -> Result<Merge, StoreError> {
         if let Some(why) = self.why_read_only()
             && !dry_run
@@ -154,7 +156,7 @@ impl Store {
         Ok(merge)
     }
 
-    /// Fails if `folder` is not another store that this version can read.
+    /// Fails if `folder` is not a store, is this store, or has a format that this version cannot read.
     fn check_other(&self, folder: &Path) -> Result<(), StoreError> {
         let path = || folder.to_owned();
         if !folder.join("records").is_dir() {
@@ -169,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Reads the heads of the records in `folder`, and compares their results with those of this store.
+    /// Reads the head of each record in `folder`, and compares the result with this store's record of the same trial.
     fn survey_records(&self, folder: &Path, survey: &mut Survey) -> Result<(), StoreError> {
         let files = all_files(folder)?;
         for some in files.chunks(AT_ONCE) {
@@ -177,7 +179,7 @@ impl Store {
             for path in some {
                 match RecordReader::open(path).map(RecordReader::into_record) {
                     Ok(record) => heads.push((path, record)),
-                    // The other store may be in use: a record is moved when it is complete.
+                    // The other store may be in use. Then a record can be moved while the folder is listed.
                     Err(_) if !path.exists() => {}
                     Err(why) => survey.merge.damaged.push(DamagedFile {
                         path: path.clone(),
@@ -226,7 +228,7 @@ impl Store {
         });
     }
 
-    /// Compares the campaign files in `folder` with those of this store.
+    /// Compares the campaign files in `folder` with the campaign files of this store.
     fn survey_campaigns(&self, folder: &Path, survey: &mut Survey) -> Result<(), StoreError> {
         let folder = folder.join("campaigns");
         let mut ids = note::ids(&folder)?;
@@ -270,8 +272,8 @@ impl Store {
         Ok(())
     }
 
-    /// Copies record files, checks the copies and adds them to the index. Returns the number of records that were left
-    /// out because they are damaged.
+    /// Copies record files, checks the copies and adds them to the index. Returns the number of records that were not
+    /// copied because they are damaged.
     fn copy(&mut self, some: &[Found], damaged: &mut Vec<DamagedFile>) -> Result<u64, StoreError> {
         let incoming = self.folder().join("incoming");
         let mut copies: Vec<(PathBuf, PathBuf, Record)> = Vec::with_capacity(some.len());
@@ -323,15 +325,15 @@ impl Store {
     }
 }
 
-/// Why a record was not copied.
+/// Reason why a record was not copied.
 enum Copy {
-    /// The record cannot be read, or the copy is damaged, with the reason.
+    /// The record cannot be read, or its copy is damaged. Contains the reason.
     Read(String),
     /// The copy cannot be written.
     Write(StoreError),
 }
 
-/// Copies a record file to `part` and reads the whole copy.
+/// Copies a record file to the path `part`, then reads and checks the whole copy.
 fn copied(from: &Path, part: &Path) -> Result<Record, Copy> {
     let read = |why: io::Error| Copy::Read(why.to_string());
     let mut source = pagetide_outside::open(from, Place::Own).map_err(read)?;
@@ -344,17 +346,17 @@ fn copied(from: &Path, part: &Path) -> Result<Record, Copy> {
     Ok(reader.into_record())
 }
 
-/// Union of two files of one campaign.
+/// Result of combining this store's file of a campaign with another store's file of the same campaign.
 enum Union {
-    /// The first has all trials of the second.
+    /// This store's file already has all trials of the other file.
     Same,
-    /// The first with the trials that only the second had.
+    /// This store's file, with the trials added that only the other file had.
     More(Box<CampaignNote>),
-    /// The two have different variants or cells.
+    /// The files have different variants or cells, so they cannot be combined.
     Other,
 }
 
-/// Adds to `ours` the trials that only `theirs` has.
+/// Adds the trials to `ours` that only `theirs` has.
 fn united(mut ours: CampaignNote, theirs: CampaignNote) -> Union {
     let is_same = ours.variants == theirs.variants
         && ours.cells == theirs.cells

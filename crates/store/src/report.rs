@@ -1,4 +1,4 @@
-//! Results of rebuilding and verifying a store.
+//! Results of rebuilding or verifying a store.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,23 @@ pub struct DamagedFile {
     pub index: bool,
 }
 
-/// Serialises a path as text, with unprintable bytes replaced, because JSON has only Unicode strings.
+/// Serialises a path as text. Bytes that are not valid UTF-8 are replaced, because JSON strings must be Unicode.
 pub(crate) fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
-/// The result of rebuilding or verifying a store: number of undamaged records, and damaged files.
+/// Result of rebuilding or verifying a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StoreReport {
     /// Number of undamaged records.
     pub records: u64,
-    /// Damaged files, which are neither moved nor changed.
+    /// Damaged files. Rebuilding and verifying do not move or change them.
     pub damaged: Vec<DamagedFile>,
 }
 
 impl StoreReport {
-    /// Text for the user, one line per finding. `done` is the word for undamaged records, such as "whole".
+    /// Text for the user, with one line for each damaged file. `done` is the word for the undamaged records, such as
+    /// "whole".
     pub fn text(&self, done: &str) -> String {
         let mut text = format!("{} records are {done}\n", self.records);
         for damaged in &self.damaged {

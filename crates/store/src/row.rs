@@ -309,7 +309,7 @@ pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The checksum of a row; `cell` and `variant` are the checksums of the texts of the cell and the variant.
+/// Checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
 pub(crate) fn checksum(row: &Row, cell: u64, variant: u64) -> i64 {
     let mut proof = proof::Proof::new();
     for text in [

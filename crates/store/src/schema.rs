@@ -98,8 +98,8 @@ pub(crate) fn create(index: &Connection) -> rusqlite::Result<()> {
     index.pragma_update(None, "user_version", VERSION)
 }
 
-/// Version of the store's layout. A store with a later version is refused.
+/// Version of the store's layout that this program writes. Stores with a later version are refused.
 pub const FORMAT: u32 = 1;
 
-/// Time that a process waits for another process that is writing the index.
+/// Maximum time that a process waits while another process writes the index.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

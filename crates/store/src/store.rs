@@ -141,7 +141,7 @@ impl Store {
         bring().map_err(sorted)
     }
 
-    /// Updates the index after other processes have added record files without it, with [`deposit`](crate::deposit).
+    /// Adds records to the index that other processes have only added as files, with [`deposit`](crate::deposit).
     pub fn refresh(&self) -> Result<(), StoreError> {
         self.catch_up()
     }
@@ -417,7 +417,7 @@ impl Store {
     /// Moves the complete records in `incoming` to their folders and adds them to the index. Removes incomplete files
     /// whose writers no longer run.
     fn take_in(&mut self) -> Result<(), StoreError> {
-        // Processes of other machines cannot be seen from here.
+        // A process of another machine is not in `/proc`, so on a shared file system recent files are kept too.
         let is_shared = !self.database.starts_with(&self.root);
         let may_be_written = |path: &Path| has_writer(path) || (is_shared && is_recent(path));
         for path in entries(&self.root.join("incoming"))? {

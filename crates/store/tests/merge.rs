@@ -92,7 +92,7 @@ fn merging_adds_each_record_once_however_often_and_in_whatever_order() {
     assert_eq!(again.campaigns, Vec::<String>::new());
     assert_eq!(ids(&whole), all);
     assert_eq!(whole.campaign("test").unwrap().unwrap().entries.len(), 15);
-    // The same store twice in one call.
+    // The other store is given twice in one call.
     let twice = merged(
         &mut stores.open("other"),
         &[shards[0].clone(), shards[0].clone()],
@@ -117,7 +117,7 @@ fn two_results_of_one_exact_trial_are_refused_and_nothing_is_merged() {
     assert!(merge.text(true).contains("nothing is merged: 1 trials"));
     assert_eq!(ids(&here), before);
 
-    // Between two other stores too.
+    // A conflict between two other stores, neither of which is this store.
     let folders = [stores.path("here"), stores.path("there")];
     let mut empty = stores.open("empty");
     assert_eq!(merged(&mut empty, &folders).conflicts.len(), 1);

@@ -1,4 +1,4 @@
-//! Comparison of the records with the index.
+//! Compares the record files with the index.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::report::{DamagedFile, StoreReport};
 use crate::row::{self, MetricKey, Row};
 use crate::select;
 
-/// Number of records that are in memory at once during verification.
+/// Number of records that verification holds in memory at the same time.
 const READ_AT_ONCE: usize = 1024;
 
 impl Store {
@@ -62,7 +62,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns those of the given identities whose index rows or metrics differ from the record file.
+    /// Identities, among `ids`, of the records whose row or metrics in the index differ from the record file.
     fn disagreements<'a>(
         &self,
         ids: &'a [String],
@@ -95,7 +95,8 @@ impl Store {
             }
         }
         for (scenario, rows) in rows {
-            // All together; one by one only to tell which is wrong.
+            // First compares the metrics of all rows with one query. Only if they differ, compares each row, to find
+            // the wrong ones.
             if self.has_metrics_of(scenario, &rows) {
                 continue;
             }
@@ -108,7 +109,7 @@ impl Store {
         Ok(wrong)
     }
 
-    /// True if the metrics of these rows in the index are exactly the metrics of these records.
+    /// True if the index has exactly the metrics of these records for these rows.
     fn has_metrics_of(&self, scenario: &str, rows: &[(&str, i64, &Record)]) -> bool {
         let numbers: Vec<i64> = rows.iter().map(|(_, row, _)| *row).collect();
         let Ok(kept) = self.metrics(scenario, &numbers) else {
@@ -132,7 +133,7 @@ impl Store {
     }
 }
 
-/// True if two metrics are equal. NaN counts as equal to NaN and to an absent value.
+/// True if two metrics are equal. NaN is equal to NaN and to a missing value.
 fn same(kept: &Metric, metric: &Metric) -> bool {
     let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
     kept == metric || (is_no_number(kept) && is_no_number(metric))
