@@ -1,11 +1,11 @@
-//! Whether an earlier resolution of a reference may be used again.
+//! Whether the result of an earlier resolution of a kernel reference may be used again.
 
-/// Whether the kernel of the last resolution may be used.
+/// Whether to use the kernel to which a reference was resolved last time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Use the kernel of the last resolution if it is still in the cache. This needs no network.
+    /// Use the kernel of the last resolution if it is still in the cache. No network access is needed.
     Pinned,
-    /// Ask the archive, or read the local files again.
+    /// Resolve the reference again: ask the archive, or read the local files.
     Refresh,
 }
 

@@ -1,10 +1,10 @@
-//! Names of the files in a kernel's folder.
+//! Names of the files in the folder of a cached kernel.
 
 /// Name of the boot image.
 pub const IMAGE: &str = "image";
-/// Name of the build configuration.
+/// Name of the file with the kernel's build configuration.
 pub const CONFIG: &str = "config";
-/// Name of the folder of modules, which has the layout of `/lib/modules/RELEASE`.
+/// Name of the folder with the modules. Its layout is that of `/lib/modules/RELEASE`.
 pub const MODULES: &str = "modules";
-/// Name of the file with the kernel's description, which the kernel's digest does not cover.
+/// Name of the file with the kernel's description. The digest of a kernel does not include this file.
 pub const FACTS: &str = "kernel.json";

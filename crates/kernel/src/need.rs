@@ -71,13 +71,13 @@ pub enum Need {
     EarlyPrintk,
     /// The compressor LZ4 in zram.
     ZramLz4,
-    /// Writing pages of zram to a backing device.
+    /// Writeback of zram: writing its pages to a backing device.
     ZramWriteback,
-    /// Compressing pages of zram again with a second compressor.
+    /// Recompression of zram: compressing its pages again with a second compressor.
     ZramRecompression,
-    /// The shrinker of zswap.
+    /// The shrinker of zswap, which writes cold pages to the disk under memory pressure.
     ZswapShrinker,
-    /// Switching off the writeback of zswap by a control group.
+    /// A switch in control groups that disables the writeback of zswap.
     ZswapNoWriteback,
 }
 
@@ -228,7 +228,7 @@ impl Need {
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         let is_recent = || version::compare(release, ZSWAP_SHRINKS) != Ordering::Less;
         let has = match self {
-            // The option only chooses the default; the parameter exists without it.
+            // The shrinker's build option only sets the default. The parameter exists even without the option.
             Self::ZswapShrinker => config.get("CONFIG_ZSWAP").is_on() && is_recent(),
             Self::ZswapNoWriteback => {
                 let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
@@ -249,7 +249,7 @@ impl Need {
 
 /// The first release whose zram contains its own compressors (drivers/block/zram/Kconfig).
 const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
-/// The first release whose zswap has a shrinker, and a switch for writeback in control groups (mm/zswap.c,
+/// First release in which zswap has a shrinker, and control groups have a switch for its writeback (mm/zswap.c,
 /// mm/memcontrol.c).
 const ZSWAP_SHRINKS: &str = "6.8";
 

@@ -18,7 +18,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates an empty temporary folder below the root folder of a cache, [`Cache::root`](crate::Cache::root).
+    /// Creates an empty temporary folder in the cache at `root`, which is [`Cache::root`](crate::Cache::root).
     pub fn new(root: &Path) -> Result<Self, KernelError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let gate_path = root.join("lock");
