@@ -1,4 +1,4 @@
-//! Configuring and compiling a kernel in a build folder.
+//! Configures and compiles a kernel in a build folder.
 
 use std::fs;
 use std::path::Path;
@@ -16,32 +16,32 @@ use crate::series::Series;
 use crate::step::{BuildStep, Watch};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree, write};
 
-/// Shortest time between two progress reports.
+/// Minimum time between two progress reports.
 pub(crate) const PACE: Duration = Duration::from_secs(5);
 
-/// Name of the file in a build folder that lists the options with which the folder was configured. It exists once
-/// configuring is complete.
+/// Name of a file in the build folder. It exists once the folder is configured, and lists the options used.
 pub(crate) const CONFIGURED: &str = "configured";
 
 /// A source in the cache, locked and ready to be patched and built.
 pub(crate) struct OpenSource {
     pub tree: Tree,
-    /// Full identity of the source: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
+    /// Full identity of the source, such as `debian:6.12 6.12.117-1~deb12u1`, or the name of a source tree with its
+    /// commit.
     pub id: String,
 }
 
 /// All inputs of the build of one kernel.
 pub(crate) struct Job {
-    /// Description of the kernel: its source, and the subject of its patches.
+    /// Description of the kernel: its source and the subject lines of its patches.
     pub what: String,
     pub opened: OpenSource,
     pub series: Series,
-    /// Content of the files that differ from the source.
+    /// Content of the files in which the kernel differs from its source.
     pub files: Files,
     pub asked: Asked,
 }
 
-/// Makes the configuration in the build folder, unless it exists for the same options and Kconfig files.
+/// Configures the build folder. Does nothing if it is already configured with the same options and Kconfig files.
 pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
@@ -84,8 +84,8 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     }
     let text = read_text(&result, Place::Own, MOST_CONFIG_BYTES);
     let text = text.map_err(SourceError::cache("reading", &result))?;
-    // If a kernel does not have one of pagetide's own options, this is not the user's fault. If a trial needs the
-    // option, the preparation of the trial reports it.
+    // Only options that the user asked for can be the user's fault. If a kernel lacks one of pagetide's own options,
+    // the preparation of a trial that needs the option reports it.
     let not_taken = config::not_taken(&job.asked.user, &config::options(&text));
     if !not_taken.is_empty() {
         return Err(SourceError::NotTaken {
@@ -96,7 +96,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     write(&stamp_file, stamp.as_bytes())
 }
 
-/// Compiles and links a kernel; returns the number of objects compiled.
+/// Compiles and links a kernel. Returns the number of objects that were compiled.
 pub(crate) fn compile(
     make: &Make,
     folder: &Path,
@@ -107,7 +107,7 @@ pub(crate) fn compile(
     let all: Option<usize> = read_text(&known, Place::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    // A first build compiles everything. For a later build, the number of objects is unknown.
+    // The first build in a folder compiles all objects. How many a later build compiles is unknown.
     let of =
         (all.is_none() && job.asked.user.is_empty()).then_some(job.asked.start.typical_objects());
     let (began, mut told, mut done, mut said) =
@@ -153,15 +153,15 @@ pub(crate) fn compile(
     })
 }
 
-/// True if a line of make's output reports that an object is compiled.
+/// True if a line of make's output says that an object is compiled.
 fn is_object(line: &str) -> bool {
     ["  CC ", "  AS "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// Remaining time of a build, assuming that each object takes as long as those before; `None` if no object is compiled
-/// yet.
+/// Estimated remaining time of a build, if each remaining object takes as long as the average so far. `None` if no
+/// object is compiled yet.
 fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
     let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
     let rest = u32::try_from(of).ok()?.saturating_sub(done);

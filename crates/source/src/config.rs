@@ -97,7 +97,7 @@ pub fn option_of(makefile: &str, object: &str) -> Option<String> {
     })
 }
 
-/// Largest accepted size in bytes of a file with options; Debian's file has 300 KB.
+/// Maximum accepted size of a file with kernel options, in bytes. Debian's file has 300 KB.
 pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]

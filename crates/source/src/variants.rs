@@ -156,28 +156,29 @@ fn no_change(name: &str, made: &BuiltKernel) -> String {
     text
 }
 
-/// Prediction for the kernel of a variant.
+/// Forecast for the kernel of one variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariantForecast {
-    /// The kernel is not built from a recipe.
+    /// The kernel of the variant is not built from a recipe, so there is no forecast.
     Other,
-    /// The kernel is in the cache or would be built.
+    /// The kernel of the variant is in the cache or would be built.
     Kernel(BuildForecast),
-    /// The variant would be left out. The sentence states why: its kernel cannot be built, or is the same as the
-    /// baseline's.
+    /// The variant would be left out. The text states why: its kernel cannot be built, or is the same as the baseline's
+    /// kernel.
     LeftOut(String),
 }
 
 impl VariantForecast {
-    /// True if the kernel of the variant must be built.
+    /// True if the variant's kernel is not in the cache and must be built.
     pub fn is_to_build(&self) -> bool {
         matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
     }
 }
 
 impl Workshop {
-    /// Predicts the builds of the variants' kernels. Builds and fetches nothing. Fails if [`Workshop::deliver`] would
-    /// fail before it fetches or builds; only missing programs are not checked for.
+    /// Returns a forecast of the build of each variant's kernel. Builds and fetches nothing. Fails if
+    /// [`Workshop::deliver`] would fail before its first build or fetch. Exception: does not check for missing
+    /// programs.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -186,8 +187,8 @@ impl Workshop {
         self.foretell_telling(orders, &mut |_| {})
     }
 
-    /// Predicts the builds of the variants' kernels, like [`Self::foretell`]. `watch` receives a step if another
-    /// process must be waited for.
+    /// Does the same as [`Self::foretell`]. In addition, `watch` receives a step when another process must be waited
+    /// for.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
