@@ -1,27 +1,27 @@
-//! State shared by all requests.
+//! Settings and caches that all requests share.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// State shared by all requests.
+/// Settings and caches that all requests share.
 pub(crate) struct Site {
-    /// Absolute path of the folder of the store.
+    /// Absolute path of the store's folder.
     pub folder: PathBuf,
-    /// Absolute path of the folder of kernels and snapshots.
+    /// Absolute path of the cache folder with kernels and snapshots.
     pub cache: PathBuf,
-    /// Path of the program that runs and resumes campaigns.
+    /// Path of the pagetide program, which is started to run or resume a campaign.
     pub program: PathBuf,
-    /// Secret in the forms of this server process.
+    /// Secret that forms must send back. It changes with each start of the server.
     pub key: String,
-    /// Token of this server process, which every request must contain.
+    /// Token that every request must contain. It changes with each start of the server.
     pub token: String,
     /// The address on which the server listens.
     pub address: SocketAddr,
-    /// Results of campaigns by identity, kept so that a page does not compute them again.
+    /// Cached results of campaigns, so that a page need not compute them again.
     pub answers: Mutex<Answers>,
 }
 
-/// Results of campaigns by identity. A value is the number of trials in the result, and the result as HTML.
+/// Results of campaigns by identity. Each value has the number of trials in the result, and the result as HTML.
 pub(crate) type Answers = HashMap<String, (usize, String)>;
