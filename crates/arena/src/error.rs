@@ -10,13 +10,13 @@ pub enum ArenaError {
     /// needs. Returned by [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
-    /// This trial cannot run on the variant's kernel, but it can on another one. Returned by
-    /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
+    /// The trial cannot run on the variant's kernel, but it can run on another kernel. Returned by
+    /// [`Arena::prepare`](crate::Arena::prepare), before any trial runs.
     #[error("{why}; --kernel {kernel} has all that is needed")]
     OtherKernel {
         /// Reason why the trial cannot run on the variant's kernel.
         why: Box<dyn std::error::Error + Send + Sync>,
-        /// Name of a kernel that has what is missing, in the form that a user types.
+        /// Name of a kernel on which the trial can run, as the user types it.
         kernel: String,
     },
     /// The request is invalid: for example, an unknown scenario or setting, or a parameter out of bounds. Returned by

@@ -69,18 +69,18 @@ impl fmt::Debug for PreparedTrial {
     }
 }
 
-/// Results of one trial. Its bulk sections are not included, because they are already written to the record file.
+/// Results of one trial, without its bulk sections, which are already written to the record file.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Metrics and counters that the guest (or the host arena) reported; also present for an invalid trial.
+    /// Metrics and counters that the guest or the host arena reported. An invalid trial has them too.
     pub results: Results,
-    /// Memory-related build options of the kernel by name; empty if they are not known.
+    /// Build options of the kernel that concern memory, by name; empty if they are not known.
     pub kernel_config: BTreeMap<String, String>,
-    /// Wall-clock times and the machine. The run loop fills in campaign, unit, repetition, number of concurrent trials,
-    /// and the time until the record is stored.
+    /// Wall-clock times of the trial and a description of the machine. The caller fills in the campaign, unit,
+    /// repetition, number of concurrent trials, and the time until the record is stored.
     pub wall: Wall,
-    /// Time at which the scenario ended, or the trial if the scenario did not end. The time until the record is stored
-    /// counts from here.
+    /// Time at which the scenario ended; if it did not end, the time at which the trial ended. The time until the
+    /// record is stored is measured from here.
     pub ended: Instant,
 }
 

@@ -20,10 +20,10 @@ pub struct VariantSpec {
     pub boot: Vec<String>,
     /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
-    /// Kind of swap of the variant's trials; `None` for that of the cell.
+    /// Kind of swap of this variant's trials; `None` if they use the cell's kind of swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapSpec>,
-    /// Size of the swap device of the variant's trials; `None` for that of the cell.
+    /// Size of the swap device of this variant's trials; `None` if they use the cell's size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_size: Option<Bytes>,
 }
