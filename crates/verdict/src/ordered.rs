@@ -54,11 +54,11 @@ pub(crate) trait Ordered {
     }
 }
 
-/// Position of the interval ends in the sorted Walsh averages.
+/// Positions of the two ends of the interval among the sorted Walsh averages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
     /// Number of Walsh averages excluded at each end.
     pub outside: u64,
-    /// Two-sided error rate of the test that the interval inverts: 1 minus the level.
+    /// Two-sided error rate of the test that is inverted to get the interval: 1 minus the confidence level.
     pub error: f64,
 }

@@ -1,10 +1,10 @@
-//! The analysis of one metric's data, by the kind of the data.
+//! Analyses the data of one metric: paired, nested or unpaired.
 
 use crate::error::{Result, StatError};
 use crate::evidence::{AnalysisOptions, Evidence, paired, tails, unpaired};
 use crate::sample::{Data, MetricSample};
 
-/// Analyses the data of one metric. Fails if they cannot be analysed.
+/// Analyses the data of one metric, by the method for its kind of data. Fails if the data cannot be analysed.
 pub(crate) fn weigh(sample: &MetricSample, look: AnalysisOptions) -> Result<Evidence> {
     match &sample.data {
         Data::Paired { pairs } => paired::weigh(sample, pairs, look),
