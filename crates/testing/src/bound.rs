@@ -1,16 +1,17 @@
-//! Bounds on figures of `make bench`: judged in the optimised build only, and listed in the last lines.
+//! Upper bounds on measured figures of `make bench`. They are judged only in the optimised build, and are listed in the
+//! last lines of the output.
 
 use std::fs::File;
 use std::io::Write;
 
-/// Environment variable with the path of the file that collects the lines of all programs of a bench.
+/// Environment variable with the path of a file. All programs of a bench append their lines to this file.
 const LINES: &str = "PAGETIDE_BOUNDS";
-/// Environment variable that says whether bounds are judged: `yes` in the optimised build.
+/// Environment variable that is `yes` if bounds are judged, which is so in the optimised build.
 const JUDGED: &str = "PAGETIDE_BOUNDS_JUDGED";
 
-/// Compares a figure with the most that it may be. Prints one line with the result and appends it to the file named by
-/// `PAGETIDE_BOUNDS`. Returns false if the bound is judged and not kept. Without `PAGETIDE_BOUNDS_JUDGED=yes` nothing is
-/// judged, because a build without optimisation, or few repeats, say nothing about speed.
+/// Compares a figure with its upper bound `most`. Prints one line with the result, and appends it to the file named by
+/// `PAGETIDE_BOUNDS`. Returns false if bounds are judged and the figure is above the bound. Bounds are judged only if
+/// `PAGETIDE_BOUNDS_JUDGED` is `yes`, because a build without optimisation or a few repeats say nothing about speed.
 #[must_use]
 pub fn bound(what: &str, figure: f64, most: f64, unit: &str) -> bool {
     let is_judged = std::env::var_os(JUDGED).is_some_and(|word| word == "yes");
@@ -19,13 +20,13 @@ pub fn bound(what: &str, figure: f64, most: f64, unit: &str) -> bool {
     let lines =
         std::env::var_os(LINES).map(|path| File::options().append(true).create(true).open(path));
     if let Some(Ok(mut lines)) = lines {
-        // The line is printed in any case, so nothing is lost if the file cannot be written.
+        // The line is printed as well, so an error in writing the file is ignored.
         let _ = writeln!(lines, "{line}");
     }
     is_kept
 }
 
-/// The line for a figure, and false if the bound is judged and not kept.
+/// Text of the line for a figure. The bool is false if bounds are judged and the figure is above the bound.
 fn line(what: &str, figure: f64, most: f64, unit: &str, is_judged: bool) -> (String, bool) {
     let is_kept = figure <= most;
     let word = match (is_judged, is_kept) {

@@ -28,7 +28,7 @@ pub enum Need {
     PackageTools,
     /// Third-party programs that validate our output formats, installed with their package managers.
     Judges,
-    /// A language runtime or a program that is run in a guest, such as Java.
+    /// Language runtimes and programs that run in a guest, such as Java.
     Runtimes,
     /// Root privileges, or permission to create a mount namespace.
     Root,
@@ -44,7 +44,7 @@ pub enum Need {
     Perf,
     /// Building kernels, which takes minutes; enabled by `PAGETIDE_TEST_BUILDS=FOLDER`.
     Builds,
-    /// Slurm and munge, and root privileges to start their daemons.
+    /// Slurm and munge, with root privileges to start their daemons.
     Slurm,
     /// Downloads from Debian's archive that bypass the cache; enabled by `PAGETIDE_TEST_NETWORK=1`.
     Network,
