@@ -108,7 +108,7 @@ pub(crate) fn foretell(
     Ok(kernels)
 }
 
-/// Fails if a program is missing that builds or trials need. The error names all that are missing.
+/// Fails if a program is missing that a build or a trial of the campaign needs. The error names all missing programs.
 pub(crate) fn check(campaign: &Campaign, cache: Cache, options: &Options) -> Result<(), LabError> {
     programs(campaign, &workshop(cache, options), options)
 }

@@ -24,7 +24,7 @@ pub enum LabError {
     Lacks {
         /// Names of all missing programs and libraries.
         missing: String,
-        /// Debian packages that contain them.
+        /// Names of the Debian packages that contain the missing programs and libraries.
         packages: String,
     },
     /// The exact arena cannot be opened.

@@ -97,9 +97,10 @@ impl Lab {
         building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
     }
 
-    /// Predicts the cost of building the kernels of a campaign, without messages. Returns the forecasts, and the campaign
-    /// with a kernel of the cache in the place of each that is to be built; `None` if the cache is empty. Builds and
-    /// fetches nothing. Fails if a program is missing that the builds or the trials need.
+    /// Predicts the cost of building the kernels of a campaign. Builds and fetches nothing, and prints no messages.
+    /// Returns the forecasts and a copy of the campaign. In the copy, a kernel from the cache replaces each kernel that
+    /// must be built. The copy is `None` if the cache has no kernel. Fails if a program is missing that a build or a
+    /// trial needs.
     pub fn builds(
         &self,
         campaign: &Campaign,

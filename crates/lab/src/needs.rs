@@ -1,4 +1,4 @@
-//! Programs that a campaign needs on this machine. They are checked before anything is fetched or built.
+//! Checks that the programs which a campaign needs are on this machine, before anything is fetched or built.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use pagetide_source::tools;
 
 use crate::error::LabError;
 
-/// Fails if the emulator is missing, or the program that makes a file system for a scenario that needs one. The error
-/// then names the missing tools of a kernel build too, so that one command installs everything. Tools of a build alone
-/// are checked by the build, which knows whether there is anything to compile.
+/// Fails if the emulator is missing, or if a scenario needs a file system and mke2fs is missing. The error also names
+/// missing tools of kernel builds, so that the user can install everything with one command. Missing tools of kernel
+/// builds alone are no error here. The build checks for them, because only the build knows whether it must compile.
 pub(crate) fn check(campaign: &Campaign, cache: &Path) -> Result<(), LabError> {
     if campaign.arena != ArenaKind::Exact {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn check(campaign: &Campaign, cache: &Path) -> Result<(), LabError> {
     let lacks = |name: &str| {
         let piece = pieces.iter().find(|piece| piece.name == name)?;
         let is_there = piece.state == State::Works;
-        // Other remedies, such as naming another emulator, are those of the arena's own error.
+        // A remedy that installs no package, such as naming another emulator, is in the arena's own error.
         let package = piece.remedy.strip_prefix("apt-get install ")?;
         (!is_there).then(|| package.to_owned())
     };
@@ -46,8 +46,7 @@ pub(crate) fn check(campaign: &Campaign, cache: &Path) -> Result<(), LabError> {
     })
 }
 
-/// True if the scenario of a cell needs a file system. A cell that cannot run counts as one that needs none; the arena
-/// refuses it later.
+/// True if the scenario of a cell needs a file system. False for a cell that cannot run; the arena refuses it later.
 fn has_files(cell: &Cell) -> bool {
     let context = Context {
         memory: cell.memory.bytes(),

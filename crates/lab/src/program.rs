@@ -11,7 +11,7 @@ use crate::error::LabError;
 use crate::lab::Lab;
 
 impl Lab {
-    /// Makes the root of a program in the cache, and returns the paths of the program's files in it.
+    /// Creates the root file system of a program in the cache. Returns the paths of the program's files in it.
     pub(crate) fn install(&self, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
         let files = files.clone();
         let cache = self.cache()?;

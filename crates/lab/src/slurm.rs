@@ -1,4 +1,4 @@
-//! Slurm: a cluster whose commands are called as a user calls them.
+//! Runs jobs on a Slurm cluster, through Slurm's commands `sbatch`, `squeue`, `scancel` and `scontrol`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use pagetide_campaign::{Cluster, ClusterError};
 use pagetide_store::shell;
 use pagetide_system::child::{self, Limits};
 
-/// Maximum run time and output of one of Slurm's commands. A busy controller answers late.
+/// Limits of the run time and output of one Slurm command. A busy controller can take long to answer.
 const LIMITS: Limits<'static> = Limits {
     time: Duration::from_mins(1),
     output: 16 << 20,
     stop: &|| false,
 };
-/// Time for which a controller that does not answer is asked again.
+/// Time after which a command fails if the controller does not answer. Until then the command is repeated.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Pause between two questions to a controller that does not answer.
+/// Pause before a command is repeated because the controller did not answer.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Most tasks in one array if the controller does not say how many it takes: Slurm's default of `MaxArraySize` is 1001,
-/// and task numbers are smaller than that.
+/// Maximum number of tasks in one job array if the controller does not state its `MaxArraySize`. Slurm's default is
+/// 1001, and task numbers must be smaller than this.
 const TASKS: u32 = 1000;
 
-/// A Slurm cluster, or one partition of it.
+/// A Slurm cluster, or one partition of a cluster.
 #[derive(Clone, Debug)]
 pub struct Slurm {
-    /// Partition for the jobs; `None` for the cluster's default.
+    /// Name of the partition that jobs are submitted to; `None` for the cluster's default partition.
     pub partition: Option<String>,
     /// Cache folder of this machine, which the nodes can read.
     pub cache: PathBuf,
@@ -34,12 +34,12 @@ pub struct Slurm {
     pub node_cache: PathBuf,
 }
 
-/// A failure to run a command of Slurm.
+/// Error of a Slurm command: its name, followed by what went wrong.
 fn wrong(command: &str, why: &str) -> ClusterError {
     ClusterError(format!("{command} {}", why.trim()))
 }
 
-/// Runs one of Slurm's commands. Asks again if the controller does not answer.
+/// Runs a Slurm command and returns its output. Repeats the command if the controller does not answer.
 fn call(program: &str, words: &[&str]) -> Result<Output, ClusterError> {
     let began = Instant::now();
     loop {
@@ -66,7 +66,7 @@ fn call(program: &str, words: &[&str]) -> Result<Output, ClusterError> {
     }
 }
 
-/// Standard output of a command that must succeed.
+/// Standard output of a Slurm command. Fails if the command's exit status is not zero.
 fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
     let output = call(program, words)?;
     if output.status.success() {
@@ -76,7 +76,7 @@ fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
     Err(wrong(program, &format!("failed: {said}")))
 }
 
-/// The value of `MaxArraySize` in the output of `scontrol show config`; `None` if there is none.
+/// Value of `MaxArraySize` in the output of `scontrol show config`; `None` if the output has no such value.
 fn array_size(config: &str) -> Option<u32> {
     let line = config
         .lines()
@@ -84,8 +84,8 @@ fn array_size(config: &str) -> Option<u32> {
     line.split_once('=')?.1.trim().parse().ok()
 }
 
-/// Copies this program into the folder of a batch, so that all tasks run the same program whatever is installed
-/// meanwhile.
+/// Copies this program into the folder of a batch. So all tasks run the same version, even if another one is installed
+/// while the job runs.
 fn program_in(folder: &Path) -> Result<PathBuf, ClusterError> {
     let copy = folder.join("pagetide");
     let copied = std::env::current_exe().and_then(|own| fs::copy(own, &copy));
@@ -99,7 +99,7 @@ fn program_in(folder: &Path) -> Result<PathBuf, ClusterError> {
 }
 
 impl Slurm {
-    /// The script of a job.
+    /// Shell script that runs one task of a job array.
     fn script(&self, program: &Path, folder: &Path) -> String {
         let text = |path: &Path| shell(&[path.display().to_string()]);
         format!(
@@ -147,7 +147,7 @@ impl Cluster for Slurm {
         words.push(script);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = answer("sbatch", &words)?;
-        // With several clusters, the name of the cluster follows.
+        // On a site with several clusters, the output has the form `JOB;CLUSTER`.
         let job = said.trim().split(';').next().unwrap_or_default();
         match job.parse::<u64>() {
             Ok(_) => Ok(job.to_owned()),
@@ -161,7 +161,7 @@ impl Cluster for Slurm {
         let said = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true => Ok(output.stdout.iter().any(|byte| !byte.is_ascii_whitespace())),
-            // The controller forgets jobs some minutes after their end.
+            // Some minutes after a job has ended, the controller does not know it anymore.
             false if said.contains("Invalid job id") => Ok(false),
             false => Err(wrong("squeue", &format!("failed: {said}"))),
         }

@@ -1,4 +1,5 @@
-//! Copies kernels and roots of programs from the submitting machine's cache to a node's, once for each node.
+//! Copies kernels and root file systems of programs from the submitting machine's cache to a node's cache. Each is
+//! copied once per node.
 
 use std::fs;
 use std::io;
@@ -7,8 +8,8 @@ use std::path::Path;
 use pagetide_arena::ArenaError;
 use pagetide_campaign::TaskTrial;
 
-/// Copies what a trial needs from the cache `from` to the cache `to`, unless it is there. The copies are checked when
-/// they are used, as everything in a cache.
+/// Copies the kernel and the root file system of a trial from the cache `from` to the cache `to`, unless they are
+/// there. The copies are checked later, whenever they are used.
 pub fn stage(from: &Path, to: &Path, trial: &TaskTrial) -> Result<(), ArenaError> {
     let kernel = Some(("kernels", trial.kernel.digest.as_str()));
     let root = trial.root.as_deref().map(|root| ("roots", root));
@@ -28,7 +29,8 @@ pub fn stage(from: &Path, to: &Path, trial: &TaskTrial) -> Result<(), ArenaError
     Ok(())
 }
 
-/// Copies a folder such that `target` is complete or does not exist. Another process may do the same.
+/// Copies a folder so that `target` is either complete or does not exist. Several processes may do this at the same
+/// time.
 fn copy_once(source: &Path, target: &Path) -> io::Result<()> {
     let parent = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent)?;
