@@ -386,20 +386,20 @@ fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     Ok(parts)
 }
 
-/// A command line or a script that runs inside the root.
+/// A command line or a script that runs inside the root, with the programs that it starts.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellLine {
     /// Description of the line or script, for messages.
     pub(crate) what: String,
-    /// What the line or script starts.
+    /// Programs and scripts that the line or script starts.
     pub(crate) started: Started,
 }
 
-/// What a command starts, as far as its words tell.
+/// Programs and scripts that a command starts. Only names that are literal words of the command are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Started {
-    /// Names of programs, in the order in which they occur.
+    /// Names of the programs, in order of occurrence.
     pub(crate) names: Vec<String>,
-    /// Files with commands that a shell reads.
+    /// Paths of files whose commands a shell reads, such as with `source`.
     pub(crate) scripts: Vec<String>,
 }

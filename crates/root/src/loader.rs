@@ -1,9 +1,9 @@
-//! The folders in which the loader of this machine searches for libraries. Source: ld.so(8), ldconfig(8).
+//! Finds the folders in which this machine's dynamic loader searches for libraries. Source: ld.so(8), ldconfig(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that loaders search by default: first Debian's, then those of other distributions.
+/// Folders that dynamic loaders search by default: first Debian's, then the folders of other distributions.
 pub(crate) const DEFAULT: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -13,10 +13,10 @@ pub(crate) const DEFAULT: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Most levels of nested includes in the loader's configuration.
+/// Maximum depth of nested `include` lines in the loader's configuration.
 const MOST_DEPTH: usize = 8;
 
-/// Folders listed in the loader's configuration file, including the files that it includes.
+/// Folders listed in the loader's configuration file and in the files that it includes.
 pub(crate) fn configured(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     read(file, 0, &mut folders);
@@ -41,7 +41,8 @@ fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// Paths that match the pattern of an `include` in `file`, sorted by name. The last component may contain one `*`.
+/// Paths that match the pattern of an `include` line in `file`, sorted by name. Only the last component of the pattern
+/// may contain a `*`, and only one.
 fn matching(file: &Path, pattern: &str) -> Vec<PathBuf> {
     let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
     let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))

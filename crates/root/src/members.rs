@@ -168,10 +168,10 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// First bytes of an archive compressed by gzip. Source: RFC 1952.
+/// First bytes of a gzip file. Source: RFC 1952.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// First bytes of an archive compressed by zstd. Source: RFC 8878.
+/// First bytes of a zstd file. Source: RFC 8878.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Opens an archive and returns a reader of its uncompressed content.
@@ -192,14 +192,14 @@ pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     })
 }
 
-/// Copies the content of a member to a new private file; fails if that file already exists.
+/// Copies the content of a member to a new private file. Fails if the file exists already.
 pub(crate) fn spool_file(
     content: &mut dyn Read,
     to: &PathBuf,
     name: &Path,
 ) -> Result<(), RootError> {
     let mut file = File::create_new(to).map_err(io("making", to))?;
-    // For a sparse file, the stated size is smaller than the size of its content.
+    // The content of a sparse file can be larger than its stated size, so the copied bytes are counted.
     let copied =
         io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
     if copied > MOST.0 {

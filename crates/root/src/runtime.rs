@@ -63,8 +63,8 @@ impl Host {
         }
     }
 
-    /// Adds everything that a program of this machine needs if it is a known interpreter, so that scripts inside can be
-    /// run by it. `path` is a path on this machine.
+    /// If the program at `path` is a known interpreter, adds everything it needs to run scripts inside the root. `path`
+    /// is a path on this machine.
     pub(crate) fn runtime_of(&mut self, tree: &mut Tree, path: &str) -> Result<(), RootError> {
         let program = self.here.join(path);
         let is_executable = fs::metadata(&program).is_ok_and(|about| is_executable(&about));

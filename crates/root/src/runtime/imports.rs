@@ -292,8 +292,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Decides how a file of a library is added. A compiled module is added only if Python would use it on this machine.
-/// Its header then states the modification time that its source has inside the root. Source: CPython,
+/// Decides how a file of a Python library is added. A compiled module is added only if Python would use it on this
+/// machine. Then its header gets the modification time that its source file has inside the root. Source: CPython,
 /// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
@@ -305,11 +305,11 @@ pub(super) fn compiled(path: &Path) -> Change {
     };
     let folder = path.parent().unwrap_or(path);
     if !folder.ends_with("__pycache__") {
-        // This is a compiled module without a source.
+        // A compiled module outside `__pycache__` has no source file, so it is added unchanged.
         return Change::None;
     }
-    // The name has the form `json.cpython-311`. Other names, such as `json.cpython-311.opt-1`, are for certain options
-    // of Python.
+    // The name has the form `json.cpython-311`. Python uses other names, such as `json.cpython-311.opt-1`, only with
+    // certain options.
     let mut parts = stem.rsplitn(2, '.');
     let (tag, module) = (
         parts.next().unwrap_or_default(),
@@ -325,12 +325,12 @@ pub(super) fn compiled(path: &Path) -> Change {
             .and_then(|field| field.try_into().ok());
         field.map(u32::from_le_bytes)
     };
-    // The file stores only the lower 32 bits of each number.
+    // The header has only the lower 32 bits of the source's time and size.
     let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
     let is_current =
         field(8) == low(source.mtime().unsigned_abs()) && field(12) == low(source.len());
     match field(4) {
-        // The module identifies its source by a hash, so the source's time does not matter.
+        // The header has a hash of the source instead of its time, so it needs no change.
         Some(1 | 3) if tag.starts_with("cpython-") => Change::None,
         Some(0) if tag.starts_with("cpython-") && is_current => {
             bytes[8..12].copy_from_slice(&EPOCH_SECONDS.to_le_bytes());

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// Most commands within double quotes that are nested in each other.
+/// Maximum depth of commands that are nested in double quotes.
 const MOST_DEPTH: u32 = 16;
 
 /// A token of a shell command's text.
@@ -53,7 +53,7 @@ struct Cutter<'a> {
     is_unknown: bool,
     /// True if a backtick is open.
     in_ticks: bool,
-    /// Number of commands within double quotes that are being read.
+    /// Current depth of commands that are nested in double quotes.
     depth: u32,
     /// Delimiters of the here-documents that begin on the next line.
     documents: Vec<String>,
@@ -141,7 +141,8 @@ impl<'a> Cutter<'a> {
         &self.text[at..]
     }
 
-    /// True if the text after a dollar sign is a command in parentheses, and not an arithmetic expression.
+    /// True if the text after a dollar sign is a command in parentheses. An arithmetic expression, which begins with
+    /// two parentheses, is none.
     fn is_command_next(&mut self) -> bool {
         self.rest().starts_with('(') && !self.rest().starts_with("((")
     }
@@ -168,7 +169,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Reads a command in parentheses within double quotes, up to the closing parenthesis.
+    /// Reads a command in parentheses that is within double quotes, up to the closing parenthesis.
     fn nested(&mut self) {
         let word = self.word.take();
         self.dollar();
@@ -188,7 +189,7 @@ impl<'a> Cutter<'a> {
             read = self.pieces.len();
         }
         self.depth -= 1;
-        // An assignment is recognised by its start.
+        // A word that begins like an assignment stays known, because only its beginning matters.
         self.is_unknown = word.as_ref().is_none_or(|word| !word.contains('='));
         self.word = Some(word.unwrap_or_default());
     }

@@ -27,11 +27,11 @@ const OWN: &str = ". : [ [[ ]] ! { } alias bg bind break builtin caller case cd 
                    source suspend test then time times trap true type typeset ulimit umask unalias unset until wait while";
 /// Words of a shell command after which another command begins.
 const BEFORE: &str = "! { if then elif else while until do time exec command builtin eval nohup";
-/// Actions of find(1) that start the program named by the next word.
+/// Actions of find(1) that start a program. The next word is the program's name.
 const ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
-/// Stands for an argument that is known only when the shell runs.
+/// Placeholder for an argument whose value is known only when the shell runs.
 const UNKNOWN: &str = "$";
-/// Folders with programs of the system. The scripts in them are not searched for the programs that they start.
+/// Folders with the system's programs. Scripts in these folders are not searched for the programs that they start.
 const SYSTEM: [&str; 5] = ["/usr/", "/bin/", "/sbin/", "/lib/", "/opt/"];
 
 impl Host {
@@ -84,7 +84,7 @@ impl Host {
 const MOST_WRAPPERS: usize = 5;
 
 impl ShellLine {
-    /// The words of a command in a root that has its own programs.
+    /// The command line of a root that has its own programs, split into `command`.
     pub(crate) fn of(command: &[String]) -> Self {
         let mut started = Started::default();
         started.add(command);
@@ -94,9 +94,9 @@ impl ShellLine {
         }
     }
 
-    /// The script at a path inside the root: its interpreter, and if that is a shell, what the script starts. `None` if
-    /// the file is no script, is too long for one, or is in a folder of the system. `is_read` says that a shell reads
-    /// the file even if it does not begin with `#!`.
+    /// Reads the script at a path inside the root: its interpreter and, if a shell reads it, the programs that it
+    /// starts. `None` if the file is not a script, is too large, or is in a folder of the system. `is_read` is true if
+    /// a shell reads the file even without `#!` at its beginning.
     fn at(path: &RootPath, tree: &Tree, is_read: bool) -> Option<Self> {
         let is_system = SYSTEM
             .iter()
@@ -130,8 +130,9 @@ impl ShellLine {
         })
     }
 
-    /// Warnings about programs that are missing inside the root, and that this line or a script that it starts would
-    /// start. `host` is the machine from which they could be taken; `None` if the root has its own programs.
+    /// Warnings about programs that are missing inside the root, although this line or a script that it starts would
+    /// start them. `host` is the machine from which missing programs could be added; `None` if the root has its own
+    /// programs.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
         const MOST_NOTES: usize = 5;
         let folder = host.map_or(crate::WORK, |host| &host.folder);
@@ -160,7 +161,7 @@ impl ShellLine {
         notes
     }
 
-    /// The warning that this line or script starts a program that is missing.
+    /// Text of the warning that this line or script starts the missing program `name`.
     fn says(&self, name: &str, host: Option<&Host>) -> String {
         let remedy = match host.map(|host| host.place_of(name)) {
             Some(Some(path)) => format!("add --file {path}"),
@@ -174,15 +175,15 @@ impl ShellLine {
     }
 }
 
-/// Path inside the root, with links resolved, of the file that `name` means in the folder `folder`; `None` if there is
-/// no such file.
+/// Path inside the root of the file `name`, relative to `folder`, with symbolic links resolved. `None` if there is no
+/// such file.
 fn file_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
     let path = tree.follow(&RootPath::new(name, folder).ok()?)?;
     matches!(tree.get(&path), Some(Entry::File { .. })).then_some(path)
 }
 
-/// Path inside the root, with links resolved, of the program that a shell in the folder `folder` starts by this name.
-/// `None` if there is none.
+/// Path inside the root of the program that a shell in `folder` starts as `name`, with symbolic links resolved. `None`
+/// if there is no such program.
 fn program_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
     if name.contains('/') {
         return file_at(tree, name, folder);
@@ -200,7 +201,7 @@ fn is_shell(name: &str) -> bool {
 }
 
 impl Started {
-    /// Adds the program of a command, and those that it starts in turn because its arguments name them.
+    /// Adds the program of a command, and the programs and scripts that its arguments name.
     fn add(&mut self, command: &[String]) {
         let Some((name, words)) = command.split_first() else {
             return;
@@ -279,16 +280,18 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// What a shell command's text starts, without duplicates. Names that are not literal are left out.
+/// Programs and scripts that a shell command starts, without duplicates. Names that contain variables or other
+/// expansions are left out.
 fn started(text: &str) -> Started {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
     let before = |word: &str| BEFORE.split_whitespace().any(|before| before == word);
     let mut commands: Vec<Vec<String>> = Vec::new();
     let mut functions = BTreeSet::new();
     let (mut is_command, mut in_patterns, mut last) = (true, false, None::<String>);
-    // Index of the command whose arguments are being read.
+    // Index in `commands` of the command whose arguments are being read.
     let mut current = None::<usize>;
-    // For each open parenthesis, true if a command was expected before it, and the command before it.
+    // For each open parenthesis, the state before it: whether a command was expected, and the index of the current
+    // command.
     let mut outer = Vec::new();
     let mut pieces = pieces(text).into_iter().peekable();
     while let Some(piece) = pieces.next() {
