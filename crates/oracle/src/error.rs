@@ -197,7 +197,7 @@ pub enum ReferenceErrorKind {
         known.join(", ")
     )]
     Unknown {
-        /// Names of all formats, as on the command line.
+        /// Names of all formats, as the command line takes them.
         known: Vec<&'static str>,
     },
     /// The contents of the file match several formats.

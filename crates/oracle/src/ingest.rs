@@ -174,12 +174,12 @@ pub(crate) fn each(
     }
 }
 
-/// Returns the only format that fits a file with this beginning. Fails if no format fits, or several do.
+/// Returns the only format that fits a file with these first bytes. Fails if no format fits, or if several formats fit.
 fn tell(bytes: &[u8]) -> Result<Format, ReferenceErrorKind> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
     if fits.len() > 1 {
-        // Most text formats also look like tables.
+        // Files in most text formats look like tables too, so a more specific format wins.
         fits.retain(|form| form.format != Format::Csv(None));
     }
     match fits[..] {

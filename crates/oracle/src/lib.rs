@@ -47,5 +47,5 @@ pub const MOST_PAGES: u32 = 1 << 28;
 /// Largest number of references in a string, chosen so that times fit in 32 bits.
 pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;
 
-/// Largest number of pages that one entry of a file may cover: 4 GiB.
+/// Maximum number of pages that one entry of a file may cover: 2^20 pages, which are 4 GiB.
 pub(crate) const MOST_PAGES_AT_ONCE: u64 = 1 << 20;

@@ -146,7 +146,8 @@ impl<const N: usize> Lists<N> {
         flat::prefetch(&self.places, page);
     }
 
-    /// Prefetches the bits of a page's slot. The position of the page should have been prefetched before.
+    /// Prefetches the word with the bit of a page's slot. Reads the page's position, which should have been prefetched
+    /// before.
     #[inline]
     pub fn prefetch_next(&self, page: u32) {
         flat::prefetch(&self.live, self.places[at(page)].slot() >> 6);

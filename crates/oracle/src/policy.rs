@@ -298,7 +298,7 @@ pub fn find(name: &str) -> Result<&'static About, ParameterError> {
         })
 }
 
-/// Counts the write-backs of a policy while it processes references.
+/// Counts the write-backs of a policy as it processes references.
 pub struct Ledger<'a> {
     writes: &'a Writes,
     time: u64,
@@ -307,7 +307,7 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Creates a ledger with all pages clean, for page numbers below `pages`.
+    /// Creates a ledger in which all pages are clean. Page numbers must be below `pages`.
     pub fn new(writes: &'a Writes, pages: u32) -> Self {
         Self {
             writes,
@@ -317,7 +317,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records the next reference. `hit` is true if its page was in memory.
+    /// Records the next reference, which is to `page`. `hit` is true if the page was in memory.
     #[inline]
     pub fn note(&mut self, page: u32, hit: bool) {
         let dirty = &mut self.dirty[at(page)];
@@ -326,7 +326,7 @@ impl<'a> Ledger<'a> {
         self.time += 1;
     }
 
-    /// Returns the number of dirty pages evicted. Must be called after the last reference.
+    /// Returns the number of dirty pages that were evicted. Must be called once, after the last reference.
     pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
         let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
         let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();

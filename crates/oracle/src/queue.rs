@@ -160,15 +160,15 @@ impl Queue {
     }
 }
 
-/// Position of a page: the number of its list in the upper three bits, its slot in the lower bits. 0 if it is in no list.
+/// Position of a page: list number in the upper three bits, slot in the lower bits. Zero if the page is in no list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Position(u32);
 
 impl Position {
-    /// Number of slots that fit in a position, next to the list number.
+    /// Number of different slots: a slot has 29 bits.
     const SLOTS: u32 = 1 << 29;
 
-    /// Returns the position of a slot of list number `list`, which must be at least 1.
+    /// Returns the position with this list number and slot. `list` must be from 1 to 7.
     #[inline]
     pub fn new(list: u32, slot: u32) -> Self {
         debug_assert!(slot < Self::SLOTS && list < 8);

@@ -12,12 +12,12 @@ use crate::Failure;
 /// The programs of libCacheSim.
 pub struct Peer {
     cachesim: PathBuf,
-    /// Its name of the S3-FIFO of the paper.
+    /// Name that the installed libCacheSim uses for the S3-FIFO of the paper.
     s3_fifo: &'static str,
 }
 
-/// Names of the paper's S3-FIFO in libCacheSim. Sources of 2025 have it as `s3fifov0`, and another one as `s3fifo`; later
-/// sources have only `s3fifo`.
+/// Names of the paper's S3-FIFO in libCacheSim. Versions of 2025 call it `s3fifov0` and use `s3fifo` for another
+/// policy. Later versions call it `s3fifo`.
 const S3_FIFO: [&str; 2] = ["s3fifov0", "s3fifo"];
 
 /// Result of libCacheSim for one policy at one size.
@@ -43,8 +43,8 @@ pub struct Took {
 }
 
 impl Peer {
-    /// Returns the programs at the path in `PAGETIDE_PEER`; `None` if the variable is not set. Asks the peer for its name
-    /// of S3-FIFO with the short string at `path`.
+    /// Finds the programs of libCacheSim at the path in `PAGETIDE_PEER`; `None` if the variable is not set. Runs
+    /// libCacheSim once on the short string of references at `path`, to find out its name of the paper's S3-FIFO.
     pub fn at_hand(path: &Path) -> Result<Option<Self>, Failure> {
         let Some(cachesim) = std::env::var_os("PAGETIDE_PEER").map(PathBuf::from) else {
             return Ok(None);

@@ -1,16 +1,16 @@
-//! The formats of files of references.
+//! Formats of the files from which references are read.
 
 use std::fmt;
 
 /// File format of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// A reference file of pagetide, in any of its three forms.
+    /// File of references written by pagetide, in any of the three forms of its format.
     Pagetide,
-    /// One id per line, decimal or with 0x. Anything after a space or comma is ignored.
+    /// One id per line, decimal or hexadecimal with 0x. Anything after a space or comma is ignored.
     Text,
-    /// A table with ids in one column. If no column is given, it is the only column, or the one named id, page, key or
-    /// object in the header.
+    /// A table with ids in one column. If no column is given, the table has only one column, or its header names the
+    /// column id, page, key or object.
     Csv(Option<Column>),
     /// Output of `valgrind --tool=lackey --trace-mem=yes`; pages of 4 KiB.
     Lackey,
@@ -32,7 +32,7 @@ pub enum Format {
     Twitter,
 }
 
-/// How the column with the ids is given.
+/// Which column of a table contains the ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
     /// Name of the column in the header.

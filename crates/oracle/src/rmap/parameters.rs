@@ -1,13 +1,13 @@
-//! Parameters of the model of 2002.
+//! Parameters of the model of the kernels and the disk of 2002.
 
 use serde::Serialize;
 
-/// Parameters of the model of both kernels and the disk.
+/// Parameters of the model: processor times, reclaim and the disk. They apply to both kernels.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Parameters {
-    /// Number of page frames for the process. The paper's machine had about 100 MB, and 25,000 pages fit.
+    /// Number of page frames that the process can use. The paper's machine had about 100 MB, and 25,000 pages fit.
     pub frames: u32,
-    /// Processor time of a reference, in nanoseconds. A reference copied a whole page: 4 KiB at 400 MB/s.
+    /// Processor time of a reference, in nanoseconds. In the paper, a reference copied a whole page: 4 KiB at 400 MB/s.
     pub touch: u64,
     /// Processor time of a page fault, in nanoseconds.
     pub fault: u64,
@@ -15,17 +15,18 @@ pub struct Parameters {
     pub scan: u64,
     /// Number of pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
     pub batch: u32,
-    /// Number of swap slots read at a fault (1 << page_cluster; 8 with more than 32 MB of memory).
+    /// Number of swap slots that are read at a fault (1 << page_cluster). It is 8 on a machine with more than 32 MB of
+    /// memory.
     pub around: u32,
     /// Time of a seek to the next track, in nanoseconds.
     pub seek_least: u64,
-    /// Time of a seek across a third of the disk, which manufacturers state as the average seek time, in nanoseconds.
+    /// Average seek time as stated by manufacturers, in nanoseconds: the time of a seek across a third of the disk.
     pub seek_average: u64,
-    /// Time of one rotation at 7,200 per minute, in nanoseconds.
+    /// Time of one rotation in nanoseconds, at 7,200 rotations per minute.
     pub turn: u64,
-    /// Time to transfer a page at 25 MB/s, in nanoseconds.
+    /// Time to transfer a page in nanoseconds, at 25 MB/s.
     pub transfer: u64,
-    /// Number of pages on the whole disk (40 GB). Swap is one contiguous part of it.
+    /// Number of pages on the whole disk (40 GB). Swap is one contiguous range on this disk.
     pub disk_pages: u32,
 }
 

@@ -1,12 +1,12 @@
-//! A part of the sizes of memory for which OPT is computed.
+//! A range of consecutive memory sizes for which OPT is computed together.
 
-/// A run of consecutive sizes of memory.
+/// A range of consecutive memory sizes.
 pub(super) struct Sizes<'a> {
-    /// Number of sizes that are smaller than the first size of this run.
+    /// Number of sizes that are smaller than the first size in this range.
     pub first: usize,
-    /// For each size, the time at which its additional token became free: the one that the next smaller size does not
-    /// have.
+    /// A memory of one page more has one token more. For each size: the time at which this additional token became
+    /// free.
     pub free: &'a mut [u32],
-    /// For each size, the number of intervals that no smaller size can serve.
+    /// For each size, the number of intervals that this size can serve but no smaller size can.
     pub hits: &'a mut [u32],
 }

@@ -190,7 +190,7 @@ impl Groups {
     }
 }
 
-/// Number of subsamples from which the error is estimated.
+/// Number of subsamples that are used to estimate the error.
 pub(super) const GROUPS: usize = 10;
 
 #[cfg(test)]
