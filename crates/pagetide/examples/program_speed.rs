@@ -1,11 +1,12 @@
-//! Measures the speed of users' programs in the exact arena with the real program.
+//! Measures the speed of users' programs in the exact arena, with the real `pagetide` program.
 //!
-//! `cargo run --release -p pagetide --example program_speed -- [quick]` prints three results. First, the median time
-//! from the emulator's start to the first instruction of the process that starts the program, and to the end of a
-//! program of three instructions. Second, virtual seconds per second, for programs of this machine and for those of
-//! `campaigns/programs`, whose packages are fetched if they are not in the cache. Third, how the time of a trial grows
-//! with memory. Exits with status 1 if a limit is judged and exceeded, or a program did not run. `quick` means few
-//! trials and no packages; names of campaign files (`sqlite3 redis`) select only their speeds.
+//! `cargo run --release -p pagetide --example program_speed -- [quick]` prints three results. First: the median time
+//! from the start of the emulator to the first instruction of the process that starts the user's program, and to the
+//! end of a program of three instructions. Second: virtual seconds per real second, for programs of this machine and
+//! for the programs of `campaigns/programs`. Packages of these programs are fetched if they are not in the cache.
+//! Third: how the time of a trial grows with memory. Exits with status 1 if a limit is judged and exceeded, or if a
+//! program did not run. `quick` means few trials and no packages. Names of campaign files (`sqlite3 redis`) select only
+//! the speeds of these campaigns.
 
 // An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -204,10 +205,11 @@ fn that_ends() -> Vec<u8> {
     file
 }
 
-/// Measures the time to the program's first instruction; returns false if the limit is judged and not kept.
+/// Measures the time to the first instruction of a user's program. Returns false if the limit is judged and exceeded.
 ///
-/// No record contains this instruction. It lies between the first instruction of the process that starts the program,
-/// which is in the record, and the end of a program of only three instructions. That end is judged.
+/// Records do not contain the time of this instruction. It comes after the first instruction of the process that starts
+/// the program, which is recorded. It comes before the end of the program, which has only three instructions here. The
+/// limit applies to this end.
 fn first_instruction(tool: &Tool, trials: u32) -> bool {
     let path = tool.store.path().join("ends");
     std::fs::write(&path, that_ends()).expect("a file can be written");
@@ -308,8 +310,8 @@ fn speeds(tool: &Tool, packages: bool, asked: &[String]) -> bool {
     all_ran
 }
 
-/// Measures the time of trials with increasing memory and a buffer of 1.5 times the memory, which is filled and read
-/// twice. Returns false if a trial fails, or if the growth is judged and too large.
+/// Measures the time of a trial for increasing sizes of memory. The program fills and reads a buffer of 1.5 times the
+/// memory, twice. Returns false if a trial fails, or if the growth is judged and too large.
 fn growth(tool: &Tool) -> bool {
     println!("memory     trial     by memory");
     let mut first = None;

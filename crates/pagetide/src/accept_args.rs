@@ -1,9 +1,9 @@
-//! Options to accept unintended differences.
+//! Options with which the user accepts unintended differences between the compared sides.
 
 use pagetide_compare::beside::Kind;
 use pagetide_compare::{Allowance, Names};
 
-/// Options to accept unintended differences between the sides.
+/// Options with which the user accepts unintended differences between the compared sides.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct AcceptArgs {
     /// Accept an unintended difference: huge-pages, swap, memory, dirty-limits, given, or a setting
@@ -12,7 +12,8 @@ pub struct AcceptArgs {
 }
 
 impl AcceptArgs {
-    /// The sides to compare; `anyway` permits differences in more than the variant.
+    /// Names of the sides to compare, and the differences that are permitted. `anyway` permits differences in more than
+    /// the variant.
     pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
         Names {
             a: a.map(str::to_owned),

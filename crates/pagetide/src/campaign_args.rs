@@ -41,8 +41,9 @@ struct VariantArgs {
     /// swap-size=SIZE and name=NAME
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
-    /// Values of a setting, `kernel`, `boot`, `swap` or `swap-size`: one variant each. Values of `memory` or `limit`: one
-    /// cell each. Several --vary are combined; the first variant is the baseline. Use --set for what all variants share
+    /// Values of a setting, or of `kernel`, `boot`, `swap` or `swap-size`: one variant for each value. Values of
+    /// `memory` or `limit`: one cell for each value. Several --vary are combined; the first variant is the baseline.
+    /// Use --set for settings of all variants
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
     /// Patch to judge: a file, a mailbox or a folder; several form one series. Builds the source with and without it
@@ -75,10 +76,10 @@ struct WorkloadArgs {
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
-    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us), none, or several devices with sizes and priorities
-    /// (such as zram:8M@100,ssd@10). zram also takes limit=SIZE, recompress=COMPRESSOR and writeback=DISK, zswap takes
-    /// shrinker and no-writeback, and file:SIZE+DISK is a swap file. Several --swap make cells, which --vs swap=KIND does
-    /// not: it compares kinds [default: zram]
+    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us), none, or several devices with sizes and
+    /// priorities (such as zram:8M@100,ssd@10). zram also takes limit=SIZE, recompress=COMPRESSOR and writeback=DISK.
+    /// zswap also takes shrinker and no-writeback. file:SIZE+DISK is a swap file. Several --swap create cells; to
+    /// compare kinds of swap, use --vs swap=KIND [default: zram]
     #[arg(long, value_name = "KIND")]
     swap: Vec<SwapSpec>,
     /// Size of all swap devices together [default: three times the memory, or the sum of the devices' sizes]
@@ -132,8 +133,8 @@ struct SamplingArgs {
         default_missing_value = "3"
     )]
     observe: Option<Observe>,
-    /// Seeds whose trials also run with instructions counted by function, exactly and without a change of their times:
-    /// a number of seeds, none, first or all [default: none]
+    /// Seeds whose trials run once more with instructions counted by function. The counts are exact and do not change
+    /// times. Give a number of seeds, none, first or all [default: none]
     #[arg(
         long,
         value_name = "SEEDS",

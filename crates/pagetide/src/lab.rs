@@ -46,10 +46,11 @@ pub struct ArenaArgs {
     /// variables, such as SBATCH_ACCOUNT
     #[arg(long, value_name = "PLACE", default_value = "here")]
     pub on: Place,
-    /// With --on slurm: end when the job is submitted; the same command without --detach waits for it and judges
+    /// With --on slurm: end when the job is submitted. The same command without --detach waits for the job and shows
+    /// results
     #[arg(long)]
     pub detach: bool,
-    /// With --on slurm: cache folder on each node, for copies of kernels and for snapshots
+    /// With --on slurm: cache folder on each node, for copies of kernels and programs, and for snapshots
     #[arg(long, value_name = "DIR", default_value = "/var/tmp/pagetide")]
     pub node_cache: PathBuf,
     /// Ask the package archive for newer kernels
@@ -57,7 +58,7 @@ pub struct ArenaArgs {
     pub refresh: bool,
 }
 
-/// Where trials run.
+/// Place where trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In this process.
@@ -107,7 +108,7 @@ impl StoreArgs {
 }
 
 impl ArenaArgs {
-    /// The cluster on which trials run; `None` if they run in this process.
+    /// Cluster on which trials run; `None` if they run in this process.
     pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
         match &self.on {
             Place::Here => None,

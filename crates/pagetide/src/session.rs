@@ -16,8 +16,8 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
-/// Wall-clock time of a trial that is assumed before a build if no kernel is in the cache to reckon with: the mean of the
-/// trials of a patch on two slow cores.
+/// Assumed wall-clock time of a trial, for a forecast before a build when no kernel is in the cache. It is the mean
+/// time of the trials of a patch on two slow cores.
 const GUESSED_TRIAL: Nanos = Nanos::from_secs(6);
 
 /// State of a command that runs trials, from its start to the last trial.
@@ -27,9 +27,9 @@ pub struct Session<'a> {
     pub lab: Lab,
     /// Progress shown while trials run.
     pub progress: Progress,
-    /// The cluster on which trials run; `None` if they run in this process.
+    /// Cluster on which trials run; `None` if they run in this process.
     cluster: Option<Slurm>,
-    /// True if this process does not wait for a job on the cluster.
+    /// True if this process submits a job to the cluster and does not wait for it.
     detach: bool,
 }
 
@@ -82,7 +82,8 @@ impl<'a> Session<'a> {
         Ok(campaign)
     }
 
-    /// Sentence on the builds and trials of a campaign, before kernels are built; `None` if there is nothing to build.
+    /// Sentence with the estimated time of a campaign's builds and trials, before kernels are built. `None` if there is
+    /// nothing to build.
     pub fn cost_of_builds(&self, campaign: &Campaign, fresh: bool) -> Result<Option<String>> {
         let (kernels, planned) = self.lab.builds(campaign)?;
         let to_build = kernels.iter().filter(|kernel| !kernel.is_built).count();
@@ -90,7 +91,7 @@ impl<'a> Session<'a> {
             return Ok(None);
         }
         let build = Nanos(kernels.iter().map(|kernel| kernel.build.0).sum());
-        // The forecast only informs: what prevents it is reported when trials are prepared.
+        // Errors are ignored here, because this forecast is optional. They are reported when trials are prepared.
         let whole = planned.and_then(|planned| {
             let arena = self.arena(planned.arena).ok()?;
             let (store, jobs) = (self.places.store().ok()?, self.lab.jobs());

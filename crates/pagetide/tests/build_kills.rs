@@ -295,7 +295,7 @@ fn a_run_that_fetches_and_builds_a_kernel_comes_to_its_right_end_however_often_i
     };
     let ends = trouble.interrupted(kills());
     let right = trouble.finished("right", &builds);
-    // Kernels without the patch, with a nop and with the patch; some are observed too.
+    // There are kernels without the patch, with an inserted nop and with the patch. Some have observed trials too.
     assert!(right.len() >= 3, "{right:?}");
     assert!(ends.iter().all(|end| *end == right), "{right:?} {ends:?}");
 }

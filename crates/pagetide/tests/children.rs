@@ -152,7 +152,7 @@ fn what_a_build_needs_is_named_all_at_once_before_anything_is_fetched() {
     let (_, err) = told(&without_tools("run"), 2);
     one_sentence(&err, &all);
     assert!(!lab.cache().join("sources").exists());
-    // With the emulator and the program that makes file systems, all are named at once too.
+    // Without the emulator and mke2fs, the error names these and the tools of a kernel build together.
     fs::remove_file(bin.join("qemu-system-x86_64")).unwrap();
     let output = lab
         .pagetide(["run", "filecopy", "--patch", "my.patch"])

@@ -1,15 +1,16 @@
-//! Inside a crate, files depend one way: no file imports another that, directly or through others, imports it.
+//! Inside a crate, imports between files have no cycles: no file imports another file that, directly or through others,
+//! imports it.
 //!
-//! A file imports another if it names an item that the other defines. A module that declares another with `mod`, or
-//! passes its items on with `use`, does not import it for that: the name counts for the file that defines the item. A
-//! module file and the files in its folder are different files. So a parent calls its children, or its children use
-//! what the parent defines, but not both. Tests in a file are left out.
+//! A file imports another file if it uses an item that the other file defines. Only the use of the item counts. A `mod`
+//! declaration or a re-export with `use` is no import. The use of a re-exported item counts for the file that defines
+//! the item. A module file and the files in its folder are different files. So either a parent calls its children, or
+//! the children use what the parent defines, but not both. Tests in a file are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles that remain: the crate, the first file of the circle by name, and the reason.
+/// Cycles that are accepted: the crate, the first file of the cycle by name, and the reason.
 const ACCEPTED: [(&str, &str, &str); 2] = [
     (
         "campaign",
@@ -23,21 +24,22 @@ const ACCEPTED: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// A path of names, such as `crate::a::B`.
+/// Path of an item or module, split at `::`, such as `crate::a::B`.
 type Names = Vec<String>;
 
-/// What a file says about other files.
+/// Declarations, imports and paths in one source file.
 #[derive(Default)]
 struct Module {
     /// Modules that the file declares.
     children: BTreeSet<String>,
-    /// Names that the file imports, each with the path that it stands for.
+    /// Full path of each imported name.
     aliases: BTreeMap<String, Names>,
-    /// All paths of imports, and all paths with `::` in the code.
+    /// All paths in `use` declarations, and all paths with `::` in the code.
     used: Vec<Names>,
 }
 
-/// Splits the source of a file into names, `::` and single characters. Comments, texts and tests are left out.
+/// Splits the source of a file into names, `::` and single characters. Comments, string literals and tests are left
+/// out.
 fn tokens(source: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut rest = source;
@@ -77,7 +79,8 @@ fn tokens(source: &str) -> Vec<String> {
     all
 }
 
-/// Reads the tree of a `use` up to its end. Adds each path and the name under which it is imported.
+/// Reads a `use` tree from position `at` to its end. For each leaf, adds the path and the name under which it is
+/// imported.
 fn tree(tokens: &[String], at: &mut usize, before: &[String], found: &mut Vec<(String, Names)>) {
     let mut path = before.to_vec();
     let mut name = None;
@@ -153,7 +156,7 @@ impl Module {
     }
 }
 
-/// All files of a crate, by their path as a module.
+/// All source files of a crate, each by its module path.
 struct Modules(BTreeMap<Names, Module>);
 
 impl Modules {
@@ -179,8 +182,8 @@ impl Modules {
         Self(all)
     }
 
-    /// The file that defines what `path` names in the file `within`, and the part of the path inside it. `None` for a
-    /// name of another crate or of the same file.
+    /// Resolves `path` in the file `within`: returns the file that defines the item, and the item's path in that file.
+    /// `None` if the item is in another crate or in the same file.
     fn target(&self, within: &Names, path: &[String], depth: usize) -> Option<(Names, Names)> {
         let module = self.0.get(within)?;
         let (first, mut rest) = path.split_first()?;
@@ -219,14 +222,14 @@ impl Modules {
         Some((at, rest.to_vec()))
     }
 
-    /// The files that each file imports.
+    /// For each file, the set of files that it imports.
     fn imports(&self) -> BTreeMap<&Names, BTreeSet<Names>> {
         let of = |(name, module): (&'_ Names, &Module)| {
             let targets = module
                 .used
                 .iter()
                 .filter_map(|path| self.target(name, path, 0));
-            // A module is imported where something in it is named, not where the module itself is.
+            // Only the use of an item in a module counts as an import, not a mention of the module alone.
             let items = targets.filter(|(file, item)| {
                 file != name && !item.is_empty() && self.0.contains_key(file)
             });
@@ -238,7 +241,7 @@ impl Modules {
             .collect()
     }
 
-    /// The circles: sets of files that import each other.
+    /// Cycles, as sets of files that import each other.
     fn circles(&self) -> Vec<BTreeSet<String>> {
         let imports = self.imports();
         let reach: BTreeMap<&Names, BTreeSet<&Names>> = imports
@@ -310,7 +313,7 @@ fn a_circle_is_found_through_aliases_and_re_exports_and_not_for_them() {
         Modules(files.iter().map(module).collect()).circles()
     };
     let parent = "mod b;\npub use b::B;\npub struct A;\n";
-    // A parent that declares a child and passes its type on may be used by the child.
+    // A child may use its parent's type, even if the parent declares the child and re-exports its items.
     assert!(
         modules(&[
             ("", "mod a;"),
@@ -319,13 +322,13 @@ fn a_circle_is_found_through_aliases_and_re_exports_and_not_for_them() {
         ])
         .is_empty()
     );
-    // A parent that calls its child may not.
+    // But a parent that calls its child is then a cycle.
     let calls = format!("{parent}fn f() {{ b::f() }}\n");
     assert_eq!(
         modules(&[("", "mod a;"), ("a", &calls), ("a/b", "use super::A;")]).len(),
         1
     );
-    // The name counts for the file that defines it, also through the import of a module and a re-export.
+    // A use counts for the file that defines the item, also through an imported module and a re-export.
     let circle = [
         ("", "mod a;\nmod c;\nmod d;"),
         ("a", "use crate::d;\nfn f() { d::again::g() }"),
@@ -341,7 +344,7 @@ fn a_circle_is_found_through_aliases_and_re_exports_and_not_for_them() {
         found[0].contains("a") && found[0].contains("c") && !found[0].contains("d"),
         "{found:?}"
     );
-    // Texts, comments and tests do not count.
+    // String literals, comments and tests do not count.
     let test = "const T: &str = \"crate::a::X\";\n#[cfg(test)]\nmod tests { use crate::a::X; }";
     assert!(
         modules(&[

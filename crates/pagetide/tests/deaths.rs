@@ -1,10 +1,10 @@
-//! Trials that the kernel ends by killing: with memory to spare, which is a result that is compared, and for a true lack
-//! of memory.
+//! Trials in which the kernel kills a process: early deaths with memory to spare, which are compared as results, and
+//! true lack of memory.
 
 use crate::common::{KERNEL, Lab};
 
-/// A copy to a slow disk on a machine so small that nearly all of its memory waits for the disk. 6.12 with MGLRU kills the
-/// writer in most of the seeds.
+/// A file copy to a slow disk, on a machine so small that nearly all its memory is under writeback. Linux 6.12 with
+/// MGLRU kills the writer in most seeds.
 const WRITER: [&str; 12] = [
     "filecopy",
     "--kernel",
@@ -64,7 +64,7 @@ fn deaths_that_surely_differ_are_the_verdict_in_every_format() {
     assert!(said.contains("under writeback"), "{out}");
     assert!(said.contains("reclaim never waited for writeback"), "{out}");
     assert!(!said.contains("nothing could be compared"), "{out}");
-    // The other way round it is a regression.
+    // With the sides swapped, the same difference is a regression.
     let sides = ["writer:limited", "writer:base"];
     let compared = |format: &str| {
         let words = ["compare", "--as", format].into_iter().chain(sides);

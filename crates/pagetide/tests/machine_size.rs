@@ -1,5 +1,5 @@
-//! The memory of a machine is what `--memory` says: what the kernel derives from the size of memory does not depend on
-//! the memory that the arena itself uses, and swap behind a compressed cache works at every size.
+//! The machine has the memory that `--memory` states. Limits that the kernel derives from the size of memory do not
+//! depend on memory that the arena itself uses. zswap in front of a disk works at every size.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Runs a trial and returns its record, which must be valid.
 fn record(lab: &Lab, kernel: &str, words: &[&str]) -> Value {
     let fixed = ["--kernel", kernel, "--seeds", "1", "--observe=none"];
-    // A program's command is last.
+    // The command of a program must come last, so the other options are inserted before it.
     let at = words
         .iter()
         .position(|word| *word == "--")
@@ -25,14 +25,14 @@ fn record(lab: &Lab, kernel: &str, words: &[&str]) -> Value {
     record
 }
 
-/// A number among the facts of a record.
+/// Value of a numeric fact in a record.
 fn fact(record: &Value, name: &str) -> f64 {
     let text = record["results"]["facts"][name].as_str();
     text.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
 }
 
-/// A number in each zone of the record's `/proc/zoneinfo` that has memory. The first number of `protection: (0, 96)` that
-/// is not zero is the reserve against the zone above.
+/// One number from each zone with memory in the record's `/proc/zoneinfo`: the first nonzero number after `name`. In
+/// `protection: (0, 96)` it is the reserve against allocations for the zone above.
 fn zones(record: &Value, name: &str) -> Vec<f64> {
     let text = record["results"]["texts"]["zoneinfo-before"]
         .as_str()
@@ -63,17 +63,17 @@ fn close(found: f64, right: f64, what: &str) {
     );
 }
 
-/// Memory that a kernel and the guest program need for themselves, on a machine without ballast and without a simulated
-/// disk.
+/// Memory that the kernel and the guest program themselves use, in bytes, on a machine without ballast and without a
+/// simulated disk.
 fn footprint(lab: &Lab, kernel: &str) -> f64 {
-    // Without swap, because the tables of zram and of swap grow with its size.
+    // Swap is off, because the tables of zram and of swap grow with the size of swap.
     let words = ["--memory", "total:160M", "--swap", "none", "--", "true"];
     let record = record(lab, kernel, &words);
     fact(&record, "managed") - fact(&record, "free-at-start")
 }
 
-/// Checks that the limits which the kernel derives from the size of memory are those of a machine on which this memory is
-/// free beside the kernel. `swap` is the kind of swap, whose disk is in the guest's memory.
+/// Checks the limits that the kernel derives from the size of memory. They must be those of a machine that has `mib`
+/// MiB free in addition to what the kernel uses. `swap` is the kind of swap; its disk is in the guest's memory.
 fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &str) {
     let memory = format!("{mib}M");
     let what = format!("{kernel} {memory} {swap}");
@@ -84,20 +84,20 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
     close(fact(&record, "managed"), size, &format!("{what}: managed"));
     let held = fact(&record, "held");
     if swap.contains("ssd") {
-        // A disk of three times the memory, and nothing of it is managed.
+        // The disk takes three times the memory. The kernel's zones do not contain any of it.
         assert!(held > 3.0 * f64::from(mib) * MIB, "{what}: {held}");
     }
     let pages = size / 4096.0;
     let all: f64 = zones(&record, "managed").iter().sum();
     close(all, pages, &format!("{what}: zones"));
-    // Kernel `mm/page_alloc.c`: min_free_kbytes is the square root of 16 times the size in KiB, low and high are a
-    // quarter and a half above it.
+    // Kernel `mm/page_alloc.c`: min_free_kbytes is the square root of 16 times the size in KiB; the watermarks low and
+    // high are a quarter and a half above min.
     let min = (size / 1024.0 * 16.0).sqrt() / 4.0;
     for (name, share) in [("min", 1.0), ("low", 1.25), ("high", 1.5)] {
         let sum: f64 = zones(&record, name).iter().sum();
         close(sum, min * share, &format!("{what}: {name}"));
     }
-    // The reserve of the zone DMA: a 256th of the zone above.
+    // The reserve of the zone DMA is 1/256 of the size of the zone above.
     let [dma, above] = zones(&record, "managed")[..] else {
         panic!("{what}: two zones");
     };
@@ -107,7 +107,7 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
         above / 256.0,
         &format!("{what}: reserve"),
     );
-    // Per-CPU lists take a thousandth of a zone at once, rounded to a power of two.
+    // A per-CPU list takes 1/1024 of the zone at once, rounded down to a power of two.
     let batch = zones(&record, "batch")[1];
     let right = ((pages - dma) / 1024.0 / 4.0 * 1.5).log2().floor().exp2() - 1.0;
     assert!(
@@ -117,7 +117,7 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
     // Huge pages are off on machines below 512 MiB.
     let huge = record["results"]["settings"]["thp/enabled"].as_str();
     assert!(huge.unwrap().contains("[never]"), "{what}: {huge:?}");
-    // What a program sees, here by statfs(2): half of the memory.
+    // A program sees half of the memory as the size of /dev/shm, here by statfs(2).
     let out = record["results"]["texts"]["stdout"].as_str().unwrap();
     let shm = out.lines().find_map(|line| line.strip_prefix("shm "));
     let [blocks, block] = shm.unwrap().split(' ').collect::<Vec<_>>()[..] else {
@@ -138,7 +138,7 @@ fn limits_are_those_of_a_machine_with_this_memory_on_three_kernels_at_three_size
         for mib in [16, 64, 256] {
             limits_are_right(&lab, kernel, footprint, mib, "ssd");
         }
-        // Without a disk, the machine is the same.
+        // A machine without a disk has the same limits.
         limits_are_right(&lab, kernel, footprint, 64, "zram");
     }
 }
@@ -149,8 +149,8 @@ fn limits_do_not_depend_on_the_disk_in_the_guests_memory() {
     limits_are_right(&lab, KERNEL, footprint(&lab, KERNEL), 16, "ssd");
 }
 
-/// Runs a scenario with zswap in front of a disk, in default settings. Its pool must have held pages, and no more than a
-/// fifth of the machine.
+/// Runs a scenario with zswap in front of a disk, with default settings. Checks that the pool's limit is 20 % and that
+/// zswap stored more than 500 pages.
 fn ends_with_zswap(lab: &Lab, scenario: &str, memory: &str) {
     let words = [scenario, "--memory", memory, "--swap", "zswap+ssd"];
     let record = record(lab, WITH_ZSWAP, &words);
@@ -181,8 +181,8 @@ fn workloads_end_with_zswap_before_a_disk_at_every_size() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
-    // At 16M the pool may take half of the memory: a machine of this size that is booted without a ballast, with 16.8 MB
-    // free and swap on a real disk, dies of hot-cold too.
+    // At 16M, zswap's pool can take half of the memory, and hot-cold dies for lack of memory. It also dies on a machine
+    // of this size that boots without ballast, with 16.8 MB free and swap on a real disk. So only usemem runs at 16M.
     ends_with_zswap(&lab, "usemem", "16M");
     for scenario in ["hot-cold", "usemem", "swapbench"] {
         for memory in ["24M", "64M", "256M"] {

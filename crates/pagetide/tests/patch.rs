@@ -79,8 +79,8 @@ fn what_is_wrong_with_a_patch_is_said_in_one_sentence_before_anything_is_built()
         );
         let last = err.lines().next_back().unwrap_or_default();
         one_sentence(last, &[word]);
-        // Builds and trials are forecast before the start. The later patches are refused before, as the source is in the
-        // cache by then.
+        // The forecast of builds and trials is shown before the build starts. For later patches the source is in the
+        // cache, so they are refused before the forecast.
         if name == "other.patch" && !err.contains("building a kernel needs") {
             assert!(
                 err.contains("to build, about") && err.contains("trials, about"),

@@ -1,11 +1,11 @@
-//! Complete profiled trials: results equal those of the timed pass, every instruction is counted, and a difference is
-//! split into lines that add up to it.
+//! Complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
+//! difference is split into lines that add up to it.
 
 use serde_json::Value;
 
 use crate::common::{KERNEL, Lab};
 
-/// Sides of a comparison whose times surely differ.
+/// Two variants whose times surely differ.
 const SIDES: [&str; 4] = ["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"];
 
 /// Number of instructions and calls of a function in a profile.
@@ -17,7 +17,7 @@ fn function(profile: &Value, name: &str) -> [u64; 2] {
     })
 }
 
-/// Runs a scenario under two variants, profiled, and checks everything that every profile has to hold.
+/// Runs a scenario with a profiled pass under two variants, and checks what must be true for every profile.
 fn holds(lab: &Lab, scenario: &[&str]) {
     let mut arguments = vec!["run"];
     arguments.extend(scenario);
@@ -37,7 +37,7 @@ fn holds(lab: &Lab, scenario: &[&str]) {
     for record in records.as_array().unwrap() {
         let id = record["id"].as_str().unwrap();
         let shown: Value = serde_json::from_str(&lab.ends(0, ["show", id, "--json"]).0).unwrap();
-        // Both passes of a trial lead to the profile.
+        // The identity of the timed record and that of the profiled record both show the profile.
         let (text, _) = lab.ends(0, ["profile", id]);
         assert!(
             text.contains("equal those of the timed pass to the bit"),
@@ -60,7 +60,8 @@ fn holds(lab: &Lab, scenario: &[&str]) {
             });
             after - before
         };
-        // The kernel's own counters surround the scenario closely.
+        // The kernel's counters are read shortly before and after the scenario, so they are nearly equal to the
+        // profile's counts.
         let faults = function(&profile, "handle_mm_fault")[1];
         let counted = counter("pgfault");
         assert!(

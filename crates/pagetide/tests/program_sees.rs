@@ -1,4 +1,4 @@
-//! What a program sees of its machine, and how runtimes size themselves by it.
+//! The size of the machine as a program sees it, and the heap sizes that language runtimes choose from it.
 
 use std::process::Command;
 
@@ -23,14 +23,14 @@ fn texts(record: &Value) -> [&str; 2] {
     ["stdout", "stderr"].map(|name| record["results"]["texts"][name].as_str().unwrap())
 }
 
-/// Size of the machine as its kernel counts it, in bytes.
+/// Size of the memory that the guest's kernel manages, in bytes.
 fn managed(record: &Value) -> u64 {
     let fact = record["results"]["facts"]["managed"].as_str().unwrap();
     fact.parse().unwrap()
 }
 
-/// Runs a command with a limit of its group and without, at the same memory. Fails if the machine is larger than one on
-/// which that memory is free.
+/// Runs a command twice with the same memory: with a limit of its control group, and without. Fails if the machine is
+/// larger than a machine that has this memory free.
 fn with_and_without_limit(lab: &Lab, memory: &str, limit: &str, command: &[&str]) -> [Value; 2] {
     let records = [
         run(lab, &["--memory", memory, "--limit", limit], command),
@@ -47,7 +47,7 @@ fn with_and_without_limit(lab: &Lab, memory: &str, limit: &str, command: &[&str]
     records
 }
 
-/// True if this machine has a program; otherwise the test is skipped by the program's name.
+/// True if this machine has the program. If not, reports that the test is skipped and names the program.
 fn has(program: &str) -> bool {
     let is_here = Command::new(program).arg("--version").output().is_ok();
     if !is_here {
@@ -56,7 +56,8 @@ fn has(program: &str) -> bool {
     is_here
 }
 
-/// Commands of the shell alone: what is read, what cannot be written, and that both are as they were afterwards.
+/// A script of shell builtins alone. It reads files of the control group and of the system, tries to write them, and
+/// reads them again.
 const LOOK: &str = r#"
     show() { while read -r line; do echo "$1 $line"; done < "$1"; }
     own=/sys/fs/cgroup
@@ -110,12 +111,12 @@ fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() 
     assert!(errors.contains("Read-only file system") && errors.ends_with("errors\n"));
     let kept = format!("{own}/memory.max {}", 12 * MIB);
     assert_eq!(out.lines().filter(|line| **line == kept).count(), 2);
-    // The group is the root of the groups that the program sees.
+    // The program's control group is the root of the hierarchy that the program sees.
     for (place, kind) in [("/sys", "sysfs"), ("/sys/fs/cgroup", "cgroup2")] {
         let wanted = format!(" / {place} ro,nosuid,nodev,noexec,relatime - {kind} ");
         assert!(out.contains(&wanted), "{wanted} is not in {out}");
     }
-    // A program without limits has a group too.
+    // A program without limits also runs in a control group.
     let free = look(&[]);
     let [out, _] = texts(&free);
     for name in ["memory.max", "memory.high", "memory.swap.max"] {
@@ -125,7 +126,7 @@ fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() 
     assert_eq!(look(&["--fresh"])["digest"], free["digest"]);
 }
 
-/// The words of a line.
+/// Splits a line into words.
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
@@ -140,7 +141,7 @@ fn node_is_constrained_to_its_limit_and_otherwise_by_the_machine() {
     let code = "console.log([process.constrainedMemory(), os.totalmem(), \
                 v8.getHeapStatistics().heap_size_limit].join(' '))";
     let [limited, free] = with_and_without_limit(&lab, "128M", "72M", &["node", "-e", code]);
-    // A number larger than any memory may need more than 64 bits.
+    // Node may report a limit larger than any memory, which may need more than 64 bits.
     let numbers = |record| -> [u128; 3] {
         let [out, errors] = texts(record);
         let numbers = out.split_whitespace().map(|word| word.parse().unwrap());
@@ -154,12 +155,12 @@ fn node_is_constrained_to_its_limit_and_otherwise_by_the_machine() {
     assert_eq!(constrained, u128::from(72 * MIB));
     let machines = [&limited, &free].map(|record| u128::from(managed(record)));
     assert_eq!([total, same], machines);
-    // Without a limit, Node reports none: zero, or a number larger than any memory.
+    // Without a limit, Node reports zero or a number larger than any memory.
     assert!(
         unconstrained == 0 || unconstrained > total,
         "{unconstrained}"
     );
-    // Half of such small memories is less than the smallest heap of V8.
+    // V8's smallest heap is larger than half of this memory, so the heap has the same size with and without the limit.
     assert_eq!(heap, larger);
     assert!(heap > constrained, "{heap}");
 }
@@ -183,8 +184,8 @@ fn java_without_options_takes_a_share_of_its_limit_and_otherwise_of_the_machine(
         } else {
             managed(&record)
         };
-        // On small machines half of the memory, in whole units of the heap. Source: OpenJDK 17
-        // `src/hotspot/share/runtime/arguments.cpp`, `Arguments::set_heap_size`.
+        // On small machines the heap is half of the memory, rounded to a multiple of the heap's alignment. Source:
+        // OpenJDK 17 `src/hotspot/share/runtime/arguments.cpp`, `Arguments::set_heap_size`.
         let expected = memory / 2;
         assert!(
             heap.abs_diff(expected) <= 2 * MIB,

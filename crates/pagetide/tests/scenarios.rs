@@ -547,8 +547,9 @@ fn pages_compress_on_zram_to_what_was_asked_for() {
     }
 }
 
-/// Compressed size of 1,000 pages of a program's memory, in pages, by lz4, lzo-rle and zstd, and the number of these
-/// pages that are all zeros (`docs/notes/contents.md`). Compressed data are not here: zram gains nothing by them.
+/// For the memory of each program: the compressed size of 1,000 pages with lz4, lzo-rle and zstd, in pages, and the
+/// number of pages among them that are all zeros (`docs/notes/contents.md`). Compressed data is not in the list,
+/// because zram saves no memory with it.
 const CONTENTS: [(&str, [f64; 3], f64); 6] = [
     ("redis", [395.0, 378.0, 253.0], 13.0),
     ("python", [304.0, 272.0, 158.0], 4.0),
@@ -558,7 +559,7 @@ const CONTENTS: [(&str, [f64; 3], f64); 6] = [
     ("text", [568.0, 559.0, 401.0], 0.0),
 ];
 
-/// Asserts that pages of these contents compress in zram as those of the programs do.
+/// Asserts that a scenario's pages with these contents compress in zram as well as the pages of the real programs.
 fn compress_as_real(
     lab: &Lab,
     kernel: &str,
@@ -589,7 +590,7 @@ fn compress_as_real(
             .iter()
             .find(|(name, ..)| *name == done.param("content"))
             .unwrap();
-        // Since 6.12 pages of zeros are not written to the device.
+        // Since Linux 6.12, pages that are all zeros are not written to the swap device.
         let left = if done.vmstat("swpout_zero") > 0 {
             1000.0 - zeros
         } else {
@@ -626,7 +627,7 @@ fn writes_leave_pages_of_a_mixture_as_compressible_as_they_are_and_repeat_exactl
         "content=redis",
     ];
     let first = one(&lab, &again);
-    // Half of the operations write whole pages, which stay as they were.
+    // Half of the operations write a whole page. The page's compressibility does not change.
     near(first.metric("compressed"), 0.395 / 0.987, 0.1);
     let other = Lab::new();
     let second = one(&other, &again);
@@ -641,7 +642,7 @@ fn pages_of_all_contents_compress_in_zram_as_those_of_their_programs() {
     for compressor in [0, 2] {
         compress_as_real(&lab, KERNEL, compressor, &CONTENTS);
     }
-    // Debian's later kernels have no LZO for zram.
+    // Debian's kernels after bookworm have no LZO for zram.
     for compressor in 0..3 {
         compress_as_real(&lab, "debian:bookworm", compressor, &CONTENTS);
     }

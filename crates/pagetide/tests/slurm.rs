@@ -1,4 +1,5 @@
-//! A real Slurm on this machine: a controller and two nodes of one processor, started and ended by the test.
+//! Tests with a real Slurm on this machine. Each test starts a controller and two nodes with one processor, and ends
+//! them.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,17 +13,17 @@ use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Time limit only for tests that would never end; it is not a measurement, because the machine may be busy.
+/// Time limit against tests that never end. It measures nothing, and is long because the machine may be busy.
 const SOON: Duration = Duration::from_mins(10);
 
-/// Daemons of a cluster; dropping it ends them.
+/// The daemons of a test cluster. Dropping this value ends them.
 struct Slurm {
     folder: PathBuf,
     conf: PathBuf,
     daemons: Vec<(String, Child)>,
 }
 
-/// A port that nothing listens on now.
+/// Number of a TCP port that is not in use now.
 fn port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -36,7 +37,7 @@ fn is_there(name: &str) -> bool {
 }
 
 impl Slurm {
-    /// Starts a cluster in `folder`. `None` if this machine cannot; then the reason is printed.
+    /// Starts a cluster in `folder`. If this machine cannot run one, prints the reason and returns `None`.
     fn start(folder: &Path) -> Option<Self> {
         let missing = ["munged", "slurmctld", "slurmd", "sbatch"]
             .iter()
@@ -127,7 +128,7 @@ impl Slurm {
         self.daemon(name, "slurmd", &["-D", "-N", name, "-f", &conf]);
     }
 
-    /// Standard output of one of Slurm's commands; `None` if it fails.
+    /// Standard output of one Slurm command; `None` if the command fails.
     fn says(&self, program: &str, words: &[&str]) -> Option<String> {
         let output = Command::new(program)
             .args(words)
@@ -140,7 +141,7 @@ impl Slurm {
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Number of nodes that wait for work.
+    /// Number of nodes that are idle.
     fn idle(&self) -> usize {
         let nodes = self.says(
             "sinfo",
@@ -162,7 +163,7 @@ impl Slurm {
         tasks.unwrap_or_default().lines().count()
     }
 
-    /// Kills a node as a power cut does: its daemon and all tasks on it.
+    /// Simulates a power failure of a node: kills its daemon and all tasks on it.
     fn cut(&mut self, name: &str) {
         let place = self
             .daemons
@@ -193,7 +194,7 @@ impl Drop for Slurm {
     }
 }
 
-/// Processes with a variable in their environment that belong to the cluster of this configuration.
+/// Processes of the cluster with configuration `conf` whose environment contains `variable`, given as NAME=VALUE.
 fn processes_with(variable: &str, conf: &Path) -> Vec<Pid> {
     let conf = format!("SLURM_CONF={}", conf.display());
     pids(
@@ -209,7 +210,7 @@ fn processes_with(variable: &str, conf: &Path) -> Vec<Pid> {
     )
 }
 
-/// Children of this test's cluster with this name.
+/// Processes on this machine whose name begins with `name`.
 fn named(name: &str) -> Vec<Pid> {
     pids(|command| command.starts_with(name.as_bytes()), "comm")
 }
@@ -231,7 +232,7 @@ fn pids(is_one: impl Fn(&[u8]) -> bool, file: &str) -> Vec<Pid> {
     found
 }
 
-/// Arguments of a campaign of `2 * seeds` trials.
+/// Command line of a campaign with `2 * seeds` trials.
 fn campaign(seeds: u32) -> Vec<String> {
     let seeds = seeds.to_string();
     let words = [
@@ -251,7 +252,7 @@ fn campaign(seeds: u32) -> Vec<String> {
     words.concat().into_iter().map(str::to_owned).collect()
 }
 
-/// Arguments of a campaign that runs on the cluster.
+/// Command line of the same campaign, run on the cluster.
 fn on_slurm(lab: &Lab, seeds: u32) -> Vec<String> {
     let nodes = lab.folder().join("node-cache").display().to_string();
     let more = ["--on", "slurm", "--node-cache", &nodes].map(str::to_owned);
@@ -335,14 +336,15 @@ fn a_cluster_whose_tasks_are_killed_cancelled_and_preempted_loses_and_doubles_no
             .unwrap()
     };
 
-    // Ctrl-C cancels the job; the same command goes on.
+    // Ctrl-C cancels the job. Running the same command again continues the campaign.
     let mut run = start(&lab, &slurm);
     wait_until("three records", SOON, || records() >= 3);
     kill_process(Pid::from_child(&run), Signal::INT).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130));
     wait_until("the end of all tasks", SOON, || slurm.running() == 0);
 
-    // A killed submitter leaves its job, which the next one waits for. Meanwhile a task is preempted and a node dies.
+    // If the submitting process is killed, its job continues, and the next process waits for this job. Meanwhile a task
+    // is preempted and a node fails.
     let mut run = start(&lab, &slurm);
     wait_until("running tasks", SOON, || {
         slurm.running() == 2 && records() >= 1
@@ -378,7 +380,7 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     };
     let words = on_slurm(&lab, 2);
     let only_there = |value: &Path| format!("ALL,PAGETIDE_QEMU={}", value.display());
-    // Without an emulator.
+    // Case 1: the node has no emulator.
     let nowhere = only_there(Path::new("/nowhere/qemu"));
     let said = ends(
         submit(&lab, &slurm, &words).env("SBATCH_EXPORT", nowhere),
@@ -389,7 +391,7 @@ fn a_node_that_cannot_run_the_trials_is_named() {
         "{said}"
     );
 
-    // With another emulator than the submitting machine.
+    // Case 2: the node has another version of the emulator than the submitting machine.
     let other = lab.folder().join("qemu");
     let script = "#!/bin/sh\nif [ \"$1\" = --version ]; then\n  echo 'QEMU emulator version 7.2.99'\n  exit 0\nfi\n\
                   exec /usr/bin/qemu-system-x86_64 \"$@\"\n";
@@ -404,7 +406,7 @@ fn a_node_that_cannot_run_the_trials_is_named() {
         "{said}"
     );
 
-    // With a full disk.
+    // Case 3: the node's disk is full.
     let Some(disk) = SmallDisk::mount(&lab.folder().join("small")) else {
         return;
     };
@@ -418,17 +420,17 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     let said = ends(&mut submit(&lab, &slurm, &full), 2);
     assert!(said.contains("No space left"), "{said}");
 
-    // Nothing was stored, and nodes that are right give the right records.
+    // No record was stored. Afterwards, nodes without these faults produce all records.
     assert_eq!(digests(&lab, "store"), []);
     ends(&mut submit(&lab, &slurm, &words), 0);
     assert_eq!(digests(&lab, "store").len(), 4);
 }
 
-/// A file system of 1 MiB; dropping it unmounts it.
+/// A file system of 1 MiB. Dropping this value unmounts it.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts the file system. `None` if that is not permitted; then the reason is printed.
+    /// Mounts the file system. If that is not permitted, prints the reason and returns `None`.
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mount = Command::new("mount")

@@ -179,8 +179,8 @@ fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
     }
 }
 
-/// Checks that all trials of the campaign of kinds started with equally much free memory, from which compression then
-/// takes what it holds, and that the block layer and the swap code counted the same writes.
+/// Checks that all trials of the campaign started with the same amount of free memory, from which memory for compressed
+/// pages is taken later. Also checks that the block layer and the swap code counted the same writes.
 fn all_start_with_the_same_memory(lab: &Lab) {
     let mut free = Vec::new();
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);
@@ -277,14 +277,15 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     let verdict = |kind: usize, name: &str| &kinds[kind][name]["verdict"]["verdict"];
     assert_eq!(verdict(zram, "written"), "improved", "{kinds:?}");
     assert_eq!(verdict(zram, "memory"), "regressed", "{kinds:?}");
-    // Reading ahead from the disk brings several pages with one fault. Zram reads single pages.
+    // With a disk, read-ahead brings in several pages per fault. Zram reads one page per fault, so it has more major
+    // faults.
     let is_sure =
         |line: &str| line.trim_start().starts_with("major-faults") && line.contains("✗ regressed");
     assert!(out.lines().any(is_sure), "{out}");
     let front = |kind: usize| kinds[kind]["is_on_front"] == true;
     assert!(front(ssd), "no other kind holds no memory: {kinds:?}");
     all_start_with_the_same_memory(&lab);
-    // The same command finds its records, and so does a plan.
+    // A second run and a plan find the records of the first run.
     let mut plan = words.to_vec();
     plan[0] = "plan";
     plan.retain(|word| *word != "--exit-zero");
@@ -334,7 +335,8 @@ fn swap_is_a_factor_of_a_matrix_which_takes_a_kernel_that_has_it() {
         Some(0),
         "{found}"
     );
-    // With a kernel that was asked for, the kind is left out, and the kernel that has it is named.
+    // If the user names a kernel that lacks a kind of swap, the kind is left out. The output names a kernel that has
+    // it.
     let mut words = words.to_vec();
     words.extend(["--kernel", KERNEL]);
     let (out, _) = lab.ends(0, words);

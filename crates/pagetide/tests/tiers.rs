@@ -1,5 +1,5 @@
-//! Swap on several devices: each works as named and is exactly repeatable, the order of pages in tiers is measured, and
-//! what cannot be is refused.
+//! Swap on several devices: each combination works and is exactly repeatable, the order of pages in the tiers is
+//! measured, and impossible combinations are refused.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::common::{KERNEL, Lab, metric, one_sentence};
 /// A Debian kernel that has zswap.
 const WITH_ZSWAP: &str = "debian:sid";
 
-/// Runs references of which the first half of the pages is filled first and never used again, on 16 MiB. Returns the
-/// record and what `show` prints of it.
+/// Runs a scenario with 16 MiB of memory. It first fills the pages of the first half, and never uses them again.
+/// Returns the record and the output of `show`.
 fn cold_first(lab: &Lab, swap: &str, more: &[&str]) -> (Value, String) {
     let mut words = vec![
         "run",
@@ -49,7 +49,7 @@ fn cold_first(lab: &Lab, swap: &str, more: &[&str]) -> (Value, String) {
     (record, text)
 }
 
-/// Growth of a counter.
+/// Increase of a counter from the start to the end of the trial.
 fn grew(record: &Value, source: &str, name: &str) -> u64 {
     let values = &record["results"]["counters"][source]["values"][name];
     let [before, after] = [0, 1].map(|at| {
@@ -60,7 +60,7 @@ fn grew(record: &Value, source: &str, name: &str) -> u64 {
     after - before
 }
 
-/// Name of the only source of counters that begins with `prefix`.
+/// Name of the source of counters that begins with `prefix`. Fails unless there is exactly one.
 fn source<'a>(record: &'a Value, prefix: &str) -> &'a str {
     let sources = record["results"]["counters"].as_object().unwrap();
     let mut found = sources.keys().filter(|name| name.starts_with(prefix));
@@ -79,14 +79,14 @@ fn cold_pages_that_come_first_stay_above_hot_ones_in_zram_before_a_disk_and_not_
     };
     let swap = "zram:8M@100,ssd@10";
     let (turned, text) = cold_first(&lab, swap, &[]);
-    // All pages that come back from the disk are younger than those that fill zram.
+    // All pages read back from the disk were used more recently than the cold pages in zram.
     let back = metric(&turned, "lower-tier-back");
     assert!(back > 1000.0, "{back}");
     assert!(metric(&turned, "inversion") > 0.95, "{text}");
     for word in ["Tiers of swap", "zram:8M@100", "ssd:80us@10"] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
-    // Each device has its statistics, and the record says what was set up.
+    // Each device has its own counters, and the record states the priorities.
     let (again, _) = cold_first(&lab, swap, &[]);
     assert_eq!(turned["digest"], again["digest"]);
     assert!(grew(&turned, "diskstats", "nullb80 written") > 4 << 20);
@@ -99,7 +99,7 @@ fn cold_pages_that_come_first_stay_above_hot_ones_in_zram_before_a_disk_and_not_
         .collect();
     assert_eq!(priorities, ["100", "10"]);
 
-    // The shrinker of zswap writes the cold pages to the disk and keeps the hot ones.
+    // zswap's shrinker writes the cold pages to the disk, and the hot pages stay in zswap.
     let swap = "zswap:shrinker+ssd";
     let (straight, text) = cold_first(&lab, swap, &[]);
     assert!(grew(&straight, "vmstat", "zswpwb") > 1000, "{text}");
@@ -127,7 +127,7 @@ fn every_kind_of_tier_runs_to_the_bit_and_does_its_own_work() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
-    // With pages that compress well, zswap's pool need not be written to the disk.
+    // `no-writeback` runs with well compressible pages, so that zswap's pool is large enough without writeback.
     let tried = |swap: &str| {
         let more: &[&str] = if swap.contains("no-writeback") {
             &["-p", "content=0.1"]
@@ -138,7 +138,7 @@ fn every_kind_of_tier_runs_to_the_bit_and_does_its_own_work() {
         assert_eq!(once.0["digest"], again.0["digest"], "{swap}");
         once
     };
-    // The keeper writes idle pages to the backing device, which `show` has as a tier.
+    // A process of the guest writes idle pages to the backing device. `show` lists this device as a tier.
     let (record, text) = tried("zram:writeback=ssd");
     assert!(
         grew(&record, source(&record, "writeback-zram0"), "bd_writes") > 1000,
@@ -152,7 +152,7 @@ fn every_kind_of_tier_runs_to_the_bit_and_does_its_own_work() {
         values["mem_used_max"][1].as_u64().unwrap() <= 4 << 20,
         "{values}"
     );
-    // Devices of one priority are striped, and the record says so.
+    // The kernel stripes swap over devices of equal priority. The record states this.
     let (record, text) = tried("ssd@5,ssd:80us@5");
     assert!(text.contains("the kernel stripes them"), "{text}");
     let written =

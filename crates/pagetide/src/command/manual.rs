@@ -49,7 +49,7 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-/// Prints a man page, or writes all man pages into a folder. `definition` is that of the command line.
+/// Prints a man page, or writes all man pages into a folder. `definition` is the definition of the command line.
 pub fn man(args: &ManArgs, definition: clap::Command) -> Result<End> {
     let Some(folder) = &args.into else {
         let page = match args.page {

@@ -15,12 +15,13 @@ use crate::session::Session;
 /// Find which settings matter to a program or scenario, and which to choose: swap, MGLRU, swappiness, read-ahead of
 /// swap, huge pages
 ///
-/// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with
-/// every seed: lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of
-/// --vary, two values each. With --vary swap=A,B or swap-size=A,B swap is a setting of one design too, so that it shows
-/// what swap and settings do together. Then the defaults, settings that surely help, and the fastest run are repeated with new
-/// seeds. Settings that the kernel lacks are omitted and named; without --kernel, one is taken that has
-/// the kinds of swap that you name.
+/// Each setting has two values: lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never,
+/// and the settings of --vary. For each kind of swap (zram, zswap, ssd, or the kinds of --swap), a two-level fractional
+/// factorial design of these settings runs with every seed. With --vary swap=A,B or swap-size=A,B there is only one
+/// design, in which swap is one of the settings. It shows how swap and the other settings act together. Then the
+/// defaults, the settings that surely help, and the fastest run are repeated with new seeds. Settings that the kernel
+/// lacks are left out, and their names are printed. Without --kernel, a kernel is chosen that has all kinds of swap
+/// that you name.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -55,7 +56,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
-    // Built kernels are those that the user asks for.
+    // If the user gives kernels to build, no other kernel may be chosen.
     let may_choose_kernel =
         campaign.variants[0].kernel == vocabulary().kernel && args.campaign.kernels().is_empty();
     let facts = facts(&campaign.scenarios[0])?;

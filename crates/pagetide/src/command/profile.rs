@@ -1,4 +1,4 @@
-//! `pagetide profile`: where every instruction of a trial went, and the same for other tools.
+//! `pagetide profile`: shows where every instruction of a trial went, or writes the call stacks for other tools.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ use crate::output::Output;
 /// Show where every instruction of a trial went: by task, group, function and call stack; exact, not sampled
 ///
 /// The trial must have a profiled pass (`run --profile`, or `profile = 1` in a campaign file). With two records, the
-/// difference of their times is split into lines that add up to it.
+/// difference of the trials' times is split into lines that add up to it.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -47,20 +47,21 @@ pub struct Args {
     top: usize,
 }
 
-/// A format of call stacks.
+/// Output format for call stacks.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum ProfileFormat {
-    /// One line for each stack with its count, or the counts of both trials: for inferno and FlameGraph
+    /// One line for each stack with its count, or with the counts of both trials; for inferno and FlameGraph
     Folded,
     /// JSON for www.speedscope.app
     Speedscope,
-    /// A flame graph as SVG, or a differential one of both trials, to search and zoom in a browser
+    /// A flame graph as SVG, to search and zoom in a browser; for two trials, a differential flame graph
     Flame,
     /// Text as `perf script` prints it: for Firefox's profiler and others
     PerfScript,
 }
 
-/// The profiled pass of the trial of a record.
+/// Returns the profiled pass of a record's trial. `name` is the record's identity or its first digits. Fails if the
+/// trial was not profiled.
 fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
     let row = store.find(name)?;
     profiled(store, &row)?.ok_or_else(|| {
@@ -129,14 +130,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Writes a picture to standard output.
+/// Writes an image to standard output.
 fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;
     Ok(out.flush()?)
 }
 
-/// The first digits of an identity, as displayed in lists.
+/// First digits of a record's identity, as many as lists display.
 fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }

@@ -51,7 +51,7 @@ pub struct Args {
     /// Run all trials, even if those of the first seeds are all invalid for the same reason
     #[arg(long, help_heading = "Running")]
     keep_going: bool,
-    /// Run only this part of the trials, such as 2/4, and judge nothing; `store merge` brings the parts together
+    /// Run only this part of the trials, such as 2/4, without a verdict; `store merge` combines the stores of all parts
     #[arg(long, value_name = "I/N", help_heading = "Running")]
     shard: Option<Shard>,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 }
 
-/// Number of conflicts of which the first difference is shown.
+/// Number of conflicts for which the first difference is shown.
 const SHOWN_CONFLICTS: usize = 5;
 
 #[derive(Subcommand, Debug)]
@@ -35,9 +35,9 @@ enum What {
     Rebuild,
     /// Read every record, and check its checksums, its digest and its entry in the index
     Verify,
-    /// Copy the records and campaigns of other stores into this one; two different results of one trial are refused
+    /// Copy the records and campaigns of other stores into this one; refused if a trial has two different results
     Merge {
-        /// Folders of the other stores, which are only read
+        /// Folders of the other stores, which are not changed
         #[arg(value_name = "DIR", required = true)]
         folders: Vec<PathBuf>,
         /// Only show what would be merged

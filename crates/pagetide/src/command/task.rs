@@ -11,7 +11,7 @@ use crate::exit::End;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::session::Session;
 
-/// Run one task of a job that `run --on slurm` submitted; jobs call this, people need not
+/// Run one task of a job that `run --on slurm` submitted; only such jobs need this command
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Folder of the batch, in the store
