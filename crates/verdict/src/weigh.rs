@@ -1,4 +1,4 @@
-//! Analyses the data of one metric: paired, nested or unpaired.
+//! Analyses the data of one metric: values or tails, paired or unpaired, with or without repetitions inside a unit.
 
 use crate::error::{Result, StatError};
 use crate::evidence::{AnalysisOptions, Evidence, paired, tails, unpaired};
