@@ -25,7 +25,7 @@ impl Clock {
         })
     }
 
-    /// Returns the current time, and marks this moment for a profiler of the emulator that executes this program.
+    /// Returns the current time, and marks this moment for the profiler in the emulator. `Monotonic` marks nothing.
     pub(crate) fn mark(self, mark: Mark) -> Nanos {
         match (self, mark) {
             (Self::RawTsc, Mark::Begin) => Nanos(marked::<{ FIRST_MARK }>()),
@@ -35,7 +35,7 @@ impl Clock {
     }
 }
 
-/// Begin or end of what a profiler counts.
+/// A moment that is marked for the profiler: start or end of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The scenario starts.
@@ -44,11 +44,12 @@ pub(crate) enum Mark {
     End,
 }
 
-/// Displacement in the instruction that marks the begin; the next number marks the end. The instruction has no effect,
-/// and no compiler emits it with this displacement. Reader: `exact/plugin/insn.rs`.
+/// Displacement in the `nop` instruction that marks the start of the scenario. This number plus one marks the end. The
+/// instruction has no effect, and no compiler emits it with this displacement. `exact/plugin/insn.rs` recognises it.
 const FIRST_MARK: i32 = 0x5047_5450;
 
-/// Reads the time-stamp counter, and executes the marking instruction directly after it.
+/// Reads the time-stamp counter and returns its value. Executes the marking instruction, with the displacement `MARK`,
+/// directly after the read.
 #[inline(never)]
 fn marked<const MARK: i32>() -> u64 {
     let (low, high): (u32, u32);

@@ -13,24 +13,25 @@ use crate::expr::{self, Names};
 pub(crate) use kinds::KINDS;
 pub(crate) use mixture::{Class, MOST_CLASSES, Mixture};
 
-/// Name of the pages that do not compress. As a value of a parameter it means the same as 1.
+/// Name of the content whose pages do not compress. As a value of the parameter `content`, it means the same as the
+/// number 1.
 const RANDOM: &str = "random";
-/// What the name of a mixture of zeros and random bytes begins with.
+/// Prefix of the name of a mixture of pages of zeros and pages of random bytes, as in `zeros:30%`.
 const ZEROS: &str = "zeros:";
 
 /// Content of the pages of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
-    /// Every page compresses to this fraction of its size. If it is 0, pages are all zeros.
+    /// Every page compresses to this fraction of its size. If the fraction is 0, all bytes are zero.
     Share(f64),
-    /// This number of a thousand pages are all zeros; the others do not compress.
+    /// Number of pages in a thousand that contain only zeros. The other pages do not compress.
     Zeros(u16),
-    /// Pages like those of a program's memory.
+    /// Pages that compress like the memory of a real program.
     Like(&'static Mixture),
 }
 
 impl Content {
-    /// Parses the canonical text of a content; `None` if the text is not canonical.
+    /// Parses a content in canonical form: a number, a name, or `zeros:` with a percentage. `None` for any other text.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if let Some(share) = text.strip_prefix(ZEROS) {
             let share: f64 = share.strip_suffix('%')?.parse().ok()?;
@@ -49,8 +50,9 @@ fn thousandths(share: f64) -> Option<u16> {
         .filter(|&whole| share >= 0.0 && whole <= 1000)
 }
 
-/// Returns the canonical text of a content that is given by name; `None` if `text` is an expression. Fails if the
-/// share of zeros cannot be used, or if `text` is a word but not the name of a content.
+/// Returns the canonical text of a content that is given by name, such as `redis` or `zeros:30%`. `None` if `text` is a
+/// number or an expression. Fails if the share of zeros is not from 0 to 1. Fails if `text` is a single word that is
+/// neither a content nor in `names`.
 pub(crate) fn named(text: &str, names: &Names) -> Result<Option<String>, String> {
     let text = text.trim();
     if text == RANDOM {
@@ -88,8 +90,8 @@ pub(crate) fn names() -> String {
     all.join(", ")
 }
 
-/// Returns the fraction of their size to which lz4 compresses pages of this content, given as canonical text; `None`
-/// if the text is not that of a content.
+/// Returns the compression ratio of this content with lz4: compressed size / original size. `text` is the canonical
+/// text of the content; `None` if it is not.
 pub fn compressed_share(text: &str) -> Option<f64> {
     Some(match Content::read(text)? {
         Content::Share(share) => share,

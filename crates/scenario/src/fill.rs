@@ -6,10 +6,10 @@
 //! start of the repeated part.) Random bytes come from the pool at an offset that depends on the page. No two pages are
 //! equal, and none is all zeros.
 //!
-//! A page like those of a program's memory ([`Mixture`](crate::content::Mixture)) is of one of the mixture's classes.
-//! For each class the pool has bytes of its shape, and a page is a part of them that depends on the page. The class
-//! depends on the page's number, such that any run of pages has nearly the mixture's shares. Pages are equal only if
-//! they are all zeros.
+//! A page of a [`Mixture`](crate::content::Mixture) belongs to one of the mixture's classes. The pool contains bytes of
+//! each class's shape, and a page is a copy of a part of these bytes. The page's number determines the class and the
+//! part. In any run of consecutive pages, the classes have nearly the same shares as in the whole mixture. Two pages
+//! are equal only if both are all zeros.
 
 // Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -30,8 +30,8 @@ const POOL_WORDS: usize = 4096;
 const CLASS_WORDS: usize = 2048;
 /// Number of words in a page.
 const PAGE_WORDS: usize = PAGE / 8;
-/// An odd number near 2^64 divided by the golden ratio. Its multiples are spread evenly over all 64-bit numbers, and
-/// those of consecutive numbers are far apart.
+/// An odd number near 2^64 divided by the golden ratio. Its multiples modulo 2^64 are spread evenly over all 64-bit
+/// numbers, and consecutive multiples are far apart.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Approximate compressed size of the repeated part, as a fraction of a page (lz4 and lzo-rle write one byte per 255).
@@ -46,21 +46,23 @@ pub(crate) struct Filler {
 
 /// How pages are made from the pool.
 enum Layout {
-    /// A page ends with this number of random words.
+    /// A page consists of one repeated word, followed by this number of random words.
     Random(usize),
-    /// A page is of one of the classes, each of which has its part of the pool.
+    /// A page belongs to one of the classes, and each class has its own part of the pool.
     Classes {
-        /// Upper bounds of the classes, in parts of 2^16 of all pages; those of no class are at the top.
+        /// Upper bound of each class in the cumulative shares of all pages, in units of 1 / 2^16. Unused elements are
+        /// 2^16.
         bounds: [u64; MOST_CLASSES],
         /// True for classes whose pages are all zeros.
         is_zero: [bool; MOST_CLASSES],
-        /// Where the bounds begin for this seed.
+        /// Offset, chosen by the seed, that is added to the position of a page before the position is compared with the
+        /// bounds.
         from: u64,
     },
 }
 
 impl Filler {
-    /// Creates a filler for this content. Of a content that is a mixture, `seed` changes the bytes but not the shares.
+    /// Creates a filler for this content. For a mixture, `seed` changes the bytes but not the shares of the classes.
     pub(crate) fn new(content: &Content, seed: u64) -> Result<Self, Stop> {
         let classes = match content {
             Content::Share(share) => return Self::of_share(*share, seed),
@@ -109,8 +111,8 @@ impl Filler {
         })
     }
 
-    /// Returns true if a page that is written again must be filled as before, because pages differ in how they
-    /// compress.
+    /// True if pages differ in how they compress. A write must then store the same content again, so that the page
+    /// still compresses as before.
     pub(crate) fn is_mixture(&self) -> bool {
         matches!(self.layout, Layout::Classes { .. })
     }
@@ -125,10 +127,11 @@ impl Filler {
         let Layout::Random(random) = self.layout else {
             let (from, stamp) = self.of_class(page, word);
             let source = &self.pool[from..from + PAGE_WORDS];
-            // SAFETY: the source is a page long, lies in the pool, and thus outside of the page that the caller lets us write.
+            // SAFETY: the source is a page long and lies in the pool, so it does not overlap the page that the caller
+            // lets us write.
             unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), at, PAGE_WORDS) };
             if let Some(stamp) = stamp {
-                // SAFETY: the first word of the page.
+                // SAFETY: this is the first word of the page, which the caller lets us write.
                 unsafe { at.write_unaligned(stamp) };
             }
             return;
@@ -146,7 +149,7 @@ impl Filler {
         }
     }
 
-    /// Returns a word that depends on the page. It is 0 only if pages are all zeros.
+    /// Returns a word that depends on the page's number. The word is 0 only if the content is pages of zeros.
     fn stamp(&self, page: u64) -> u64 {
         // An odd multiplier permutes the numbers below 2^64, so the words of different pages differ. The lowest bit is
         // set, so that no word is zero.
@@ -156,8 +159,8 @@ impl Filler {
             | (self.salt & 1)
     }
 
-    /// Returns where in the pool the content of a page of a mixture begins, and the page's first word if it differs
-    /// from that in the pool.
+    /// For a page of a mixture, returns the index in the pool at which the content of the page begins, and a word that
+    /// replaces the first word. The second is `None` if no word is replaced. `word` is the stamp of the page.
     fn of_class(&self, page: u64, word: u64) -> (usize, Option<u64>) {
         let Layout::Classes {
             bounds,
@@ -177,8 +180,8 @@ impl Filler {
         (first + number::index((word >> 40) % windows), Some(word))
     }
 
-    /// Returns word number `index` of page number `page`, if pages are those of a mixture; otherwise 0. Panics if a page
-    /// does not have that many words.
+    /// Returns word number `index` of page number `page` of a mixture. For other contents the result has no meaning.
+    /// Panics if a page does not have that many words.
     pub(crate) fn word(&self, page: u64, index: usize) -> u64 {
         let (from, stamp) = self.of_class(page, self.stamp(page));
         let words = &self.pool[from..from + PAGE_WORDS];
@@ -196,8 +199,8 @@ impl Filler {
     }
 }
 
-/// Returns the first `count` pages of a workload with this content, which is given as the parameter `content` is. Fails
-/// if there is no such content, or if the memory for it cannot be mapped.
+/// Returns the first `count` pages of a workload with this content. `content` is a value of the parameter `content` of
+/// scenarios. Fails if no content has this name, or if the memory for the content cannot be mapped.
 pub fn pages(
     content: &str,
     seed: u64,
@@ -269,7 +272,7 @@ mod tests {
         }
     }
 
-    /// FNV-1a of all words of these pages, with zeros included.
+    /// FNV-1a hash of all words of 50 pages of this content.
     fn digest(content: &str, seed: u64) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for page in pages(content, seed, 50).unwrap() {
@@ -306,7 +309,7 @@ mod tests {
     fn mixtures_compress_as_their_programs_do() {
         for kind in &KINDS {
             for seed in 1..4 {
-                // A page that compresses to more than this is stored as it is (zs_huge_class_size).
+                // zram stores a page uncompressed if its compressed size is larger than this (zs_huge_class_size).
                 let stored = |page: [u8; PAGE]| match lz4_flex::block::compress(&page).len() {
                     _ if page == [0; PAGE] => 0,
                     size if size > 3264 => PAGE,

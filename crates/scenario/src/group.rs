@@ -24,7 +24,7 @@ impl Group {
         let groups = Path::new(GROUPS);
         let folder = groups.join(NAME);
         if !folder.is_dir() {
-            // The file is not created: without version 2 of control groups, it must not exist.
+            // Does not create the file: it exists only with version 2 of control groups.
             let mut control = File::options()
                 .write(true)
                 .open(groups.join("cgroup.subtree_control"))?;
@@ -39,8 +39,9 @@ impl Group {
         &self.folder
     }
 
-    /// Opens the group and sets its limits, given as file names and values; without limits, they stay `max`. `None` if
-    /// the kernel has no memory control groups and there are no limits. Fails if limits cannot be set.
+    /// Opens the group and sets its limits. Each limit is a file name and a value; limits that are not given stay
+    /// `max`. `None` if there are no limits and the kernel has no memory control groups. Fails if a limit cannot be
+    /// set.
     pub(crate) fn with_limits(limits: &[(&str, String)]) -> Result<Option<Self>, Stop> {
         let group = match Self::open() {
             Ok(group) => group,

@@ -28,7 +28,8 @@ pub(crate) struct Launch<'a> {
     pub folder: &'a str,
     /// Standard input of the program, a path in the root.
     pub input: &'a str,
-    /// Memory control group that the program joins, and which it sees as the root of all groups; `None` for no group.
+    /// Memory control group that the program joins. The program sees this group as the root of all groups. `None` for
+    /// no group.
     pub group: Option<&'a Group>,
 }
 

@@ -33,7 +33,7 @@ pub enum Kind {
     Text,
     /// A flag, written as `true` or `false`.
     Flag,
-    /// Content of pages: a number with a fraction, or a name.
+    /// Content of pages: a compression ratio as a number, or the name of a content.
     Content,
 }
 

@@ -7,8 +7,8 @@ use pagetide_record::{Invalid, Subject};
 use crate::registry;
 use crate::trial::{Outcome, Place, Trial};
 
-/// Runs the scenario of `subject`, whose parameters must be resolved by [`crate::resolve`]. Errors and panics do not
-/// escape; they are reasons in the outcome why it is invalid.
+/// Runs the scenario of `subject`, whose parameters must have been resolved by [`crate::resolve`]. An error or a panic
+/// does not reach the caller: it becomes a reason in the outcome why the trial is invalid.
 pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
     let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,

@@ -47,7 +47,8 @@ pub(crate) struct RunningProgram {
     pub errors: Capture,
     /// Pipe on which the child reports why the program could not be started.
     fault: OwnedFd,
-    /// What a child does before it executes the program, by the index that it reports.
+    /// Descriptions of the steps that the child takes before it executes the program. The child reports the index of
+    /// the step that failed.
     steps: &'static [&'static str],
 }
 

@@ -1,10 +1,10 @@
 //! The tier of swap in which each page of a mapping lies: zswap, a swap device, or the backing device of zram.
 //!
-//! `/proc/self/pagemap` names the swap area of a page. It does not tell whether zswap still holds the page or has written
-//! it to the disk, and no other file of the kernel does. So the disk is read past the page cache, and its blocks are
-//! compared with the content of the pages: a block without its page's content means that the page is in zswap. This reads
-//! each disk once per snapshot, outside of timed accesses. Whether zram has written a page to its backing device is in
-//! `/sys/kernel/debug/zram/zramN/block_state`.
+//! `/proc/self/pagemap` names the swap area of a page. But no file of the kernel tells whether zswap still holds the
+//! page or has written it to the disk. So the disk is read with `O_DIRECT`, and its blocks are compared with the
+//! content of the pages: if the block of a page does not contain the content, the page is in zswap. Each disk is read
+//! once for each snapshot, outside of timed accesses. For zram, `/sys/kernel/debug/zram/zramN/block_state` tells
+//! whether a page has been written to the backing device.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,43 +24,47 @@ use crate::page::PAGE;
 use crate::pagemap::PageMap;
 use crate::trial::Trial;
 
-/// Tier of a page that is nowhere, or whose tier is not known.
+/// Tier of a page that is neither in memory nor in swap, or whose tier is not known.
 const UNKNOWN: u8 = u8::MAX;
 /// Number of pages read from a disk at once. A larger buffer would take memory from the workload.
 const PAGES_AT_ONCE: usize = 16;
-/// Number of words of a page that may differ from the content it was filled with: references write single words.
+/// Maximum number of words of a page that may differ from the content that the page was filled with. References write
+/// single words.
 const WRITTEN_WORDS: usize = 16;
 
 /// A swap area of the trial.
 struct Area {
     /// Number of the tier of pages on this area.
     tier: u8,
-    /// The open swap area, if zswap is in front of it.
+    /// The swap area, open for reading, if zswap is in front of it; otherwise `None`.
     disk: Option<File>,
-    /// Path of the states of zram's slots and number of the tier of pages that zram has written back.
+    /// Path of zram's `block_state`, and tier of the pages that zram has written to its backing device; `None` without
+    /// a backing device.
     written_back: Option<(String, u8)>,
 }
 
-/// Finds the tier of each page of a mapping. Its tables are in the output region, which uses no memory of the workload.
+/// Finds the tier of each page of a mapping. The tables are in the output region, so they take no memory from the
+/// workload.
 pub(crate) struct Tiers<'m> {
     areas: Vec<Area>,
     /// Tier of pages in zswap; `None` without zswap.
     zswap: Option<u8>,
-    /// Buffer for blocks of a disk or for text.
+    /// Buffer for blocks read from a disk, or for text read from `block_state`.
     blocks: LockedBuffer<u8>,
-    /// Buffer for the content of a page.
+    /// Buffer for the content that a page is expected to have.
     content: LockedBuffer<u8>,
-    /// Page map entry of each page.
+    /// Swap area plus one and offset in the area of each page, as one 64-bit number; 0 for a page that is not in swap.
     entries: Frame<'m>,
-    /// Tier of each page.
+    /// Tier of each page, one byte a page.
     found: Frame<'m>,
-    /// For each slot of the largest swap area the page in it, counted from 1.
+    /// Index plus one of the page in each slot of a swap area, as a 32-bit number; 0 for an unused slot.
     slots: Frame<'m>,
 }
 
 impl<'m> Tiers<'m> {
-    /// Prepares for a mapping of `pages` pages. `None` if swap has a single tier, or if the region has no space, which
-    /// is noted. Fails if a swap area cannot be opened.
+    /// Opens the swap areas and allocates tables for a mapping of `pages` pages. `None` if swap has fewer than two
+    /// tiers. Also `None`, with a note in the outcome, if the output region is too small. Fails if a swap area cannot
+    /// be opened.
     pub(crate) fn new(trial: &mut Trial<'m>, pages: u64) -> Result<Option<Self>, Stop> {
         let (swap, total) = (trial.subject.swap, trial.subject.swap_size);
         let tiers = swap.tiers();
@@ -96,7 +100,7 @@ impl<'m> Tiers<'m> {
         let region = &trial.place.region;
         let pages = number::index(pages);
         let frame = |name: &str, size: usize| region.frame(Kind::Blob, name, size);
-        // Swap areas have at most as many slots as all swap together.
+        // No swap area has more slots than the number of pages of all swap.
         let slots = number::index(total.pages().0 + 1);
         // The frames are never finished, so that readers ignore them.
         let frames = (
@@ -119,8 +123,8 @@ impl<'m> Tiers<'m> {
         }))
     }
 
-    /// Finds the tier of each page of `mapping` now. `filler` filled the pages; `None` if their content is not known.
-    /// The tier of a page behind zswap is then not known.
+    /// Finds the current tier of each page of `mapping`. `filler` generated the content of the pages; `None` if their
+    /// content is not known. Without `filler`, the tier of a page on a swap area with zswap is not known.
     pub(crate) fn look(
         &mut self,
         mapping: &Mapping,
@@ -132,7 +136,8 @@ impl<'m> Tiers<'m> {
         let areas = &self.areas;
         page_map.each(mapping, |page, entry| {
             let page = number::index(page);
-            // Area and offset are kept, counted from 1, or 0 for a page that is not in swap.
+            // Stores the index of the swap area plus one in the upper half, and the offset in the lower half. Stores 0
+            // for a page that is not in swap.
             let place = entry.place();
             let area = place.and_then(|(area, _)| areas.get(number::index(area)));
             tiers[page] = match (entry.present(), area) {
@@ -154,7 +159,8 @@ impl<'m> Tiers<'m> {
         Ok(())
     }
 
-    /// Tier of each page, as found last: the number of the tier, or −1 if it is not known.
+    /// Returns a function from the index of a page to the tier that the last call of `look` found; −1 if it is not
+    /// known.
     pub(crate) fn found(&mut self) -> impl Fn(usize) -> i64 {
         let tiers: &[u8] = self.found.body();
         move |page| match tiers.get(page) {
@@ -163,7 +169,8 @@ impl<'m> Tiers<'m> {
         }
     }
 
-    /// Writes for each slot of a swap area which page is in it. Returns the number of slots up to the last one in use.
+    /// Fills the table of slots for a swap area: which page is in each slot. Returns the number of slots up to the last
+    /// one in use.
     fn fill_slots(&mut self, area: usize) -> usize {
         let slots = self.slots.body();
         slots.fill(0);
@@ -190,7 +197,8 @@ impl<'m> Tiers<'m> {
         number::index(u64::from(page)).checked_sub(1)
     }
 
-    /// Moves pages whose content is not on the disk of a swap area to the tier of zswap.
+    /// Assigns pages of a swap area to the tier of zswap if the disk does not contain their content. Without `filler`,
+    /// their tier becomes unknown. Fails if the disk cannot be read.
     fn look_on_disk(&mut self, area: usize, filler: Option<&Filler>) -> Result<(), Stop> {
         let end = self.fill_slots(area);
         for from in (0..end).step_by(PAGES_AT_ONCE) {
@@ -220,7 +228,7 @@ impl<'m> Tiers<'m> {
                     Some(false) => self.zswap.unwrap_or(UNKNOWN),
                     None => UNKNOWN,
                 };
-                // A page in memory may have a copy in swap.
+                // A page in memory may also have a copy in swap; its tier stays 0.
                 if let Some(known) = self.found.body().get_mut(page)
                     && *known != 0
                 {
@@ -231,7 +239,8 @@ impl<'m> Tiers<'m> {
         Ok(())
     }
 
-    /// Moves pages that zram has written to its backing device to the tier of that device.
+    /// Assigns pages that zram has written to its backing device to the tier of that device. Fails if `block_state`
+    /// cannot be read.
     fn look_behind_zram(&mut self, area: usize) -> Result<(), Stop> {
         self.fill_slots(area);
         let Some((path, tier)) = self.areas[area].written_back.clone() else {
@@ -274,7 +283,7 @@ impl<'m> Tiers<'m> {
     }
 }
 
-/// Opens a swap area for reading past the page cache.
+/// Opens a swap area for reading with `O_DIRECT`, which does not use the page cache.
 fn open(path: &str) -> Result<File, Stop> {
     File::options()
         .read(true)
@@ -283,7 +292,8 @@ fn open(path: &str) -> Result<File, Stop> {
         .map_err(Stop::system(format!("cannot open the swap area {path}")))
 }
 
-/// True if a block has the content of a page, except for words that references wrote.
+/// True if a block equals the content of a page, except for at most [`WRITTEN_WORDS`] words that references may have
+/// written.
 fn is_like(block: &[u8], content: &[u8]) -> bool {
     let words = block
         .as_chunks::<8>()
@@ -293,9 +303,9 @@ fn is_like(block: &[u8], content: &[u8]) -> bool {
     words.filter(|(a, b)| a != b).count() <= WRITTEN_WORDS
 }
 
-/// The slot that a line of `block_state` is about if its page was written to the backing device. A line has the slot, a
-/// time and flags, in which `w` stands for written back. Source: kernel `drivers/block/zram/zram_drv.c`,
-/// `read_block_state`.
+/// Returns the slot in a line of `block_state` if zram has written the page of the slot to the backing device;
+/// otherwise `None`. A line contains the slot, a time and flags; the flag `w` means written back. Source: kernel
+/// `drivers/block/zram/zram_drv.c`, `read_block_state`.
 fn written_back(line: &[u8]) -> Option<usize> {
     let mut words = scan::words(line);
     let slot = scan::number(words.next()?)?;

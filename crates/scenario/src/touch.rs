@@ -143,7 +143,7 @@ pub struct Recorder<'m> {
     count: u64,
     log: Option<Frame<'m>>,
     kept: u64,
-    /// Source of the pages that writes restore; `None` if a write changes its page.
+    /// Filler whose content each write stores again; `None` if writes store other data.
     restored: Option<&'m Filler>,
 }
 
@@ -180,8 +180,8 @@ impl<'m> Recorder<'m> {
 
     /// Sets the page content that a whole-page write copies, until a whole-page read replaces it.
     ///
-    /// If pages differ in how they compress, writes do not change that: a write stores what `filler` gives this page, a
-    /// word or the whole page.
+    /// If pages differ in how they compress, a write must not change how its page compresses. So a write then stores
+    /// the word or the whole page that `filler` generates for this page.
     pub(crate) fn write_content(&mut self, filler: &'m Filler) {
         self.restored = Some(filler).filter(|filler| filler.is_mixture());
         // SAFETY: the buffer is a page long and not borrowed elsewhere.
@@ -416,7 +416,7 @@ fn copy_page(touch: &Touch, item: u32, buffer: *mut u8) {
     std::hint::black_box(to);
 }
 
-/// Writes to a page what `filler` gives it: one word, or the whole page.
+/// Writes to a page the content that `filler` generates for it: one word or the whole page, depending on `touch`.
 #[inline(always)]
 fn restore(touch: &Touch, page: u32, filler: &Filler) {
     match touch.amount {
@@ -565,7 +565,7 @@ mod tests {
             recorder.touch(Clock::Monotonic, &touch, &[7, 7 | WRITE, 9, 8 | WRITE]);
             assert!(copy() == before, "{amount:?} {offset:?}");
         }
-        // Without filling them before, writes of whole pages give pages their content.
+        // Writes of whole pages give pages their content even if the pages were not filled before.
         let empty = Mapping::anonymous(Pages(256)).unwrap();
         let touch = Touch::mapping(&empty, Amount::Page, Offset::At(0));
         recorder.touch(Clock::Monotonic, &touch, &batch);

@@ -52,7 +52,8 @@ impl<'m> Uses<'m> {
     }
 
     /// Stores presence, age and number of references of every page as the series `pages-MOMENT`, and returns their
-    /// sums. `done` is the number of references so far. `tiers` has found the tier of every page, if swap has several.
+    /// sums. `done` is the number of references so far. `tiers` contains the tier of every page; `None` if swap has a
+    /// single tier.
     pub(crate) fn snapshot(
         &mut self,
         trial: &mut Trial<'_>,

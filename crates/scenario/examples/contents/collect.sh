@@ -6,7 +6,7 @@ here=$(dirname "$(realpath "$0")"); out=$(realpath "$1"); source=$2
 program=
 trap '[ -z "$program" ] || kill "$program" 2>/dev/null || true' EXIT
 
-# dump NAME: writes the pages of the running program once it has said that it is ready, and ends it.
+# dump NAME: waits until the running program reports that it is ready, writes its pages to NAME.pages, and ends it.
 dump() {
   for _ in $(seq 120); do grep -q ready "$out/said" && break; sleep 0.5; done
   python3 "$here/dump.py" "$program" "$out/$1.pages"
@@ -23,7 +23,7 @@ java -Xmx192m -XX:+UseSerialGC "$here/loads/Load.java" >"$out/said" & program=$!
 python3 "$here/loads/files.py" text "$out/text.pages"
 python3 "$here/loads/files.py" compressed "$out/compressed.pages"
 
-# The compiler is stopped in the middle of its work, when it has 160 MB.
+# Stops the compiler in the middle of its work, as soon as it uses 160 MB.
 (ulimit -v 2000000; exec gcc -O2 -S -o /dev/null "$source") & driver=$!
 for _ in $(seq 600); do
   program=$(pgrep -P "$driver" cc1 || true)

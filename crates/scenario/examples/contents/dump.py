@@ -17,7 +17,7 @@ def addresses(pid):
             pagemap.seek(start * 8)
             entries = struct.iter_unpack("<Q", pagemap.read((end - start) * 8))
             for at, (entry,) in enumerate(entries):
-                # Documentation/admin-guide/mm/pagemap.rst: bit 63 is present, bit 61 is a page of a file or shared.
+                # Bit 63: present. Bit 61: page of a file, or shared. Source: Documentation/admin-guide/mm/pagemap.rst.
                 if entry >> 63 and not entry >> 61 & 1:
                     yield (start + at) << 12
 

@@ -13,7 +13,7 @@ import sys
 
 CLASSES = 8
 PAGES_OF_SHAPE = 12
-# Weights of the three sizes and of the number of sequences, and what is added before comparing their logarithms.
+# Weights of the three sizes and of the number of sequences, and the number added to each before logarithms are taken.
 WEIGHTS = (1, 1, 1, 0.2)
 OFFSETS = (40, 40, 40, 20)
 

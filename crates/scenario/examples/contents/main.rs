@@ -1,8 +1,9 @@
-//! Writes pages of generated contents, to compress them elsewhere.
+//! Writes pages of generated contents, so that other programs can compress them.
 //!
-//! `contents redis 2048 [SEED]` writes 2,048 pages of a content to standard output. `contents grid SHAPES` writes 12
-//! pages of each shape of a grid, and their parameters as lines of the file SHAPES; `fit.py` chooses among them.
-//! `docs/notes/contents.md` says how the contents were fitted to pages of real programs with these.
+//! `contents redis 2048 [SEED]` writes 2,048 pages of the content `redis` to standard output. `contents grid SHAPES`
+//! writes 12 pages of each shape of a grid to standard output, and the parameters of the shapes to the file SHAPES, one
+//! shape a line. `fit.py` chooses among these shapes. `docs/notes/contents.md` describes how the contents were fitted
+//! to pages of real programs.
 
 use std::io::Write;
 
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(out.flush()?)
 }
 
-/// Returns the shapes of the grid.
+/// Returns the shapes of the grid: all combinations of the values listed for each parameter of a shape.
 fn all() -> Vec<Shape> {
     let mut all = Vec::new();
     for literals in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100] {
@@ -61,7 +62,8 @@ fn all() -> Vec<Shape> {
     all
 }
 
-/// Writes 3 pages from each of 4 buffers of this shape, as the generator takes them from its pool.
+/// Fills 4 buffers with bytes of this shape, and writes 3 pages from each buffer. Pages are taken from a buffer as the
+/// generator takes pages from its pool.
 fn write_pages(shape: Shape, out: &mut impl Write) -> std::io::Result<()> {
     for seed in 0..4 {
         let mut rng = Rng::stream(seed, &format!("{shape:?}"));

@@ -1,6 +1,6 @@
-/* Prints for each page of a file its size in zram with lz4, lzo-rle and zstd, and the number of lz4's sequences.
+/* Prints, for each page of a file, its size in zram with lz4, lzo-rle and zstd, and the number of lz4's sequences.
  *
- * The sizes are those that a guest finds (zram.c), without a guest: for fit.py, which needs those of 100,000 pages.
+ * The sizes are the same as those measured in a guest (zram.c), but need no guest: fit.py needs sizes of 100,000 pages.
  * lzo-rle exists in the kernel only; LINUX is a folder with its sources:
  *
  *   mkdir -p stubs/linux && touch stubs/linux/{module,kernel,unaligned,lzo}.h
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the kernel's source needs of its headers. */
+/* Definitions of the kernel's headers that the included source needs. */
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;

@@ -1,7 +1,7 @@
 /* PID 1 of a guest: writes each page of /pages to zram with each compressor and reads it back (see guest.py).
  *
- * For each compressor it prints a line with its name, then a line for each page: compressed size, and instructions
- * (nanoseconds of virtual time) of writing and of reading it.
+ * For each compressor it prints a line with the compressor's name, then a line for each page: compressed size,
+ * instructions of writing the page, and instructions of reading it. An instruction is a nanosecond of virtual time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void load(const char *path)
 	close(file);
 }
 
-/* Writes a text to a file of the device; returns whether the kernel took it. */
+/* Writes a text to an attribute file of the zram device. Returns 1 if the kernel accepted it, otherwise 0. */
 static int put(const char *name, const char *text)
 {
 	char path[64];
@@ -58,7 +58,7 @@ static int put(const char *name, const char *text)
 	return taken;
 }
 
-/* compr_data_size of Documentation/admin-guide/blockdev/zram.rst. */
+/* Total compressed size in bytes: compr_data_size in Documentation/admin-guide/blockdev/zram.rst. */
 static long compressed(void)
 {
 	char text[256] = {0};
@@ -72,7 +72,7 @@ static long compressed(void)
 
 int main(void)
 {
-	/* The first round is not printed: it takes memory that the kernel has not used before, which costs more. */
+	/* The first round is not printed: the kernel uses memory for the first time in it, which costs more. */
 	static const char *const names[] = {"lz4", "lz4", "lzo-rle", "zstd"};
 	char line[256], size[32];
 	struct stat stat;

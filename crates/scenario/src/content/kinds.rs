@@ -1,15 +1,16 @@
-//! The mixtures. The numbers were fitted to pages of real programs, see `docs/notes/contents.md`.
+//! All mixtures of pages. Their numbers were fitted to pages of real programs, see `docs/notes/contents.md`.
 
 use super::mixture::{Class, Mixture};
 use super::stream::Shape;
 
-/// A class: number of pages in a thousand, and the fields of the shape.
+/// Creates a class. `pages` is the number of its pages in a thousand; the other arguments are the fields of its
+/// [`Shape`].
 const fn class(pages: u16, literals: u16, copies: u16, zeros: u8, symbols: u8) -> Class {
     let shape = Shape::new(literals, copies, zeros, symbols);
     Class { pages, shape }
 }
 
-/// All mixtures.
+/// All mixtures of pages, one for each kind of program or data.
 pub(crate) static KINDS: [Mixture; 7] = [
     // Redis with sessions as JSON, hashes, sorted sets, lists and pages of HTML.
     Mixture {

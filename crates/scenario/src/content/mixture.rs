@@ -1,4 +1,4 @@
-//! A mixture of classes of pages.
+//! Mixtures of pages: classes of pages that differ in how they compress, each with its share of all pages.
 
 use super::stream::Shape;
 
@@ -10,8 +10,8 @@ pub(crate) const MOST_CLASSES: usize = 12;
 pub(crate) struct Mixture {
     /// Name, as a value of the parameter `content`.
     pub name: &'static str,
-    /// Compressed size of 1,000 pages of the program's memory, in pages, by lz4, lzo-rle and zstd; pages of zeros
-    /// included.
+    /// Compressed size of 1,000 pages of the real program's memory, in pages: with lz4, lzo-rle and zstd. Pages of
+    /// zeros are included.
     pub compressed: [u16; 3],
     /// The classes, at most [`MOST_CLASSES`].
     pub classes: &'static [Class],
@@ -22,18 +22,18 @@ pub(crate) struct Mixture {
 pub(crate) struct Class {
     /// Number of pages of this class in a thousand.
     pub pages: u16,
-    /// Shape of the bytes of such a page.
+    /// Statistics of the bytes of a page of this class.
     pub shape: Shape,
 }
 
 impl Class {
-    /// Pages that are all zeros.
+    /// Creates a class of pages that contain only zeros. `pages` is their number in a thousand.
     pub(crate) const fn zeros(pages: u16) -> Self {
         let shape = Shape::ZEROS;
         Self { pages, shape }
     }
 
-    /// Pages that do not compress.
+    /// Creates a class of pages that do not compress. `pages` is their number in a thousand.
     pub(crate) const fn random(pages: u16) -> Self {
         let shape = Shape::RANDOM;
         Self { pages, shape }

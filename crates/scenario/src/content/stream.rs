@@ -1,26 +1,28 @@
 //! Generates bytes that compress like those of real memory.
 //!
-//! All compressors of the kernel's swap replace repetitions by references to earlier bytes. Bytes that are not
-//! repeated (literals) are stored as they are by lz4 and lzo-rle, and in fewer bits by zstd if some values are more
-//! frequent. So the result depends on four quantities: how long runs of literals are, how long repetitions are, how
-//! many of these are runs of zeros, and how many values literals have. A [`Shape`] states them, and bytes are
-//! generated as an alternation of literals and repetitions. Words of a heap, such as pointers with equal upper bytes,
-//! appear as short literals and short repetitions.
+//! All compressors of the kernel's swap replace repetitions by references to earlier bytes. Bytes that are not repeated
+//! (literals) are stored unchanged by lz4 and lzo-rle; zstd stores them in fewer bits if some values are more frequent.
+//! So the compressed size depends on four quantities: the length of runs of literals, the length of repetitions, the
+//! share of repetitions that are runs of zeros, and the number of different literals. A [`Shape`] contains these four
+//! quantities. Bytes are generated as runs of literals that alternate with repetitions. Words of a heap, such as
+//! pointers with equal upper bytes, appear as short literals and short repetitions.
 
 use pagetide_reference::Rng;
 
-/// Shortest repetition: the shortest that any of the compressors can use.
+/// Length in bytes of the shortest generated repetition. It is the shortest that any of the compressors can use.
 const SHORTEST: u64 = 3;
 
-/// Repetitions are of bytes at most two to this power before.
+/// Base-2 logarithm of the largest distance, in bytes, from a repetition back to the bytes that it repeats.
 const FAR: u64 = 11;
 
 /// Statistics of the bytes of one class of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Largest number of literals in a run; all numbers from 1 are equally frequent. 0 for bytes that are all zero.
+    /// Maximum length of a run of literals; all lengths from 1 to the maximum are equally frequent. 0 if all bytes are
+    /// zero.
     pub literals: u16,
-    /// Number of different lengths of repetitions, from three bytes on, all equally frequent. 0 for no repetitions.
+    /// Number of different lengths of repetitions. Lengths start at three bytes and are equally frequent. 0 for no
+    /// repetitions.
     pub copies: u16,
     /// Percentage of the repetitions that are runs of zeros.
     pub zeros: u8,
@@ -29,12 +31,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes that are all zero.
+    /// Shape of bytes that are all zero.
     pub(crate) const ZEROS: Self = Self::new(0, 0, 0, 1);
-    /// Bytes that no compressor makes smaller.
+    /// Shape of bytes that no compressor makes smaller.
     pub(crate) const RANDOM: Self = Self::new(1, 0, 0, 255);
 
-    /// Creates a shape of its statistics, in the order of the fields.
+    /// Creates a shape from the values of its fields, in their order.
     pub(crate) const fn new(literals: u16, copies: u16, zeros: u8, symbols: u8) -> Self {
         Self {
             literals,
@@ -44,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// True if all bytes are zero.
+    /// True if all bytes of this shape are zero.
     pub(crate) fn is_zero(self) -> bool {
         self == Self::ZEROS
     }
@@ -69,7 +71,7 @@ impl Shape {
             }
             let copy = length(SHORTEST + rng.below(self.copies.into())).min(bytes.len() - at);
             let is_zeros = rng.below(100) < self.zeros.into();
-            // All magnitudes of the distance from 8 on are equally frequent.
+            // The upper limit of the distance is a power of two, from 8 on; all powers are equally frequent.
             let far = 1 << (3 + rng.below(FAR - 2));
             let distance = length(1 + rng.below(far)).min(at);
             if is_zeros {

@@ -337,7 +337,7 @@ impl Scenario for Patterns {
 }
 
 impl Patterns {
-    /// True if a page keeps the content that it was filled with, except for single words.
+    /// True if references leave a page as it was filled, except for single words that they write.
     fn keeps_content(&self) -> bool {
         let overwritten = self.touch == TouchExtent::Page && self.access != Access::Read;
         self.fill == Filling::Before && !overwritten
