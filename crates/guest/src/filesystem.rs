@@ -24,7 +24,8 @@ pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
     prepare_at(device, size, PIECES, MOUNT_POINT)
 }
 
-/// Does the same as [`prepare`] with the pieces in the file `image`, and mounts the file system at `folder`.
+/// Writes the pieces in the file `image` to a device of `size` bytes, deletes `image`, and mounts the file system at
+/// `folder`. All pages of the device must already be allocated. Fails if the pieces do not fit on the device.
 pub fn prepare_at(device: &str, size: Bytes, image: &str, folder: &str) -> Result<(), GuestError> {
     present(device)?;
     let fault = |e| io("writing the file system to", device)(e);

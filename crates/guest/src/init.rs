@@ -78,7 +78,7 @@ struct ReadyGuest {
     settings: Settings,
     swap: SwapAreas,
     counters: CounterSet,
-    /// Reads the peak of zswap's memory; `None` if zswap is off at the ready point.
+    /// Reader of the peak memory of zswap; `None` if zswap is off at the ready point.
     peak: Option<ZswapPeak>,
     /// Idle counters at the ready point. The CPU must not halt after the ready point.
     idle: Idle,
@@ -135,7 +135,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         .iter()
         .map(|missing| format!("{}: {}", missing.source, missing.why))
         .collect();
-    // Read once in advance, so that the memory for the texts is there before the ballast is taken.
+    // Reads the facts once in advance, so that memory for their texts is allocated before the ballast.
     let first = facts(&boot, &settings, &disks, &missing)?;
     let is_zswap = first.settings.get("zswap/enabled");
     let peak = match is_zswap.map(|state| state.trim()) {
@@ -168,7 +168,8 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         known.warnings.extend(tiers::warnings(boot.swap));
     }
     leave(&boot)?;
-    // Taking the ballast may have mixed blocks, for which the kernel raises watermarks for a while. Writing one ends that.
+    // Allocating the ballast may have mixed page types within pageblocks. The kernel then raises the watermarks for a
+    // while (watermark boost). Writing this setting again removes the boost.
     settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
@@ -200,8 +201,9 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     ))
 }
 
-/// Gives the kernel the size of the machine without the pages that the arena holds, and has it derive its limits from
-/// this size. Returns a warning if the kernel lacks what is needed; then only the watermarks are those of this size.
+/// Tells the kernel the size of the machine without the pages that the arena holds, and makes the kernel derive its
+/// limits from this size. If the kernel lacks what this needs, returns a warning; then only the watermarks match this
+/// size.
 fn resize(
     held: &Held,
     settings: &Settings,
@@ -227,7 +229,7 @@ fn resize(
     }))
 }
 
-/// Applies settings of the arena. Fails if the kernel refuses one.
+/// Applies settings that the arena needs. Fails if the kernel refuses one.
 fn prepare_settings(
     settings: &Settings,
     wanted: &BTreeMap<String, String>,
@@ -270,7 +272,7 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
     root::furnish()
 }
 
-/// Sets up the swap of the trial. Memory with a disk's content is added to `held`.
+/// Sets up the swap of the trial. Adds the memory that holds the content of simulated disks to `held`.
 fn swap(
     boot: &BootSpec,
     ssds: &mut impl Iterator<Item = String>,
@@ -311,7 +313,7 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine, and the devices behind swap.
+/// Scope of the counters: the whole machine, and the zram devices of swap.
 fn scope(swap: &SwapAreas) -> Scope {
     Scope {
         group: None,
@@ -344,8 +346,8 @@ fn trial(ready: ReadyGuest) {
         return;
     }
     region.set_phase(Phase::Done);
-    // A controller that already has the list, or needs none, ends the guest here. One that waits for the list sees that
-    // the phase is not reached if listing fails.
+    // A controller that needs no list of functions ends the guest here. A controller that waits for the list detects a
+    // failure, because the phase then never becomes `Listed`.
     if tracearea::list_functions(area.0, area.1).is_ok() {
         region.set_phase(Phase::Listed);
     }
@@ -468,8 +470,8 @@ struct MachineFacts {
     warnings: Vec<Warning>,
 }
 
-/// Selector of the emulator's configuration item that contains the trial's order. While the guest boots, it contains
-/// [`kernel_memory::bytes`](crate::kernel_memory::bytes).
+/// Selector of the emulator's configuration item that contains the trial's order. While the guest boots, the item
+/// contains [`kernel_memory::bytes`](crate::kernel_memory::bytes).
 fn trial_item() -> Result<u16, GuestError> {
     port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
         what: "trial",
@@ -477,8 +479,8 @@ fn trial_item() -> Result<u16, GuestError> {
     })
 }
 
-/// Collects the facts of the machine at the ready point. `disks` are the devices in use, `missing` the sources that this
-/// kernel does not have.
+/// Collects the facts of the machine at the ready point. `disks` are the paths of the devices in use. `missing` are the
+/// sources of counters that this kernel lacks.
 fn facts(
     boot: &BootSpec,
     settings: &Settings,

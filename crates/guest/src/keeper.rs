@@ -1,9 +1,9 @@
-//! Recompresses and writes back pages of zram, as a daemon of user space does on phones.
+//! The keeper: a process that makes zram recompress pages and write them back, as a user-space daemon does on phones.
 //!
 //! zram does neither by itself: a process must mark pages as idle and start the work. Source: kernel
-//! `Documentation/admin-guide/blockdev/zram.rst`. The keeper wakes up every [`INTERVAL`] and handles the pages that were
-//! not read since it last woke up, and those that do not compress: it writes them to the backing device, and recompresses
-//! what is still in memory.
+//! `Documentation/admin-guide/blockdev/zram.rst`. Every [`INTERVAL`], the keeper handles two kinds of pages: those that
+//! were not read since its previous round, and those that do not compress. It writes these pages to the backing device,
+//! and recompresses those that are still in memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,11 +15,11 @@ use pagetide_record::swap::tiers::ZramDevice;
 use crate::disk::child;
 use crate::error::{GuestError, io};
 
-/// Virtual time between two rounds.
+/// Virtual time between two rounds of the keeper.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Starts the process that keeps this zram device, whose folder in sysfs is `folder`. Does nothing for a device without
-/// writeback and recompression.
+/// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device without
+/// writeback and recompression. Fails if the kernel lacks one of the two.
 pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     let mut steps: Vec<(&'static str, &'static str)> = Vec::new();
     if zram.writeback.is_some() {
@@ -40,7 +40,7 @@ pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     };
     let steps: Vec<(File, &str)> = steps.into_iter().map(open).collect::<Result<_, _>>()?;
     child(|| {
-        // SAFETY: locks this process' pages when they are first used.
+        // SAFETY: only changes that pages of this process are locked when they are first used.
         unsafe {
             libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT as libc::c_int)
         };

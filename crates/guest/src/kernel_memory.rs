@@ -1,9 +1,9 @@
 //! The kernel's own memory: read through `/proc/kcore`, written by the emulator on the guest's request.
 //!
-//! A kernel lets nobody write its memory: `/proc/kcore` is read-only, and `/dev/mem` excludes RAM. But the emulator's
-//! configuration device copies its items to any physical address that the guest names, within the instruction that asks
-//! for it. No driver of the kernel and no clock take part, so the copy is exact. Sources: QEMU
-//! `docs/specs/fw_cfg.rst`; kernel `fs/proc/kcore.c`.
+//! The kernel does not let a program write the kernel's memory: `/proc/kcore` is read-only, and `/dev/mem` excludes
+//! RAM. But the emulator's configuration device copies its items to any physical address that the guest specifies,
+//! within the instruction that requests it. No kernel driver and no clock take part, so the copy is deterministic.
+//! Sources: QEMU `docs/specs/fw_cfg.rst`; kernel `fs/proc/kcore.c`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -15,17 +15,17 @@ use pagetide_system::{Mapping, Source};
 
 use crate::port;
 
-/// Path of the kernel's memory as an ELF file.
+/// Path of the kernel's memory, which the kernel presents as an ELF file.
 const KCORE: &str = "/proc/kcore";
 /// Path of the list of the kernel's symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
-/// Type of an ELF segment that is loaded.
+/// Type of a loadable segment in an ELF program header (`PT_LOAD`).
 const LOAD: u32 = 1;
-/// Address that the kernel states for a segment that is not in RAM.
+/// Physical address that the kernel states for a segment that is not in RAM.
 const NO_ADDRESS: u64 = u64::MAX;
 
-/// All values of a byte in ascending order. While a guest boots, the item of the trial's order has this content: the
-/// emulator copies a byte of any value from it.
+/// Returns all 256 values of a byte in ascending order. While a guest boots, the configuration item for the trial's
+/// order has this content, so that the emulator can copy any byte value from it to memory.
 pub fn bytes() -> [u8; 256] {
     std::array::from_fn(|value| u8::try_from(value).unwrap_or(u8::MAX))
 }
@@ -39,7 +39,7 @@ struct Segment {
     physical: u64,
     /// Size in bytes.
     size: u64,
-    /// Offset in the file.
+    /// Offset of the range in `/proc/kcore`.
     offset: u64,
 }
 
@@ -49,7 +49,7 @@ impl Segment {
     }
 }
 
-/// The memory of the running kernel.
+/// The memory of the running kernel, open for reading.
 #[derive(Debug)]
 pub struct KernelMemory {
     file: File,
@@ -71,14 +71,14 @@ impl KernelMemory {
         })
     }
 
-    /// Fills `buffer` with the kernel's memory at a virtual address.
+    /// Fills `buffer` with the kernel's memory at a virtual address. Fails if the address is not in RAM.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
         let segment = self.segment(address)?;
         self.file
             .read_exact_at(buffer, segment.offset + (address - segment.address))
     }
 
-    /// The eight bytes at a virtual address as a number.
+    /// Reads the eight bytes at a virtual address as a number. Fails if the address is not in RAM.
     pub fn number(&self, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes)?;
@@ -99,7 +99,7 @@ impl KernelMemory {
     }
 }
 
-/// The segments in RAM of a table of ELF program headers of `size` bytes each.
+/// Parses a table of ELF program headers, each of `size` bytes. Returns the segments that are in RAM.
 fn segments(table: &[u8], size: usize) -> Vec<Segment> {
     const HEADER_BYTES: usize = 56;
     table
@@ -142,9 +142,9 @@ pub fn symbols<const N: usize>(names: [&str; N]) -> io::Result<[Option<u64>; N]>
     Ok(found)
 }
 
-/// Name and address of the symbol in a line of the list: `ffffffff82a01234 D name`. The letter of its type is ignored,
-/// because kernels differ: `_totalram_pages` has D on 6.12 and T on 7.2. The name of a module's symbol contains the
-/// module. `None` if the address is not shown.
+/// Parses a line of `/proc/kallsyms`, such as `ffffffff82a01234 D name`, to the name and address of the symbol. Ignores
+/// the letter of the type, which differs between kernels: `_totalram_pages` has D on 6.12 and T on 7.2. For a symbol of
+/// a module, the name includes the module. `None` if the address is hidden (all zeros).
 fn symbol(line: &[u8]) -> Option<(&[u8], u64)> {
     let (address, rest) = line.split_at_checked(16)?;
     let [b' ', _, b' ', name @ ..] = rest else {
@@ -154,18 +154,18 @@ fn symbol(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((name.trim_ascii_end(), address)).filter(|_| address != 0)
 }
 
-/// The part of the emulator's configuration device that copies items to physical memory.
+/// Writes physical memory, through requests to the emulator's configuration device to copy bytes of an item.
 #[derive(Debug)]
 pub struct Copier {
     /// A locked page that contains the request.
     page: Mapping,
     physical: u64,
-    /// Selector of the item with all values of a byte.
+    /// Selector of the configuration item that contains all values of a byte.
     item: u16,
 }
 
 impl Copier {
-    /// Prepares copies from the item with this selector, whose content must be [`bytes`].
+    /// Prepares copies from the configuration item with this selector. The content of the item must be [`bytes`].
     pub fn new(item: u16) -> io::Result<Self> {
         let length = usize::try_from(PAGE_SIZE).unwrap_or(4096);
         let page = Mapping::with(Source::Private, length, libc::MAP_POPULATE)?;
@@ -183,7 +183,7 @@ impl Copier {
         })
     }
 
-    /// Writes a number to eight bytes of physical memory.
+    /// Writes a number to the eight bytes at a physical address.
     pub fn write(&self, physical: u64, number: u64) -> io::Result<()> {
         const READ: u32 = 2;
         const SKIP: u32 = 4;
@@ -196,13 +196,15 @@ impl Copier {
         Ok(())
     }
 
-    /// Hands a request to the device and waits until it is done, which is at once. All numbers are big-endian.
+    /// Sends a request to the device, which completes it at once. The numbers in the request are big-endian. Fails if
+    /// the device reports an error.
     fn ask(&self, control: u32, length: u32, address: u64) -> io::Result<()> {
         self.page.write(0, &control.to_be_bytes());
         self.page.write(4, &length.to_be_bytes());
         self.page.write(8, &address.to_be_bytes());
         port::copy(self.physical);
-        // SAFETY: the page is mapped and larger than a number. The device may have written it, hence volatile.
+        // SAFETY: the page is mapped and larger than the number. The read is volatile because the device may have
+        // written it.
         let left = unsafe { self.page.start().cast::<[u8; 4]>().read_volatile() };
         match u32::from_be_bytes(left) {
             0 => Ok(()),
@@ -227,7 +229,7 @@ mod tests {
                 Some((&b"_totalram_pages"[..], 0xffff_ffff_82a0_1234))
             );
         }
-        // Without the right to see addresses, all are zero.
+        // A reader without the right to see addresses gets zeros.
         assert_eq!(of("0000000000000000 b node_data\n"), None);
         assert_eq!(of("short\n"), None);
         let module = of("ffffffffc0a01234 d node_data\t[nfit]\n");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{GuestError, io};
 
-/// Flags of mounts that a program may only read: nothing on them can be written, executed, or opened as a device.
+/// Flags of a read-only mount: nothing on it can be written, executed or opened as a device.
 const READ_ONLY: libc::c_ulong =
     libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
@@ -24,7 +24,7 @@ pub fn mount_read_only(source: &str, target: &str, kind: &str) -> Result<(), Gue
 /// Makes the folder `source` visible read-only at `target`, which must exist.
 pub fn bind_read_only(source: &str, target: &str) -> Result<(), GuestError> {
     call(source, target, "", libc::MS_BIND, "")?;
-    // The kernel ignores other flags when it makes a bind mount.
+    // When the kernel makes a bind mount, it ignores other flags. So a remount sets them.
     let flags = libc::MS_REMOUNT | libc::MS_BIND | READ_ONLY;
     call(source, target, "", flags, "")
 }

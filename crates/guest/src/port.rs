@@ -17,7 +17,8 @@ const EXIT_UNPREPARED: u8 = 0x21;
 const FW_CFG_SELECT: u16 = 0x510;
 const FW_CFG_DATA: u16 = 0x511;
 const FW_CFG_DIRECTORY: u16 = 0x19;
-/// Port of the configuration device for the upper half of a request's address; the lower half follows.
+/// Port of the configuration device that takes the upper half of the physical address of a request. The lower half goes
+/// to this port plus four.
 const FW_CFG_COPY: u16 = 0x514;
 
 /// Gives this process the right to use ports (iopl(2)).
@@ -54,7 +55,7 @@ fn input(port: u16) -> u8 {
     value
 }
 
-/// Hands the configuration device the request at this physical address. The device carries it out within the
+/// Makes the configuration device carry out the request at this physical address. The device does so within the
 /// instruction. See [`crate::kernel_memory::Copier`], the only caller.
 pub(crate) fn copy(request: u64) {
     let halves = [request >> 32, request & u64::from(u32::MAX)];

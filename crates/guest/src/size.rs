@@ -1,12 +1,12 @@
 //! The size of the machine as its kernel sees it: the memory that the arena itself uses is not part of it.
 //!
 //! A kernel derives many of its limits from the memory that its page allocator manages: zswap's pool, watermarks,
-//! reserves between zones, per-CPU lists, the size of a tmpfs. In a trial some of this memory is the arena's: the
-//! ballast, and the content of simulated disks, which is three times the workload's memory by default. A real machine
-//! has neither. So their pages are taken out of the kernel's two counts of managed memory, that of the machine and that
-//! of the zone, as a balloon driver does for the pages that it holds (kernel `adjust_managed_page_count`). From then on
-//! the kernel itself derives every limit from the right size, `MemTotal` and sysinfo(2) report this size, and a setting
-//! that is a share of memory acts as it would on such a machine.
+//! reserves between zones, per-CPU lists, the size of a tmpfs. In a trial, the arena uses some of this memory: for the
+//! ballast, and for the content of simulated disks, which is three times the workload's memory by default. A real
+//! machine has neither. So these pages are subtracted from the kernel's two counts of managed memory: the count of the
+//! machine, and the count of the zone. A balloon driver does the same for the pages that it holds (kernel
+//! `adjust_managed_page_count`). From then on the kernel derives every limit from the right size, and `MemTotal` and
+//! sysinfo(2) report this size. A setting that is a share of memory has the same effect as on a real machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +21,8 @@ use crate::kernel_memory::{Copier, KernelMemory, symbols};
 use crate::mount::change;
 use crate::spec::MOUNT_POINT;
 
-/// Size of the machine in the kernel's view, `MemTotal`. From the ready point on this is the memory of a machine on which
-/// the promised memory is free: this memory, and what the kernel and the guest program use.
+/// Size of the machine as the kernel reports it (`MemTotal`). After the ready point, it consists of the promised free
+/// memory and of the memory that the kernel and the guest program use.
 pub fn of_machine() -> Result<Bytes, GuestError> {
     meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
         file: meminfo::PATH,
@@ -30,12 +30,13 @@ pub fn of_machine() -> Result<Bytes, GuestError> {
     })
 }
 
-/// Pages that the arena uses, by zone. The name of a zone is its head in `/proc/zoneinfo`.
+/// Number of pages that the arena uses in each zone, by name of the zone, such as `Node 0, zone DMA32`.
 #[derive(Debug, Default)]
 pub struct Held(BTreeMap<String, u64>);
 
 impl Held {
-    /// Calls `take`, which allocates memory for the arena, and adds the pages that are no longer free.
+    /// Calls `take`, which allocates memory for the arena, and returns its result. Adds the number of pages in each
+    /// zone that are no longer free.
     pub fn add<T>(
         &mut self,
         take: impl FnOnce() -> Result<T, GuestError>,
@@ -50,13 +51,14 @@ impl Held {
         Ok(taken)
     }
 
-    /// Total size.
+    /// Total size of the pages that the arena uses.
     pub fn size(&self) -> Bytes {
         Pages(self.0.values().sum()).bytes()
     }
 
-    /// Takes the pages out of the memory that the kernel manages. `item` is the selector of the configuration item for
-    /// [`Copier`]. Returns the reason if the kernel lacks what is needed for this; its counts are then unchanged.
+    /// Subtracts these pages from the kernel's counts of managed memory. `item` is the selector of the configuration
+    /// item for [`Copier`]. Returns `None` on success. Returns the reason if the kernel lacks what is needed; the
+    /// counts are then unchanged.
     pub fn take_out(&self, item: u16) -> Result<Option<String>, GuestError> {
         let zones = current()?;
         let machine = of_machine()?;
@@ -83,13 +85,14 @@ impl Held {
         Ok(None)
     }
 
-    /// Pages of a zone without the held ones.
+    /// Managed pages of a zone without the pages that the arena uses.
     fn left(&self, zone: &Zone) -> u64 {
         let held = self.0.get(&zone.name).copied().unwrap_or_default();
         zone.managed.0.saturating_sub(held)
     }
 
-    /// Fails unless the kernel reports the sizes of zones and machine as they were before, less the held pages.
+    /// Fails unless the kernel now reports the earlier sizes minus the pages that the arena uses. `before` are the
+    /// earlier sizes of the zones, `machine` is the earlier size of the machine.
     fn verify(&self, before: &[Zone], machine: Bytes) -> Result<(), GuestError> {
         let after = current()?;
         let is_same = |(old, new): (&Zone, &Zone)| new.managed.0 == self.left(old);
@@ -109,7 +112,7 @@ impl Held {
     }
 }
 
-/// All zones that have memory. Free pages include those on per-CPU lists.
+/// Reads all zones that have memory. Free pages include those on per-CPU lists.
 fn current() -> Result<Vec<Zone>, GuestError> {
     // Adds the per-CPU differences to the global counters.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -125,14 +128,14 @@ struct Counts {
     zones: Vec<u64>,
 }
 
-/// Finds the counts. Source: kernel `mm/page_alloc.c` (`_totalram_pages`; `totalram_pages` before 5.0),
-/// `include/linux/mmzone.h` (`struct pglist_data` begins with its zones; in a zone `managed_pages`, `spanned_pages` and
-/// `present_pages` follow each other).
+/// Finds the addresses of the kernel's counts of managed pages. Fails if one is not found. Source: kernel
+/// `mm/page_alloc.c` (`_totalram_pages`; `totalram_pages` before 5.0), `include/linux/mmzone.h` (`struct pglist_data`
+/// begins with its zones; in a zone `managed_pages`, `spanned_pages` and `present_pages` follow each other).
 fn counts(zones: &[Zone]) -> io::Result<Counts> {
-    /// Larger than the zones of a node in any configuration.
+    /// Number of bytes in which the zones of a node are searched: more than they take in any configuration.
     const NODE_BYTES: usize = 16 << 10;
     let kernel = KernelMemory::open()?;
-    // A kernel with NUMA has a table of pointers to its nodes; another has its single node as a variable.
+    // A kernel with NUMA has a table of pointers to its nodes. A kernel without NUMA has its single node as a variable.
     let [mut machine, table] = symbols(["_totalram_pages", "node_data"])?;
     let mut single = None;
     if machine.is_none() || table.is_none() {
@@ -170,8 +173,8 @@ fn counts(zones: &[Zone]) -> io::Result<Counts> {
     })
 }
 
-/// Offset of the only place where `memory` contains `numbers`, at a multiple of eight bytes; `None` if there is no such
-/// place, or more than one.
+/// Returns the offset of `numbers` in `memory`, which is a multiple of eight. `None` if `memory` contains `numbers` at
+/// no such offset, or at several.
 fn only(memory: &[u8], numbers: &[u8]) -> Option<u64> {
     let mut places = memory
         .windows(numbers.len())
@@ -184,10 +187,10 @@ fn only(memory: &[u8], numbers: &[u8]) -> Option<u64> {
     }
 }
 
-/// Sets the size of the program's `/dev/shm` to half of the memory, the kernel's default for a tmpfs. It was mounted
-/// before the size of the machine changed.
+/// Sets the size of the program's `/dev/shm` to half of the machine's memory, the kernel's default for a tmpfs. Needed
+/// because `/dev/shm` was mounted before the size of the machine changed.
 pub fn resize_shared_memory() {
-    // A kernel without tmpfs has none.
+    // Fails on a kernel without tmpfs, which has no `/dev/shm`.
     let _ = change(&format!("{MOUNT_POINT}/dev/shm"), "size=50%");
 }
 

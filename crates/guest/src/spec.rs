@@ -93,7 +93,8 @@ pub struct BootSpec {
     pub maker: Option<MakerSpec>,
     /// Free memory at the start of the scenario; `None` to leave free memory unchanged.
     pub free: Option<Bytes>,
-    /// Size of the machine from which the watermarks are computed until the arena has taken its own memory.
+    /// Size of the machine from which the first watermarks are computed. New watermarks replace them after the arena
+    /// has allocated its own memory.
     pub intended: Bytes,
 }
 

@@ -25,7 +25,7 @@ const PARAMETERS: &str = "/sys/module/null_blk/parameters";
 const CONFIGFS: &str = "/sys/kernel/config";
 /// Number of the first disk created through configfs. High, because the driver may have created `nullb0` itself.
 const FIRST: u32 = 64;
-/// Number, counted from [`FIRST`], of the first disk that is started by itself.
+/// Number of the first disk that [`one`] starts. Numbers are counted from [`FIRST`].
 const MORE: u32 = 16;
 /// Maximum time that reading a page may take in addition to the disk's latency. The kernel itself needs some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
@@ -65,8 +65,8 @@ pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
     Ok(devices.into_iter().map(|(device, _)| device).collect())
 }
 
-/// Starts one more simulated disk, with a size and latency of its own, verifies it and returns the path of its device.
-/// Disks that are started in this way are numbered from 0.
+/// Starts a simulated disk with its own size and latency, verifies it, and returns the path of its device. `number` is
+/// the number of disks that this function has already started.
 pub fn one(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestError> {
     if !Path::new(CONFIGFS).join("nullb").exists() {
         mount("configfs", CONFIGFS, "configfs", "")?;
@@ -76,7 +76,7 @@ pub fn one(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestErro
     Ok(device)
 }
 
-/// Fails unless a device returns the data written to it after the latency.
+/// Fails unless a device returns the data that was written to it, and takes its latency to do so.
 fn verify(device: &str, latency: Nanos) -> Result<(), GuestError> {
     let way = if Timers::now().are_fine() {
         WAY

@@ -13,7 +13,7 @@ use crate::error::{GuestError, io};
 use crate::size::Held;
 use crate::{disk, filesystem, keeper, ssd};
 
-/// The swap areas of a trial, and the disks behind them.
+/// The swap areas of a trial, and the simulated disks that they use.
 #[derive(Default)]
 pub struct SwapAreas {
     /// The swap areas, in the order in which they were enabled.
@@ -25,7 +25,7 @@ pub struct SwapAreas {
 }
 
 impl SwapAreas {
-    /// Swap on one device.
+    /// Creates the description of swap on a single device.
     pub fn one(swap: Swap) -> Self {
         let disks = match swap.zram() {
             Some(_) => Vec::new(),
@@ -44,8 +44,8 @@ impl SwapAreas {
         Some(folder.to_owned())
     }
 
-    /// The sysfs folders of the zram devices if there are several or one has a backing device. Their counters are then
-    /// sources of their own.
+    /// The sysfs folders of the zram devices whose counters are recorded for each device separately. These are all zram
+    /// devices if there are several, or if one has a backing device; otherwise none.
     pub fn devices(&self) -> Vec<PathBuf> {
         let zrams: Vec<&Path> = self.areas.iter().filter_map(Swap::zram).collect();
         let is_told = zrams.len() > 1 || self.has_backing;
@@ -60,11 +60,11 @@ impl SwapAreas {
     }
 }
 
-/// Control group of a workload whose pages zswap's shrinker must see.
+/// Path of the control group that the workload joins if zswap's shrinker is on.
 const GROUP: &str = "/sys/fs/cgroup/workload";
 
-/// Moves the workload process to a control group of its own, without a limit, if zswap's shrinker is on. The kernel does
-/// not count pages of the root group that are in zswap, so the shrinker would find nothing to write. Source: kernel
+/// If zswap's shrinker is on, moves the workload process to a control group of its own, without a limit. For the root
+/// group, the kernel does not count pages in zswap, so the shrinker would find nothing to write. Source: kernel
 /// `mm/zswap.c`, `zswap_shrinker_count`.
 pub fn group(swap: SwapSpec, workload: libc::pid_t) -> Result<(), GuestError> {
     let SwapSpec::Tiers(tiers) = swap else {
@@ -79,7 +79,8 @@ pub fn group(swap: SwapSpec, workload: libc::pid_t) -> Result<(), GuestError> {
     fs::write(format!("{GROUP}/cgroup.procs"), workload.to_string()).map_err(attempt())
 }
 
-/// Warnings for the reader of the results: devices of one priority, from which the kernel takes slots in turn.
+/// Warning that several swap devices have the same priority, so that the kernel takes slots from them in turn.
+/// Otherwise `None`.
 pub fn warnings(swap: SwapSpec) -> Option<Warning> {
     let SwapSpec::Tiers(tiers) = swap else {
         return None;
@@ -98,12 +99,12 @@ pub fn warnings(swap: SwapSpec) -> Option<Warning> {
     })
 }
 
-/// Sets up the devices, which have `total` bytes together, and enables swap on them in their order. Memory with a disk's
-/// content is added to `held`.
+/// Sets up the devices, which have `total` bytes together, and enables swap on each device in order. Adds the memory
+/// that holds the content of simulated disks to `held`.
 pub fn set_up(tiers: &SwapTiers, total: Bytes, held: &mut Held) -> Result<SwapAreas, GuestError> {
     let wrong = |why: String| GuestError::Spec { what: "boot", why };
     let sizes = tiers.sizes(total).map_err(|why| wrong(why.to_string()))?;
-    // Enabled before there is swap space, so that no page bypasses it.
+    // zswap is enabled before there is swap space, so that no page bypasses zswap.
     if let Some(front) = tiers.zswap {
         zswap(
             front.compressor.unwrap_or_default().name(),
@@ -154,7 +155,8 @@ pub fn set_up(tiers: &SwapTiers, total: Bytes, held: &mut Held) -> Result<SwapAr
     Ok(found)
 }
 
-/// Returns a function that starts the simulated disks one after the other and returns the paths of their devices.
+/// Returns a function that starts the next simulated disk, of a given kind and size, and returns the path of its
+/// device. Adds the memory that holds the content of the disks to `held`.
 fn start_disk(held: &mut Held) -> impl FnMut((SwapDisk, Bytes)) -> Result<String, GuestError> {
     let (mut ssds, mut turning) = (0, 0);
     move |(kind, size)| match kind {
@@ -171,7 +173,7 @@ fn start_disk(held: &mut Held) -> impl FnMut((SwapDisk, Bytes)) -> Result<String
     }
 }
 
-/// Makes an ext4 file system on a disk and an allocated file on it. Returns the path of the file.
+/// Mounts an ext4 file system on a disk, and creates a swap file of `size` bytes on it. Returns the path of the file.
 fn file_on(device: &str, number: u32, size: Bytes) -> Result<String, GuestError> {
     let folder = format!("/swap-{number}");
     let holder = Bytes(u64::MAX);
@@ -183,7 +185,7 @@ fn file_on(device: &str, number: u32, size: Bytes) -> Result<String, GuestError>
     Ok(path)
 }
 
-/// Path, in the initial file system, of the pieces of the file system that holds the swap file with this number.
+/// Path of a file in the initial file system: the pieces of the file system that holds swap file number `number`.
 pub fn pieces(number: u32) -> String {
     format!("/swap-{number}.pieces")
 }

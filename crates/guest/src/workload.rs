@@ -91,9 +91,9 @@ impl Workload {
         }
     }
 
-    /// Runs the trial specified by `text` and waits for the end of the workload. Then the spinner `idle` replaces the
-    /// one in the workload's address space. Lets `peak` look meanwhile, if given. Returns the reasons why the results
-    /// must not be used.
+    /// Runs the trial specified by `text` and waits for the end of the workload. Updates `peak` meanwhile, if given.
+    /// After the end, the spinner `idle` replaces the spinner that shares the workload's address space. Returns the
+    /// reasons why the results must not be used.
     pub fn run(
         mut self,
         text: &[u8],
