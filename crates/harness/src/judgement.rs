@@ -180,7 +180,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     }
 }
 
-/// What the swap of a trial cost besides time.
+/// Costs of swap in a trial, other than time.
 struct SwapUse {
     /// Bytes written to the swap areas that are disks, as counted by the block layer; `None` if not counted.
     written: Option<u64>,
@@ -189,7 +189,8 @@ struct SwapUse {
 }
 
 impl SwapUse {
-    /// Reads what swap cost in a trial; `None` if the machine had no swap or the record does not say.
+    /// Computes the costs of swap from the results of a trial. `None` if the machine had no swap, or if the results do
+    /// not list the swap areas.
     fn of(results: &Results) -> Option<Self> {
         let areas = swaps::parse(results.texts.get("swaps-before")?.as_bytes());
         let names: Vec<&str> = areas
@@ -253,7 +254,8 @@ mod tests {
         assert_eq!(metric("swapped-in").value.number(), None, "no such counter");
     }
 
-    /// The values of `swap-written` and `swap-memory` of a trial with this `/proc/swaps`.
+    /// Values of the metrics `swap-written` and `swap-memory` of a trial with this content of `/proc/swaps`. The outer
+    /// `None` means that the metric is missing, the inner `None` that the metric has no value.
     fn swap_use(swaps: &str, zswap: Option<&str>) -> [Option<Option<f64>>; 2] {
         let mut report = ran(7);
         let text = format!("Filename Type Size Used Priority\n{swaps}");

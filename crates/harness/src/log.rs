@@ -4,8 +4,8 @@ use pagetide_quantity::Nanos;
 use pagetide_record::OomReport;
 use pagetide_record::outcome::Invalid;
 
-/// Name of the spinner of a guest. It runs in the address space of the workload's main process, and the kernel names
-/// any of the processes that share the address space which it kills.
+/// Process name of the guest's spinner. The spinner shares the address space of the workload's main process. When the
+/// kernel kills both, its message may name either.
 const SPINNER: &str = "pagetide-idle";
 
 /// Reads the whole kernel log; empty if it cannot be read.

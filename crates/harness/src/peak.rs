@@ -1,7 +1,7 @@
 //! Peak memory that zswap held for compressed pages during a trial.
 //!
-//! The kernel keeps such a peak for zram (`mem_used_max`), but not for zswap. So the process next to the workload reads
-//! the current amount repeatedly. Reading takes about 20 µs of a trial's time for each [`INTERVAL`].
+//! The kernel records this peak for zram (`mem_used_max`), but not for zswap. So the process that waits for the
+//! workload reads the current amount once every [`INTERVAL`]. Each read takes about 20 µs of the trial's time.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use pagetide_system::{Syntax, meminfo};
 
 /// Interval between two reads, in the trial's time.
 pub const INTERVAL: Nanos = Nanos(50_000_000);
-/// Name of the fact with the peak, in bytes.
+/// Name of the fact that contains the peak memory of zswap, in bytes.
 pub const ZSWAP_PEAK: &str = "zswap-peak";
 
-/// The open source of the amount, and the largest amount read so far.
+/// Records the peak memory of zswap: the open `/proc/meminfo`, and the largest amount read so far.
 #[derive(Debug)]
 pub struct ZswapPeak {
     file: TextFile,
@@ -23,7 +23,7 @@ pub struct ZswapPeak {
 }
 
 impl ZswapPeak {
-    /// Opens the source. Later reads do not allocate.
+    /// Opens `/proc/meminfo`. Later reads do not allocate.
     pub fn open() -> Result<Self, ProbeError> {
         Ok(Self {
             file: TextFile::open(Path::new(meminfo::PATH), Syntax::KeyColonKib)?,
@@ -31,7 +31,7 @@ impl ZswapPeak {
         })
     }
 
-    /// Reads the current amount. An amount that cannot be read is ignored.
+    /// Reads the current memory of zswap and updates the peak. Ignores a failed read.
     pub fn look(&mut self) {
         if let Ok(counters) = self.file.sample() {
             let now = counters.get("Zswap").unwrap_or(0);
@@ -39,7 +39,7 @@ impl ZswapPeak {
         }
     }
 
-    /// The largest amount read so far.
+    /// Returns the largest amount of memory read so far.
     pub fn most(&self) -> Bytes {
         self.most
     }

@@ -1,8 +1,8 @@
 //! Ranges that the kernel accepts for settings, to refuse a value before a trial runs.
 
-/// Settings with the least and the greatest value that a kernel accepts. Sources: kernel `kernel/sysctl.c`, `mm/vmscan.c`,
-/// `mm/page_alloc.c`, `mm/page-writeback.c`, `mm/compaction.c` and `mm/util.c` (tables of sysctls). Where kernels
-/// differ, the widest range is listed, and an older kernel refuses the value itself.
+/// Settings with the least and the greatest value that a kernel accepts. Sources: kernel `kernel/sysctl.c`,
+/// `mm/vmscan.c`, `mm/page_alloc.c`, `mm/page-writeback.c`, `mm/compaction.c` and `mm/util.c` (tables of sysctls). If
+/// kernels differ, the widest range is listed; a kernel with a smaller range then refuses the value during the trial.
 const RANGES: [(&str, i64, i64); 14] = [
     ("vm.swappiness", 0, 200),
     ("vm.page-cluster", 0, 31),
@@ -23,8 +23,8 @@ const RANGES: [(&str, i64, i64); 14] = [
 /// Greatest value of a setting that is a C `int` without another limit.
 const NUMBER: i64 = i32::MAX as i64;
 
-/// The range of a setting, as least and greatest value, if `value` is a number outside of it. `None` if the kernel may
-/// accept the value: it then decides in the trial.
+/// Returns the least and the greatest accepted value of a setting if `value` is a number outside of this range. `None`
+/// if the kernel may accept the value; the kernel then decides during the trial.
 pub fn exceeded(name: &str, value: &str) -> Option<(i64, i64)> {
     let given: i64 = value.trim().parse().ok()?;
     RANGES

@@ -88,8 +88,8 @@ pub fn min_free_kbytes(intended: Bytes) -> u64 {
 }
 
 /// Settings that the arena always applies unless the variant sets them: watermarks and overcommit. The watermarks are
-/// those of a machine of size `intended`, also if the kernel manages more (`managed`). Overcommit allows large
-/// mappings.
+/// those of a machine of size `intended`, even if the kernel manages more memory (`managed`). Overcommit is always
+/// allowed, so that large mappings succeed.
 pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
     BTreeMap::from([
@@ -102,12 +102,13 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     ])
 }
 
-/// Least memory of a machine on which the kernel uses transparent huge pages by default. Source: kernel
+/// Smallest memory of a machine on which the kernel uses transparent huge pages by default. Source: kernel
 /// `mm/huge_memory.c`, `hugepage_init`.
 const HUGE_PAGES_FROM: Bytes = Bytes::from_mib(512);
 
-/// Settings that the kernel derives when it boots, as they are on a machine of size `intended`. Only those that it does
-/// not derive by itself when its count of memory changes. A setting whose file the kernel lacks is to be left out.
+/// Values that the kernel gives to settings when it boots on a machine of size `intended`. Contains only settings that
+/// the kernel does not derive again when its count of memory changes. The caller must leave out settings whose files
+/// the kernel lacks.
 pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
     let off = [
         ("thp/enabled", "never"),
@@ -121,9 +122,10 @@ pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Settings whose files make the kernel derive further limits from the size of memory when their own value is written
-/// again: the reserves between zones, and the free memory that it keeps for huge pages (kernel `mm/khugepaged.c`,
-/// `set_recommended_min_free_kbytes`). In this order, after the watermarks.
+/// Settings to write again with their current value, so that the kernel derives further limits from the size of memory.
+/// These limits are the reserves between zones, and the free memory that the kernel keeps for huge pages (kernel
+/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`). The settings must be written in this order, after the
+/// watermarks.
 pub const REDERIVE: [&str; 2] = ["vm.lowmem_reserve_ratio", "thp/enabled"];
 
 /// True if the setting affects the watermarks directly, such as `vm.min_free_kbytes`.
@@ -171,8 +173,8 @@ impl Settings {
         Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
     }
 
-    /// Writes the current value of a setting again, so that the kernel repeats what it does when the setting is written.
-    /// Does nothing on a kernel that lacks the setting.
+    /// Writes the current value of a setting again, so that the kernel repeats the effects of a write. Does nothing on
+    /// a kernel that lacks the setting.
     pub fn rewrite(&self, name: &str) {
         if let Some(found) = self.read(name) {
             // The kernel accepts its own value, and the setting is read back with the others.

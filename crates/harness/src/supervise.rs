@@ -26,10 +26,10 @@ fn lock(what: libc::c_int) {
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// Waits for the workload and updates the clock in the region every second. If `peak` is given, also lets it look, and
-/// does both more often. If the workload makes no progress for `hang_after` on the named clock, calls `on_hang` and
-/// kills the workload. `on_hang` may make the kernel log the waiting tasks. Returns the reasons why the result must not
-/// be used.
+/// Waits for the workload and updates the clock in the region every second. If `peak` is given, updates both the clock
+/// and `peak` at every [`peak::INTERVAL`] instead. If the workload makes no progress for `hang_after` on the named
+/// clock, calls `on_hang` and kills the workload. `on_hang` may make the kernel log the waiting tasks. Returns the
+/// reasons why the result must not be used.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,

@@ -33,7 +33,7 @@ impl Swap {
         Self::on_zram_with(device, size, &[("comp_algorithm", compressor)], None, fate)
     }
 
-    /// Writes the attributes of an unused zram device, sets its size, and enables swap on the device. Attributes are
+    /// Writes the attributes of an unused zram device, sets its size, and enables swap on the device. `attributes` are
     /// pairs of file name and value, see [`zram_attributes`]. Without a priority the kernel chooses one.
     pub fn on_zram_with(
         device: &str,
@@ -124,7 +124,7 @@ impl Drop for Swap {
     }
 }
 
-/// Flag of `swapon` for a priority, which is in the lower bits. Source: kernel `include/linux/swap.h`.
+/// Flag of swapon(2): the lower bits of the flags contain a priority. Source: kernel `include/linux/swap.h`.
 const PREFER: libc::c_int = 0x8000;
 
 /// Folder of a block device in sysfs.
@@ -157,8 +157,8 @@ pub fn zram_attributes(zram: &ZramDevice, backing: Option<&str>) -> Vec<(&'stati
 /// File of the root control group that allows zswap to write pages to disks.
 const ZSWAP_WRITEBACK: &str = "/sys/fs/cgroup/memory.zswap.writeback";
 
-/// Switches zswap's shrinker on if `shrinker`, and its writeback off unless `writeback`. Fails if the kernel does not
-/// accept it.
+/// If `shrinker` is true, switches zswap's shrinker on. If `writeback` is false, forbids zswap to write pages to disks.
+/// Fails if the kernel does not accept a value.
 pub fn zswap_reclaims(shrinker: bool, writeback: bool) -> Result<(), HarnessError> {
     zswap_reclaims_in(
         Path::new(ZSWAP),
