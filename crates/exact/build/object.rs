@@ -1,5 +1,5 @@
-//! Compiles what runs inside the emulator, its clock and its plugin, into separate shared objects, which the arena
-//! embeds.
+//! Compiles the two parts that run inside the emulator, its clock and its plugin, to shared objects. The arena embeds
+//! both objects.
 
 use std::env;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::variable;
 
-/// Compiles the source file with its modules, all in `folder`, to the file `out`.
+/// Compiles the source file `source` and its modules, all in `folder`, to the shared object `out`.
 pub fn build(folder: &str, source: &str, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={folder}");
     let mut rustc = Command::new(variable("RUSTC")?);

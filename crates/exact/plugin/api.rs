@@ -1,9 +1,9 @@
-//! The emulator's interface for plugins, in both of its forms.
+//! The emulator's plugin interface, in an older and a newer form.
 //!
-//! Version 1 (QEMU 7.2) adds to a plain number at an address. Since version 2, inline additions go to a *scoreboard*,
-//! memory of the emulator with one element for each CPU; and since version 3, an instruction's bytes are copied to the
-//! caller. Functions are looked up by name, so that one object serves both forms. Source: QEMU
-//! `include/qemu/qemu-plugin.h`.
+//! In version 1 (QEMU 7.2), an inline addition changes a plain number at an address. Since version 2, it changes a
+//! number on a *scoreboard*: memory of the emulator with one element for each CPU. Since version 3, the emulator copies
+//! the bytes of an instruction to the caller instead of returning a pointer. Functions are looked up by name at run
+//! time, so that one shared object works with all versions. Source: QEMU `include/qemu/qemu-plugin.h`.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute_copy;
@@ -11,35 +11,37 @@ use core::ptr::null_mut;
 
 use crate::heap::calloc;
 
-/// Identity of a loaded plugin.
+/// Identifier that the emulator gives to a loaded plugin.
 pub type Id = u64;
 /// Handle of a translated block or of an instruction, valid within the callback of a translation.
 pub type Handle = *mut c_void;
-/// Callback before an instruction is executed.
+/// Callback before an instruction is executed. Arguments: CPU, data of the callback.
 pub type OnExec = extern "C" fn(c_uint, *mut c_void);
-/// Callback after an access to memory: CPU, description of the access, virtual address.
+/// Callback after an access to memory. Arguments: CPU, description of the access, virtual address, data of the
+/// callback.
 pub type OnAccess = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
-/// What the emulator tells a plugin about itself. Only the first fields are used.
+/// Information about the emulator that a plugin gets when it is loaded. Only the first fields are declared.
 #[repr(C)]
 pub struct Info {
     _target: *const c_char,
     _oldest: c_int,
-    /// Version of the emulator's interface.
+    /// Version of the emulator's plugin interface.
     pub version: c_int,
 }
 
-/// All accesses, reads and writes. QEMU 7.2 mistakes one for the other if only one kind is asked for (`op_rw` in
-/// `accel/tcg/plugin-gen.c`), so callbacks ask for the kind themselves.
+/// Selects callbacks for both reads and writes. If only one kind is selected, QEMU 7.2 confuses the two (`op_rw` in
+/// `accel/tcg/plugin-gen.c`), so callbacks check the kind themselves.
 const ANY_ACCESS: c_int = 3;
-/// An inline addition is the only operation of version 1, and has the same number in later versions.
+/// Number of the inline operation that adds. It is the only operation of version 1, and has the same number in later
+/// versions.
 const ADD: c_int = 0;
-/// Callbacks that neither read nor write registers.
+/// Flag of callbacks that neither read nor write registers.
 const NO_REGISTERS: c_int = 0;
-/// First version of the interface that copies an instruction's bytes.
+/// First version of the interface in which the emulator copies an instruction's bytes.
 const COPIES: c_int = 3;
 
-/// A number on a scoreboard.
+/// Place of a number on a scoreboard, as the emulator's functions expect it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Entry {
@@ -51,18 +53,18 @@ unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// Address of a function that this process exports; null if there is none.
+/// Address of the function with this name in this process; null if there is none.
 fn exported(name: &CStr) -> *mut c_void {
     // SAFETY: the name is a C string; the null handle stands for all objects of the process (`RTLD_DEFAULT`).
     unsafe { dlsym(null_mut(), name.as_ptr()) }
 }
 
-/// True if the emulator's interface has scoreboards, so is of version 2 or later.
+/// True if the emulator's interface has scoreboards, and therefore has version 2 or later.
 pub fn has_boards() -> bool {
     !exported(c"qemu_plugin_scoreboard_new").is_null()
 }
 
-/// Numbers to which translated code adds inline.
+/// Location of the counted numbers, to which translated code adds inline.
 enum Numbers {
     /// Version 1: plain memory of this plugin.
     Plain,
@@ -89,12 +91,13 @@ pub struct Api {
     find: unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
 }
 
-/// Stands for a function that version 1 does not have and never calls.
+/// Placeholder for `qemu_plugin_scoreboard_find` in version 1, which lacks this function. Never called.
 unsafe extern "C" fn no_board(_: *mut c_void, _: c_uint) -> *mut c_void {
     null_mut()
 }
 
-/// The function with this name, as a value of a function type.
+/// Looks up a function of the emulator by name. `F` must be the type of a pointer to this function. `None` if there is
+/// no function of this name.
 fn function<F>(name: &CStr) -> Option<F> {
     let found = exported(name);
     // SAFETY: all types asked for are pointers to functions of the C ABI; the emulator's function of this name has the
@@ -103,15 +106,16 @@ fn function<F>(name: &CStr) -> Option<F> {
 }
 
 impl Api {
-    /// Finds the emulator's functions and makes `count` numbers of zero. `None` if a function is missing.
+    /// Looks up the emulator's functions and allocates `count` numbers, all zero. `None` if a function or memory is
+    /// missing.
     pub fn new(version: c_int, count: usize) -> Option<Self> {
         let boards = has_boards();
         let (numbers, values) = if boards {
             let new: unsafe extern "C" fn(usize) -> *mut c_void =
                 function(c"qemu_plugin_scoreboard_new")?;
-            // SAFETY: an element of all numbers is made for each CPU.
+            // SAFETY: the emulator allocates an element for each CPU, with room for all numbers.
             let board = unsafe { new(count * size_of::<u64>()) };
-            // The element of the only CPU can be found when that CPU exists.
+            // The address of the element is looked up later, when the only CPU exists.
             (Numbers::Board(board), null_mut())
         } else {
             // SAFETY: a plain allocation, never freed.
@@ -123,7 +127,7 @@ impl Api {
         let names = if boards {
             [
                 c"qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu",
-                // Its name since QEMU 11.
+                // Name of the function since QEMU 11.
                 c"qemu_plugin_register_inline_per_vcpu",
             ]
         } else {
@@ -156,7 +160,7 @@ impl Api {
         })
     }
 
-    /// The counted numbers. Translated code changes them between callbacks only.
+    /// The counted numbers. They change only between callbacks, when translated code runs.
     pub fn values(&mut self) -> &mut [u64] {
         if let Numbers::Board(board) = self.numbers
             && self.values.is_null()
@@ -181,7 +185,7 @@ impl Api {
         unsafe { (self.n_insns)(block) }
     }
 
-    /// An instruction of a block, by its position.
+    /// Handle of the instruction at position `at` of a block.
     pub fn insn(&self, block: Handle, at: usize) -> Handle {
         // SAFETY: as for `length`; the position is below the length.
         unsafe { (self.get_insn)(block, at) }
@@ -193,7 +197,7 @@ impl Api {
         unsafe { (self.insn_vaddr)(insn) }
     }
 
-    /// Bytes of an instruction; those after its end are zero.
+    /// Bytes of an instruction and their number. The bytes after the end of the instruction are zero.
     pub fn bytes(&self, insn: Handle) -> ([u8; 16], usize) {
         let mut bytes = [0; 16];
         // SAFETY: as for `length`. The form of the function follows from the version; the plain form returns a pointer
@@ -246,7 +250,7 @@ impl Api {
         unsafe { (self.on_access)(insn, after, NO_REGISTERS, ANY_ACCESS, data as *mut c_void) }
     }
 
-    /// True if an access writes, by its description.
+    /// True if an access to memory is a write. `access` is the description of the access that the callback received.
     pub fn is_store(&self, access: u32) -> bool {
         // SAFETY: the description is the one that the emulator passed to the callback in progress.
         unsafe { (self.is_store)(access) }

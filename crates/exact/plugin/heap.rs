@@ -1,11 +1,11 @@
-//! The C library's memory and files, which the emulator has loaded.
+//! Memory and files, through functions of the C library that the emulator has loaded.
 
 use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 unsafe extern "C" {
-    /// The C library's `calloc`.
+    /// Allocates memory for `count` elements of `size` bytes, filled with zeros: calloc(3).
     pub fn calloc(count: usize, size: usize) -> *mut c_void;
     fn malloc(size: usize) -> *mut c_void;
     fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
@@ -17,8 +17,9 @@ unsafe extern "C" {
     fn close(file: c_int) -> c_int;
 }
 
-/// Source: Linux `include/uapi/asm-generic/fcntl.h`.
+/// Flag of open(2) for reading. Source: Linux `include/uapi/asm-generic/fcntl.h`.
 const O_RDONLY: c_int = 0;
+/// Flag of open(2) for writing.
 const O_WRONLY: c_int = 1;
 
 struct Libc;
@@ -31,12 +32,12 @@ unsafe impl GlobalAlloc for Libc {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller guarantees that this allocator allocated the memory.
         unsafe { free(memory.cast()) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, _: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the caller guarantees that this allocator allocated the memory.
         unsafe { realloc(memory.cast(), size).cast() }
     }
 }
@@ -50,11 +51,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unsafe { abort() }
 }
 
-/// Referred to by the library `alloc`, never called: panics abort.
+/// The library `alloc` refers to this symbol. It is never called, because panics abort.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// Referred to by the library `alloc`, never called: panics abort.
+/// The library `alloc` refers to this symbol. It is never called, because panics abort.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() {}
 
@@ -78,7 +79,7 @@ pub fn content(path: &CStr) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Writes bytes to the file at a path, from its start.
+/// Writes bytes to the file at a path, from its start. Ignores errors.
 pub fn store(path: &CStr, mut bytes: &[u8]) {
     // SAFETY: the path is a C string, and the buffer has the stated size.
     unsafe {

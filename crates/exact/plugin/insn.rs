@@ -1,20 +1,20 @@
-//! What an x86-64 instruction means for counting: whether it can fault in the middle of a block, and where it leads.
-//! Source: Intel SDM, volume 2, appendix A (opcode maps).
+//! Classifies x86-64 instructions for counting: whether an instruction can fault in the middle of a block, and whether
+//! it jumps, calls or returns. Source: Intel SDM, volume 2, appendix A (opcode maps).
 
 /// Kind of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Cannot leave a block before it has been executed.
+    /// Always executed completely, so it can be counted before it is executed.
     Plain,
-    /// May access memory, so may fault or be executed again.
+    /// May access memory, so it may fault or be executed a second time.
     Memory,
-    /// Reads memory and then writes it, so may fault after the first access.
+    /// Reads memory and then writes it, so it may fault after the first access.
     Update,
-    /// Accesses memory, repeats itself and ends its block.
+    /// String instruction with a repeat prefix: accesses memory, repeats itself, and ends its block.
     Repeat,
-    /// Jumps by a pointer in memory.
+    /// Jumps to an address that it reads from memory.
     Jump,
-    /// Calls a function: its address, `None` if it is not in the instruction.
+    /// Calls a function. Contains the address of the function; `None` for an indirect call.
     Call(Option<u64>),
     /// Returns from a function.
     Return,
@@ -22,19 +22,21 @@ pub enum Kind {
     Syscall,
     /// Returns from the kernel, an interrupt or a fault (`sysret`, `iret`).
     TrapReturn,
-    /// Marks the begin (0) or the end (1) of what is counted.
+    /// Marks the start (0) or the end (1) of counting.
     Mark(u8),
 }
 
-/// Displacement of the first marking instruction, `nop dword ptr [rax + MARK]`. Source: `scenario/src/clock.rs`.
+/// Displacement in the instruction that marks the start, `nop dword ptr [rax + MARK]`. This number plus one marks the
+/// end. Source: `scenario/src/clock.rs`.
 const MARK: u32 = 0x5047_5450;
 
-/// True if the operand of a ModRM byte is in memory.
+/// True if the operand that a ModRM byte describes is in memory.
 const fn in_memory(modrm: u8) -> bool {
     modrm >> 6 != 3
 }
 
-/// True if an instruction that accesses memory reads it and then writes it. `byte` returns its bytes after the prefixes.
+/// True if an instruction with an operand in memory reads the operand and then writes it. `byte(n)` returns byte `n` of
+/// the instruction after the prefixes.
 fn updates(byte: &impl Fn(usize) -> u8) -> bool {
     let which = (byte(1) >> 3) & 7;
     match byte(0) {
@@ -53,8 +55,8 @@ fn updates(byte: &impl Fn(usize) -> u8) -> bool {
     }
 }
 
-/// Kind of the instruction at `address`. `is_kernel` is true if its address is one of the kernel: the kernel's own
-/// stack is always present, so pushing to it cannot fault.
+/// Kind of the instruction of `size` bytes at `address`. `is_kernel` is true if `address` belongs to the kernel. The
+/// stack of the kernel is always present, so a push by the kernel cannot fault.
 pub fn kind(bytes: &[u8; 16], size: usize, address: u64, is_kernel: bool) -> Kind {
     let mut at = 0;
     let mut repeats = false;
@@ -76,7 +78,7 @@ pub fn kind(bytes: &[u8; 16], size: usize, address: u64, is_kernel: bool) -> Kin
     };
     let kind = match byte(0) {
         0x0f => two(byte(1), &byte, &modrm, is_kernel),
-        // VEX and EVEX.
+        // VEX and EVEX prefixes.
         0xc5 if byte(2) == 0x77 => Kind::Plain,
         0xc5 => modrm(3),
         0xc4 => modrm(4),
@@ -131,7 +133,7 @@ fn two(
                 _ => Kind::Plain,
             }
         }
-        // Hints and `nop`.
+        // Prefetch hints and long forms of `nop`.
         0x0d | 0x18..=0x1f => Kind::Plain,
         0x06 | 0x08 | 0x09 | 0x0b | 0x0e | 0x30..=0x37 | 0x77 | 0x80..=0x8f | 0xa2 | 0xaa => {
             Kind::Plain

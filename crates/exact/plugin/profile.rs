@@ -1,13 +1,14 @@
 //! Counts the instructions of each function and call stack that an emulator of the exact arena executes. Built as a
-//! shared object and loaded into the emulator as a plugin, after a snapshot was restored.
+//! shared object that the emulator loads as a plugin.
 //!
-//! Counts are exact. Translated code adds to a function's count inline, as many as it executes without leaving the
-//! block. An instruction that accesses memory may fault, or be executed again alone because it accesses a device, so it
-//! is counted by what follows it: the next instruction's addition, or the access itself at the end of a block. The
-//! plugin only counts; the guest's time, which is its number of instructions, does not change.
+//! Counts are exact. Translated code adds inline to the count of a function. Each addition is the number of
+//! instructions that are certain to be executed before the block can be left. An instruction that accesses memory may
+//! fault, or may be executed again alone because it accesses a device. So it is counted only afterwards: by the
+//! addition at the next instruction, or at the end of a block by the callback of the access. The plugin only counts: it
+//! does not change the guest's time, which is its number of instructions.
 //!
-//! Arguments: `functions=PATH`, the addresses of functions, and `out=PATH`, the file that is written when the guest
-//! executes the instruction that marks the end. Formats: `src/profiler.rs`.
+//! Arguments: `functions=PATH` is the file with the addresses of functions. `out=PATH` is the file to which the counts
+//! are written when the guest executes the instruction that marks the end. Formats: `src/profiler.rs`.
 
 #![no_std]
 
@@ -28,11 +29,11 @@ use api::{Api, Handle, Id, Info};
 use insn::Kind;
 use stacks::Stacks;
 
-/// Version of the interface that this plugin asks for, set when the object is loaded.
+/// Version of the plugin interface that this plugin asks for; set when the object is loaded.
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 
-/// Chooses the version before the emulator reads it.
+/// Sets [`qemu_plugin_version`] before the emulator reads it.
 extern "C" fn choose() {
     if api::has_boards() {
         qemu_plugin_version.store(2, Ordering::Relaxed);
@@ -43,54 +44,60 @@ extern "C" fn choose() {
 #[unsafe(link_section = ".init_array")]
 static CHOOSE: extern "C" fn() = choose;
 
-/// First number of both formats: "pgprof1\0".
+/// First number of the file of functions and of the file of counts: the bytes "pgprof1\0".
 const MAGIC: u64 = 0x0031_666f_7270_6770;
-/// Function of kernel code without a name.
+/// Number of the function that stands for all kernel code without a symbol.
 const UNNAMED: u32 = 0;
-/// Function of the loop that keeps the CPU from halting.
+/// Number of the function that stands for the idle loop, which keeps the CPU from halting.
 const IDLE: u32 = 2;
-/// First function with a name; those below are also [`stacks::USER`].
+/// Lowest number of a function with a symbol. The numbers below it are [`UNNAMED`], [`stacks::USER`] and [`IDLE`].
 const NAMED: u32 = 3;
 
 /// Size of a page.
 const PAGE: u64 = 4096;
-/// Most bytes of an instruction.
+/// Maximum size of an instruction in bytes.
 const LONGEST: u64 = 15;
-/// Highest bit of an address: set in the kernel's.
+/// Highest bit of an address. It is set in all addresses of the kernel.
 const KERNEL: u64 = 1 << 63;
 
-/// Set in the number of an instruction that reads memory and then writes it.
+/// Flag in the data of a callback: the instruction reads memory and then writes it.
 const UPDATES: u64 = 1 << 63;
-/// Set in the number of an instruction at which the one before it is added inline, after the callback.
+/// Flag in the data of a callback: after the callback, an inline addition at this instruction counts the instruction
+/// before it.
 const FOLLOWED: u64 = 1 << 62;
 
-/// What is special about the start of a range of addresses.
+/// Flag of a range of addresses: a function begins at its start.
 const STARTS: u32 = 1;
+/// Flag of a range of addresses: its start is an entry of the kernel for a fault.
 const FAULT: u32 = 2;
+/// Flag of a range of addresses: its start is an entry of the kernel for an interrupt.
 const INTERRUPT: u32 = 4;
+/// Flag of a range of addresses: its start is executed when the kernel switches tasks.
 const SWITCH: u32 = 8;
+/// Flag of a range of addresses: its start is the first code of a new task.
 const FORK: u32 = 16;
 
-/// Length of the idle loop's jump backwards, over 500 `nop`s and itself. Source: `guest/src/idle.rs`.
+/// Bytes of the instruction with which the idle loop jumps back, over 500 `nop`s and itself. Source:
+/// `guest/src/idle.rs`.
 const IDLE_JUMP: [u8; 5] = [0xe9, 0x07, 0xfe, 0xff, 0xff];
-/// Least number of `nop`s in a row that only the idle loop has.
+/// Number of `nop`s in a row by which the idle loop is recognised. No other code has so many.
 const IDLE_NOPS: usize = 8;
 const NOP: u8 = 0x90;
 
-/// Addresses from `start` to the next range's start belong to `function`.
+/// A range of addresses that belong to `function`: from `start` to the start of the next range.
 struct Span {
     start: u64,
     function: u32,
     flags: u32,
 }
 
-/// The last instruction of a block that was counted before it was executed.
+/// The most recent instruction that was counted before its execution. It was the last of its block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ahead {
     function: u32,
-    /// Low bits of the address, with the function: identifies the instruction.
+    /// Data of the callback: the function and the low bits of the address, which together identify the instruction.
     insn: u64,
-    /// The function's count just after.
+    /// Count of the function directly after this instruction was counted.
     count: u64,
 }
 
@@ -117,14 +124,14 @@ struct Profile {
     functions: usize,
     stacks: Stacks,
     ahead: Ahead,
-    /// True if the instruction counted ahead has been executed.
+    /// True if the instruction in `ahead` has been executed.
     is_done: bool,
-    /// Number of the last call or return that was counted.
+    /// Serial number of the last call, return or indirect jump that was counted.
     begun: u64,
     out: CString,
-    /// Counts at the mark of the begin; empty before.
+    /// Counts when the guest marked the start of the scenario; empty before.
     base: Vec<u64>,
-    /// Page of the idle loop; 0 if it was not seen yet.
+    /// Page number of the idle loop; 0 until the loop is seen.
     idle_page: u64,
     parts: Vec<Part>,
     is_written: bool,
@@ -138,7 +145,8 @@ fn profile() -> &'static mut Profile {
     unsafe { &mut *PROFILE.load(Ordering::Relaxed) }
 }
 
-/// Number that a callback receives: the function, and the target's function or low bits of an address.
+/// Packs the data of a callback: the function in the low 24 bits, and `other` above them. `other` is the called
+/// function or the low bits of an address.
 const fn pack(function: u32, other: u64) -> u64 {
     function as u64 | other << 24
 }
@@ -193,12 +201,13 @@ impl Profile {
         self.parse(block);
         let (parts, api) = (&self.parts, &self.api);
         let count = parts.len();
-        // QEMU 7.2 also tells of an instruction that would cross the end of the page, although it ends the block before
-        // it. Then the one before is the last, and what is added at this one never is.
+        // QEMU 7.2 also reports an instruction that would cross the end of the page, although the block ends before
+        // this instruction. Then the instruction before it is the last of the block, and additions at the reported
+        // instruction never happen.
         let near = |part: &Part| part.address & (PAGE - 1) > PAGE - LONGEST;
         let is_doubtful = count > 1 && parts.last().is_some_and(near);
         let may_be_last = |at: usize| at + 1 == count || is_doubtful && at + 2 == count;
-        // What was not added yet is added at the instruction `leader`, and at each break.
+        // `open` is the number of instructions that are not added yet. They will be added at the instruction `leader`.
         let (mut leader, mut open) = (0, 0);
         let close = |leader: usize, open: u64| {
             if open > 0 {
@@ -253,8 +262,8 @@ impl Profile {
                         data |= FOLLOWED;
                     }
                     api.before(part.handle, counted_ahead, data);
-                    // If a device is accessed, the instruction is executed again, alone, without callbacks before it.
-                    // In a program, what comes next may be on a page that is not there.
+                    // An instruction that accesses a device is executed again, alone, without the callback before it.
+                    // In a program, the next instruction may be on a page that is not present.
                     let is_program = part.address < KERNEL;
                     if part.kind != Kind::Repeat && (count == 1 || is_program) {
                         api.after(part.handle, accessed, data);
@@ -294,15 +303,17 @@ impl Profile {
         close(leader, open);
     }
 
-    /// Index of the number of calls, returns and jumps by a pointer that were begun.
+    /// Index of the number that counts all calls, returns and indirect jumps, each before it is executed.
     const fn serial(&self) -> usize {
         2 * self.functions
     }
 
-    /// True if an access at `at` is the one of the call, return or jump that was begun last. `data` is that of its callback.
+    /// True if an access at address `at` belongs to the most recent call, return or indirect jump. `data` is the data
+    /// of the callback.
     ///
-    /// QEMU 7.2 forgets to remove the callbacks of an instruction that leaves its block by a pointer. Later accesses by
-    /// helper functions, such as those of `iret`, of a fault and of `cmpxchg16b`, then call them again.
+    /// QEMU 7.2 forgets to remove the callbacks of an instruction that leaves its block by an indirect jump. Later
+    /// accesses by helper functions, such as those of `iret`, of a fault and of `cmpxchg16b`, then call these callbacks
+    /// again.
     fn is_own(&mut self, at: u64, data: u64) -> bool {
         let serial = self.serial();
         let begun = self.api.values()[serial];
@@ -313,7 +324,7 @@ impl Profile {
         is_new
     }
 
-    /// Counts one more instruction of a function; returns the count.
+    /// Adds one to the count of a function and returns the new count; 0 if there is no such function.
     fn count(&mut self, function: u32) -> u64 {
         match self.api.values().get_mut(2 * function as usize) {
             Some(count) => {
@@ -324,7 +335,8 @@ impl Profile {
         }
     }
 
-    /// Takes back an instruction that was counted ahead and has faulted.
+    /// Subtracts the instruction in `ahead` from the count of its function, if it has faulted instead of being
+    /// executed.
     fn take_back(&mut self) {
         let Ahead {
             function, count, ..
@@ -343,7 +355,7 @@ impl Profile {
         self.stacks.reset(&self.base);
     }
 
-    /// Writes all counts since the begin.
+    /// Writes all counts since the marked start to the output file. Does so only once.
     fn end(&mut self) {
         if self.base.is_empty() || self.is_written {
             return;
@@ -401,7 +413,8 @@ extern "C" fn accessed(_: c_uint, access: u32, at: u64, data: *mut c_void) {
         let count = profile.count(function);
         profile.ahead = Ahead { count, ..here };
     }
-    // After a fault, its delivery reads and writes the kernel's memory, with the callbacks of the instruction.
+    // If the instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU calls this
+    // callback for these accesses too.
     if at < KERNEL {
         profile.is_done = insn & UPDATES == 0 || profile.api.is_store(access);
     }
@@ -423,7 +436,7 @@ extern "C" fn loaded(_: c_uint, _: u32, at: u64, data: *mut c_void) {
 
 extern "C" fn called(_: c_uint, access: u32, at: u64, data: *mut c_void) {
     let (profile, data) = (profile(), data as u64);
-    // A call by a pointer in memory reads that pointer first.
+    // A call through a pointer in memory reads that pointer first.
     if !profile.api.is_store(access) || !profile.is_own(at, data) {
         return;
     }
@@ -481,7 +494,7 @@ extern "C" fn marked(_: c_uint, which: *mut c_void) {
     }
 }
 
-/// Value of the argument `name=value`.
+/// Value of the argument `name=value`; `None` if it is not given.
 fn argument<'a>(arguments: &[&'a CStr], name: &str) -> Option<&'a CStr> {
     arguments.iter().find_map(|argument| {
         let bytes = argument.to_bytes_with_nul();
@@ -490,7 +503,8 @@ fn argument<'a>(arguments: &[&'a CStr], name: &str) -> Option<&'a CStr> {
     })
 }
 
-/// Ranges of addresses and number of functions from the file of functions.
+/// Parses the file of functions. Returns the ranges of addresses and the number of functions; `None` if the file is
+/// damaged.
 fn read_spans(bytes: &[u8]) -> Option<(Vec<Span>, usize)> {
     let number = |at: usize| {
         let bytes = bytes.get(8 * at..8 * at + 8)?.try_into().ok()?;
@@ -525,7 +539,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     count: c_int,
     values: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees that `info` and `values` are valid.
     let (version, arguments) = unsafe {
         let arguments: Vec<&CStr> = (0..count as usize)
             .map(|at| CStr::from_ptr(*values.add(at)))

@@ -1,67 +1,69 @@
-//! Call stacks: a tree of functions for each task, from the calls and returns that the CPU executes.
+//! Call stacks: a call tree for each task, built from the calls and returns that the CPU executes.
 //!
-//! Instructions are counted by function. At each call and return, what the function in progress has counted since the
-//! last one is given to its node of the tree. The address at which a call stores its return address tells the frames
-//! of one stack apart from those of others, and which frames are left. Tasks are told apart by their kernel stacks,
-//! which change only where the kernel switches between tasks.
+//! Instructions are counted for each function. At each call and return, the instructions that the current function has
+//! executed since the previous call or return are added to its node in the tree. A frame is identified by the address
+//! at which its return address is stored. So a return shows which frames have ended. Tasks are identified by their
+//! kernel stacks, which change only when the kernel switches tasks.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Function of programs.
+/// Number of the function that stands for all code of programs.
 pub const USER: u32 = 1;
-/// Function of a node that stands for a task.
+/// Function number of a node that is the root of the tree of a task.
 pub const NO_FUNCTION: u32 = u32::MAX;
-/// A kernel stack has 16 KiB and is aligned to its size. Source: Linux `arch/x86/include/asm/page_64_types.h`
-/// (`THREAD_SIZE`).
+/// Base-2 logarithm of the size of a kernel stack, 16 KiB. A stack is aligned to its size. Source: Linux
+/// `arch/x86/include/asm/page_64_types.h` (`THREAD_SIZE`).
 const STACK_SHIFT: u32 = 14;
-/// Most nodes of the tree. What comes later is given to the caller's node.
+/// Maximum number of nodes. After that, instructions of a new node are added to the node of the caller.
 const MOST_NODES: usize = 1 << 20;
-/// Most frames of a task.
+/// Maximum number of frames of a task.
 const MOST_FRAMES: usize = 2000;
 
-/// A function in its place of the call tree.
+/// A function at one place in a call tree, or the root of the tree of a task.
 #[derive(Clone, Copy)]
 pub struct Node {
-    /// Index of the caller's node.
+    /// Index of the caller's node; a root has its own index.
     pub parent: u32,
-    /// The function; [`NO_FUNCTION`] for a task.
+    /// Number of the function; [`NO_FUNCTION`] for the root of the tree of a task.
     pub function: u32,
     /// Instructions executed here, without those of called functions.
     pub own: u64,
-    /// Number of calls.
+    /// Number of calls of the function at this place.
     pub calls: u64,
 }
 
-/// A function that continues when the one in progress returns.
+/// A function that has called another function, or was interrupted, and will continue.
 #[derive(Clone, Copy)]
 struct Frame {
-    /// Address of the return address; 0 for one that was interrupted or has called the kernel.
+    /// Address at which the return address is stored; 0 if the function was interrupted or has entered the kernel.
     at: u64,
     node: u32,
-    /// True if `node` is the function's node, false if it is that of the function's caller.
+    /// True if `node` is the function's own node. False if the function is not known; `node` is then the node of its
+    /// caller.
     is_known: bool,
 }
 
 struct Task {
-    /// The address of its kernel stack, shifted.
+    /// Address of the kernel stack of this task, shifted right by [`STACK_SHIFT`].
     stack: u64,
     root: u32,
     frames: Vec<Frame>,
-    /// The node in progress, or the caller of the function in progress if that is not known.
+    /// Node of the current function. If the current function is not known, the node of its caller.
     here: u32,
     is_known: bool,
 }
 
-/// The call tree of all tasks, and where in it the CPU is.
+/// The call trees of all tasks, and the current place of the CPU in them.
 pub struct Stacks {
     pub nodes: Vec<Node>,
-    /// Open hash table from node and function to the index of the child plus one.
+    /// Hash table with open addressing. The key is a node and a called function; the value is the index of the child
+    /// node plus one. 0 is an empty slot.
     index: Vec<u32>,
     tasks: Vec<Task>,
     now: usize,
     switches: bool,
-    /// Count of each function when it was last given to a node.
+    /// Count of each function when its instructions were last added to a node.
     given: Vec<u64>,
 }
 
@@ -71,7 +73,7 @@ fn same_stack(a: u64, b: u64) -> bool {
 }
 
 impl Stacks {
-    /// An empty tree over so many functions.
+    /// Creates empty call trees for this number of functions.
     pub fn new(functions: usize) -> Self {
         let mut stacks = Self {
             nodes: Vec::new(),
@@ -85,7 +87,7 @@ impl Stacks {
         stacks
     }
 
-    /// Adds a task with this kernel stack; returns its position.
+    /// Adds a task with this kernel stack. Returns the index of the task.
     fn task(&mut self, stack: u64) -> usize {
         let root = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -104,7 +106,7 @@ impl Stacks {
         self.tasks.len() - 1
     }
 
-    /// Root of the tree of the task in progress.
+    /// Index of the root of the tree of the current task.
     pub fn root(&self) -> u32 {
         self.tasks[self.now].root
     }
@@ -127,7 +129,8 @@ impl Stacks {
         }
     }
 
-    /// Node of a function called from `parent`.
+    /// Index of the node of `function` below the node `parent`. Creates the node if needed; returns `parent` if there
+    /// are too many nodes.
     fn child(&mut self, parent: u32, function: u32) -> u32 {
         let slot = self.slot(parent, function);
         if self.index[slot] != 0 {
@@ -159,7 +162,8 @@ impl Stacks {
         new - 1
     }
 
-    /// Gives the node in progress what its function has counted since the last time.
+    /// Adds the instructions of the current function since the last addition to its node. Does nothing if the current
+    /// function is not known. `counts` are the current counts of all functions.
     fn give(&mut self, counts: &[u64]) {
         let task = &self.tasks[self.now];
         if !task.is_known {
@@ -174,7 +178,7 @@ impl Stacks {
         }
     }
 
-    /// Notes that the CPU executes `function` now, and gives it what it has counted.
+    /// Makes `function` the current function, and adds its instructions to its node.
     fn in_function(&mut self, function: u32, counts: &[u64]) {
         let Task { here, is_known, .. } = self.tasks[self.now];
         let Node {
@@ -183,7 +187,8 @@ impl Stacks {
             ..
         } = self.nodes[here as usize];
         if known == function {
-            // If the function in progress was not known, its caller has called no other, but continues.
+            // The current function was perhaps not known. Then it is the caller itself, which has called no other
+            // function.
             self.tasks[self.now].is_known = true;
             return self.give(counts);
         }
@@ -197,7 +202,7 @@ impl Stacks {
         self.give(counts);
     }
 
-    /// Notes that `function` was entered from the node `caller`.
+    /// Makes `function`, called from the node `caller`, the current function, and counts the call.
     fn go(&mut self, caller: u32, function: u32) {
         let node = self.child(caller, function);
         self.nodes[node as usize].calls += 1;
@@ -213,12 +218,13 @@ impl Stacks {
         }
         self.switches = false;
         let stack = at >> STACK_SHIFT;
-        // The newest of several tasks that have used this memory.
+        // Several tasks may have used this stack one after the other. The newest one counts.
         let known = self.tasks.iter().rposition(|task| task.stack == stack);
         self.now = known.unwrap_or_else(|| self.task(stack));
     }
 
-    /// A call from `site` to `target`, if that is known. The return address is stored at `at`.
+    /// Records a call from the function `site` to `target`; `None` if the target is not known. `at` is the address at
+    /// which the return address is stored.
     pub fn call(&mut self, site: u32, target: Option<u32>, at: u64, counts: &[u64]) {
         self.in_function(site, counts);
         self.follow(at);
@@ -243,12 +249,12 @@ impl Stacks {
         }
     }
 
-    /// A return from `site` by the return address stored at `at`.
+    /// Records a return from the function `site`. `at` is the address from which the return address was read.
     pub fn leave(&mut self, site: u32, at: u64, counts: &[u64]) {
         self.in_function(site, counts);
         self.follow(at);
         let task = &mut self.tasks[self.now];
-        // Frames above the one that is left are of functions that did not return, or by an address that was moved.
+        // Frames above this frame belong to functions that did not return, or whose return address was moved.
         if let Some(place) = task.frames.iter().rposition(|frame| frame.at == at) {
             task.here = task.frames[place].node;
             task.is_known = true;
@@ -262,13 +268,14 @@ impl Stacks {
         {
             task.frames.pop();
         }
-        // The call was before the tree began, or its return address was moved.
+        // The call happened before recording began, or its return address was moved.
         let top = task.frames.last();
         task.here = top.map_or(task.root, |top| top.node);
         task.is_known = false;
     }
 
-    /// The program in progress, in `site` if that is known, enters the kernel.
+    /// Records that the CPU enters the kernel by a system call, a fault or an interrupt. `site` is the current
+    /// function; `None` if it is not known.
     pub fn enter(&mut self, site: Option<u32>, counts: &[u64]) {
         match site {
             Some(site) => self.in_function(site, counts),
@@ -285,7 +292,7 @@ impl Stacks {
         task.is_known = false;
     }
 
-    /// The kernel, in `site`, returns to what it interrupted or was called by.
+    /// Records that the kernel, in the function `site`, returns to the code that it interrupted or that called it.
     pub fn resume(&mut self, site: u32, counts: &[u64]) {
         self.in_function(site, counts);
         let task = &mut self.tasks[self.now];
@@ -296,15 +303,15 @@ impl Stacks {
                 return;
             }
         }
-        // The task has not run since the tree began, or is new: nearly always it continues a program.
+        // The task is new, or has not run since recording began. It nearly always continues a program.
         let root = task.root;
         self.go(root, USER);
     }
 
-    /// The kernel switches to another task: the next call or return is on that task's stack.
+    /// Records that the kernel switches to another task. The next call or return is on the stack of that task.
     pub fn switch(&mut self) {
         self.switches = true;
-        // The first task's stack is not known before: the function that switches was called on it.
+        // The stack of the first task is not known until now. The function that switches was called on this stack.
         let task = &mut self.tasks[self.now];
         if task.stack == 0
             && let Some(frame) = task.frames.last()
@@ -313,13 +320,14 @@ impl Stacks {
         }
     }
 
-    /// The task in progress is new.
+    /// Records that the current task is new.
     pub fn fork(&mut self) {
         let stack = self.tasks[self.now].stack;
         self.now = self.task(stack);
     }
 
-    /// Forgets all counts, but not where the CPU is.
+    /// Sets all counts of nodes to zero, but keeps the current place in the trees. `counts` are the current counts of
+    /// all functions.
     pub fn reset(&mut self, counts: &[u64]) {
         for (function, given) in self.given.iter_mut().enumerate() {
             *given = counts.get(2 * function).copied().unwrap_or(0);

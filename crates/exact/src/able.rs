@@ -1,12 +1,13 @@
-//! Which kernel can run a trial: checks a kernel's configuration, and finds another kernel if this one lacks something.
+//! Finds out which kernel can run a trial: checks the configuration of a kernel, and suggests another kernel if a
+//! feature is missing.
 
 use pagetide_kernel::{Cache, Kernel, KernelError, Need};
 use pagetide_record::{Compressor, SwapSpec, SwapTiers};
 
-/// A Debian kernel that has zswap, known without looking. Debian's cloud kernels of 6.1 and 6.12 do not have it.
+/// Name of a Debian kernel that is known to have zswap. Debian's cloud kernels of 6.1 and 6.12 do not have zswap.
 const WITH_ZSWAP: &str = "debian:sid";
 
-/// Fails if the kernel lacks one of these features, or the compressor or pool of this kind of swap.
+/// Fails if the kernel lacks one of these features, or a compressor or pool that this kind of swap needs.
 pub(crate) fn check(kernel: &Kernel, wanted: &[Need], swap: SwapSpec) -> Result<(), KernelError> {
     kernel.require_all(wanted)?;
     let compressor = swap.compressor().name();
@@ -18,7 +19,7 @@ pub(crate) fn check(kernel: &Kernel, wanted: &[Need], swap: SwapSpec) -> Result<
     }
 }
 
-/// Compressors of all zram devices, including those of recompression.
+/// Names of the compressors of all zram devices, including those for recompression.
 pub(crate) fn compressors(tiers: &SwapTiers) -> impl Iterator<Item = &'static str> {
     tiers.zrams().flat_map(|zram| {
         let first = zram.compressor.unwrap_or_default().name();
@@ -28,7 +29,7 @@ pub(crate) fn compressors(tiers: &SwapTiers) -> impl Iterator<Item = &'static st
     })
 }
 
-/// Fails if the kernel lacks a compressor or pool of swap on several devices.
+/// Fails if the kernel lacks a compressor or pool that swap on several devices needs.
 fn require_of_tiers(kernel: &Kernel, tiers: &SwapTiers) -> Result<(), KernelError> {
     if let Some(front) = tiers.zswap {
         let compressor = front.compressor.unwrap_or_default().name();
@@ -37,8 +38,9 @@ fn require_of_tiers(kernel: &Kernel, tiers: &SwapTiers) -> Result<(), KernelErro
     compressors(tiers).try_for_each(|compressor| kernel.require_of_zram(compressor))
 }
 
-/// Name of a kernel that has what [`check`] found missing: one of the cache that passes the check, the latest release
-/// first, or else a Debian kernel that is known to have zswap if nothing else is missing. `None` if none is known.
+/// Name of another kernel to suggest after [`check`] has failed with `why`: the latest Debian kernel in the cache that
+/// passes the check. If there is none and only zswap was missing, a Debian kernel that is known to have zswap.
+/// Otherwise `None`.
 pub(crate) fn another(
     cache: &Cache,
     why: &KernelError,

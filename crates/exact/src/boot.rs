@@ -74,8 +74,8 @@ impl Boot<'_> {
                 .map_err(io("handing over", "the program's files"))?;
         }
         let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
-        // The item must exist so that the guest finds it; the order is supplied at restore. Until then the guest sets
-        // counts of its kernel from it.
+        // The configuration item must exist so that the guest finds it. At restore, it gets the order of the trial.
+        // Before that, the guest uses its bytes to set its kernel's counts of memory.
         let trial = memory::holding("trial", &kernel_memory::bytes())?;
         let wiring = Wiring::new(
             (Path::new(&memory_path), true),

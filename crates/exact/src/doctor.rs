@@ -64,7 +64,7 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     }
 }
 
-/// Tries the plugin that counts instructions, with the test firmware.
+/// Checks with the test firmware that the emulator can run the plugin that counts instructions.
 fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
     let name = "profiles";
     let lacks = |found: String| {
@@ -82,7 +82,8 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
     }
 }
 
-/// Runs the test firmware in an emulator that loads the plugin; fails if the emulator does not.
+/// Runs the test firmware in an emulator with the plugin. Fails if the emulator cannot load the plugin, or if the
+/// firmware did not run.
 fn runs_with_plugin(emulator: &Emulator) -> Result<(), String> {
     let fault = |error: ExactError| error.to_string();
     let profiler = Profiler::new(&[]).map_err(fault)?;
@@ -161,8 +162,8 @@ fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(
     ends_with(emulator, accelerator, &[&own[..], &kernel].concat(), &[], 0)
 }
 
-/// Runs the test firmware under this accelerator with further arguments and descriptors; fails if the firmware did not
-/// run.
+/// Runs the test firmware under this accelerator. `more` are further arguments, and `fds` are file descriptors that the
+/// emulator inherits. Fails if the firmware did not run.
 fn runs_under(
     emulator: &Emulator,
     accelerator: &str,

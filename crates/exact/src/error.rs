@@ -137,7 +137,7 @@ pub enum ExactError {
         /// Greatest accepted value.
         greatest: i64,
     },
-    /// The name is that of a file of a control group.
+    /// The name belongs to a file of a control group, not to a setting of the machine.
     #[error(
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
          (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in `pagetide run --limit 64M -- COMMAND`"

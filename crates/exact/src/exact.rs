@@ -223,7 +223,7 @@ impl Exact {
             }
             let file = format!("/modules/{}.ko", module.name);
             let params = match module.name.as_str() {
-                // Disks of several devices are created one by one.
+                // For swap on several devices, the guest creates each simulated disk itself.
                 "null_blk" => disk.as_ref().map_or("nr_devices=0".to_owned(), ssd_params),
                 "zram" => format!("num_devices={}", zrams(subject.swap)),
                 "nbd" => format!("nbds_max={turning} max_part=0"),
@@ -496,7 +496,7 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     wanted
 }
 
-/// True if swap is on a file.
+/// True if one of the swap devices is a file.
 fn has_file(tiers: &SwapTiers) -> bool {
     let mut kinds = tiers.devices.iter().map(|device| device.kind);
     kinds.any(|kind| matches!(kind, DeviceKind::File(_)))
@@ -511,7 +511,7 @@ fn has_ssd(subject: &Subject) -> bool {
             .any(|(disk, _)| matches!(disk, SwapDisk::Ssd(_)))
 }
 
-/// Number of zram devices.
+/// Number of zram devices that the guest must have; 1 if swap is not on several devices.
 fn zrams(swap: SwapSpec) -> usize {
     match swap {
         SwapSpec::Tiers(tiers) => tiers.zrams().count(),
@@ -614,8 +614,8 @@ fn ssd_params(disk: &SsdSpec) -> String {
     )
 }
 
-/// Fails if a setting's name has no known form, or if no kernel accepts the value. The error suggests a similar name, or
-/// states the range.
+/// Fails if a setting's name has no known form, or if no kernel accepts the value. The error suggests a similar name,
+/// or states the accepted range.
 fn check_setting(name: &str, value: &str) -> Result<(), ExactError> {
     if let Some((least, greatest)) = range::exceeded(name, value) {
         return Err(ExactError::SettingOutOfRange {

@@ -1,14 +1,14 @@
 //! Counts the instructions of a trial by function: loads the plugin into the emulator and reads what it counted.
 //!
-//! The plugin (`plugin/profile.rs`) is loaded only into emulators that restore a snapshot. It gets the addresses of the
-//! guest's functions in one anonymous file, and writes its counts to another when the scenario ends. Both files consist
-//! of little-endian numbers of 64 bits:
+//! The plugin (`plugin/profile.rs`) is loaded only into emulators that restore a snapshot. It reads the addresses of
+//! the guest's functions from an anonymous file, and writes its counts to another one when the scenario ends. Both
+//! files consist of little-endian numbers of 64 bits:
 //!
-//! - functions: [`MAGIC`], number of functions, number of ranges; for each range, in the order of addresses, its start,
-//!   and its function with its flags in the upper half.
+//! - functions: [`MAGIC`], number of functions, number of ranges. Then for each range, in the order of addresses: its
+//!   start; the number of its function in the lower half, and its flags in the upper half.
 //! - counts: [`MAGIC`], number of functions that were executed, number of nodes, index of the root of the task that
-//!   executed the end's mark; for each function its number, instructions and calls; for each node its parent and
-//!   function (32 bits each), its instructions and its calls.
+//!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
+//!   each node: its parent and function (32 bits each), its instructions and its calls.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,18 +23,18 @@ use crate::memory;
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
-/// First number of both files: "pgprof1\0".
+/// First number of both files: the bytes "pgprof1\0".
 const MAGIC: u64 = 0x0031_666f_7270_6770;
-/// Most bytes of the counts.
+/// Maximum size of the file of counts, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// Function of the idle loop, by its number.
+/// Number of the function that stands for the idle loop.
 const IDLE: usize = 2;
-/// The kernel's addresses begin here. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
+/// First address that belongs to the kernel. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
 const KERNEL: u64 = 1 << 63;
-/// Function number of a node that stands for a task.
+/// Function number of a node that is the root of the tree of a task.
 const NO_FUNCTION: u32 = u32::MAX;
 
-// What is special about the start of a range; see `plugin/profile.rs`.
+// Flags of the start of a range; see `plugin/profile.rs`.
 const STARTS: u64 = 1;
 const FAULT: u64 = 2;
 const INTERRUPT: u64 = 4;
@@ -52,19 +52,19 @@ pub struct Range {
     pub module: Option<String>,
 }
 
-/// Flags of the function with this name. `names` tells whether the kernel has a function.
+/// Flags of the function `name`. `names` returns true for the name of a function that the kernel has.
 fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u64 {
     let special = match name {
         "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
         "__switch_to_asm" => SWITCH,
         "ret_from_fork_asm" => FORK,
-        // Since Linux 6.6 this is a function in C, called by the one above.
+        // Since Linux 6.6, `ret_from_fork` is a C function that `ret_from_fork_asm` calls.
         "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
         _ if name.starts_with("asm_exc_") => FAULT,
         _ if name.starts_with("asm_sysvec_") => INTERRUPT,
         _ => 0,
     };
-    // The rest of a function in another place is not called.
+    // Code jumps to the `.cold` part of a function; it is not called.
     let starts = if name.strip_suffix(".cold").is_some() {
         0
     } else {
@@ -73,8 +73,8 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u64 {
     special | starts
 }
 
-/// Functions of the kernel and its modules, from lines `address type name [module]`. Of several names for one address,
-/// the first is used.
+/// Parses lines `address type name [module]` to the functions of the kernel and its modules, in the order of addresses.
+/// If an address has several names, uses the first.
 pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
     let mut ranges = BTreeMap::new();
     for line in kallsyms.split(|byte| *byte == b'\n') {
@@ -84,7 +84,7 @@ pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
         else {
             continue;
         };
-        // These names stand for the start of sections.
+        // These symbols are the start of a section, or padding before a function.
         if ["_text", "_stext", "startup_64"].contains(&name) || name.starts_with("__pfx_") {
             continue;
         }
@@ -111,13 +111,13 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Prepares the plugin for functions in these ranges, which must be in the order of their addresses.
+    /// Prepares the plugin to count the functions in these ranges, which must be in the order of their addresses.
     pub fn new(ranges: &[Range]) -> Result<Self, ExactError> {
         let unnamed = |name: &str| Symbol {
             name: name.to_owned(),
             ..Symbol::default()
         };
-        // The first functions have fixed numbers.
+        // The first three functions have fixed numbers.
         let mut symbols = vec![
             unnamed("(kernel, unnamed)"),
             unnamed(USER),
@@ -165,7 +165,7 @@ impl Profiler {
         [&self.object, &self.functions, &self.counts].map(AsRawFd::as_raw_fd)
     }
 
-    /// Converts what the plugin counted to a profile of a scenario that took `elapsed` on the guest's clock. `None` if
+    /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock. `None` if
     /// the scenario did not end.
     pub fn profile(mut self, elapsed: Nanos) -> Result<Option<Profile>, ExactError> {
         let mut bytes = Vec::new();
@@ -185,7 +185,7 @@ impl Profiler {
         Ok(Some(tally.profile()))
     }
 
-    /// The counts that the plugin wrote; `None` if they are not complete.
+    /// Parses the counts that the plugin wrote; `None` if they are not complete.
     fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<Tally> {
         let mut numbers = bytes
             .chunks_exact(8)

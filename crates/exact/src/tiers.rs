@@ -1,5 +1,5 @@
-//! Metrics of swap with several tiers: pages that were read back from a lower tier, and how many of them came against the
-//! order of their ages. They are computed from the scenario's record of every page, of timed trials too.
+//! Metrics of swap with several tiers: the number of pages read back from a lower tier, and the share of them that are
+//! inverted ([`Inversion`]). Computed from the state of every page, which the scenario records in timed trials too.
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Series, Unit};
 use pagetide_record::Subject;
@@ -22,8 +22,8 @@ const READ_BACK: MetricDef = MetricDef::of(
     "pages read back from a lower tier of swap between two records of every page",
 );
 
-/// Adds the metrics of tiers if swap has several and the scenario recorded the tier of every page. `states` reads these
-/// records.
+/// Adds the metrics of tiers if swap has several tiers and the scenario recorded the tier of every page. `states`
+/// returns the recorded series.
 pub fn add(results: &mut Results, subject: &Subject, states: impl FnOnce() -> Vec<Series>) {
     if subject.swap.tiers().len() < 2 {
         return;

@@ -207,8 +207,8 @@ impl Run<'_> {
         })
     }
 
-    /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, a guest is
-    /// asked for it first.
+    /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
+    /// runs a guest that lists them.
     fn profiler(&self, progress: &dyn Progress) -> Result<Profiler, ExactError> {
         let list = match functions::kept(&self.snapshot.folder()) {
             Some(list) => list,
@@ -217,7 +217,8 @@ impl Run<'_> {
         Profiler::new(&kernel_ranges(&list))
     }
 
-    /// Starts the guest without a valid order. It then only lists its kernel's functions.
+    /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
+    /// the kernel cannot list them.
     fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
         let output = Output::new(
             Bytes(self.recipe.boot.region_size),
@@ -233,7 +234,7 @@ impl Run<'_> {
         if seen.stopped {
             return Err(ExactError::Stopped);
         }
-        // A kernel that has no such list is profiled without names.
+        // A kernel that cannot list its functions is profiled without names.
         if output.region().phase() < Phase::Listed {
             return Ok(Vec::new());
         }
@@ -442,7 +443,7 @@ impl Run<'_> {
     }
 }
 
-/// The scenario's series of the state of every page, in the order in which they were recorded.
+/// The series that the scenario recorded about the state of every page, in the order of recording.
 fn states_of_pages(output: &Output) -> Vec<Series> {
     let frames = output.frames().unwrap_or_default();
     let is_state = |frame: &&Place| frame.kind == Kind::Series && frame.name.starts_with("pages-");
@@ -452,7 +453,8 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes what was counted to the record, if the scenario has ended. `elapsed` is its time on the guest's clock.
+/// Writes the profile to the record, if the scenario has ended. `elapsed` is the duration of the scenario on the
+/// guest's clock. Fails if the profile cannot be read or written.
 fn keep_profile(
     profiler: Profiler,
     elapsed: Nanos,
@@ -594,7 +596,7 @@ fn order(
     };
     let mut asked = subject.unnamed();
     if asked.pass == Pass::Profiled {
-        // The guest of a profiled pass must not differ from that of the timed pass in anything.
+        // A profiled pass must run exactly the same guest as the timed pass.
         asked.pass = Pass::Timed;
     }
     Ok(Order {

@@ -1,7 +1,8 @@
 //! Tests the emulator's plugin on a guest of a few hundred instructions, all counted by hand.
 //!
-//! The guest is not a kernel: it sets up page tables and a handler of page faults, and calls functions in which blocks of
-//! code are left early, by faults in their middle and in a repeated instruction, and by accesses to a device.
+//! The guest is not a kernel: it sets up page tables and a handler of page faults, and then calls functions. Some
+//! functions leave a block of code early: by a fault in the middle of the block, by a fault in a repeated instruction,
+//! or by an access to a device.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
@@ -212,7 +213,7 @@ fn offset(label: *const u8) -> usize {
     label.addr() - (&raw const guest_begin).addr()
 }
 
-/// Named functions of the guest.
+/// Address ranges of the functions of the guest, with their names.
 fn ranges() -> Vec<Range> {
     [
         ("main", &raw const guest_main),

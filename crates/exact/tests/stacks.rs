@@ -14,19 +14,21 @@ mod stacks;
 
 use stacks::{NO_FUNCTION, Stacks, USER};
 
-/// Kernel stacks of two tasks, and the stack of interrupts.
+/// Start of the kernel stack of the first task.
 const ONE: u64 = 0xffff_c900_0000_8000;
+/// Start of the kernel stack of the second task.
 const TWO: u64 = 0xffff_c900_0000_c000;
+/// Start of the stack of interrupts.
 const IRQ: u64 = 0xffff_c900_0001_0000;
 
-/// Functions.
+/// Numbers of the functions that the guest executes.
 const F: u32 = 10;
 const G: u32 = 11;
 const H: u32 = 12;
 const ENTRY: u32 = 13;
 const SWITCH: u32 = 14;
 
-/// A guest that executes functions: each step counts one instruction of the function in progress.
+/// A simulated guest. Each of its steps counts one instruction of the current function.
 struct Guest {
     stacks: Stacks,
     counts: Vec<u64>,
@@ -63,7 +65,8 @@ impl Guest {
         self.stacks.resume(site, &self.counts);
     }
 
-    /// Stacks with their instructions, in the order in which they were first seen; tasks are numbered.
+    /// Call stacks with their numbers of instructions, in the order in which they were first seen. A stack begins with
+    /// the index of the root of its task.
     fn paths(&self) -> Vec<(Vec<u32>, u64)> {
         let nodes = &self.stacks.nodes;
         let path = |mut at: usize| {

@@ -20,7 +20,7 @@ const PRESSURE_LAPS: f64 = 60.0;
 const OBSERVER_LAPS: f64 = 75.0;
 /// Factor by which tracepoints slow down the scenario.
 const TRACED_FACTOR: f64 = 1.13;
-/// Factor by which counting instructions by function slows down the scenario.
+/// Factor by which the scenario is slower if the emulator counts instructions by function.
 const COUNTED_FACTOR: f64 = 1.5;
 /// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
@@ -48,7 +48,8 @@ const OPERATION_LAPS: f64 = 0.0085;
 const KV_MISSES: f64 = 0.5;
 /// Pages of the machine's total memory that the kernel and the guest's fixed allocations take.
 const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
-/// Part of these pages that the kernel manages: without its image and what it reserves when it boots.
+/// Part of [`FOOTPRINT_PAGES`] that the page allocator of the kernel manages: all but the kernel's image and the memory
+/// reserved at boot.
 const MANAGED_PAGES: f64 = 28.0 * 256.0;
 
 /// Laps per page moved between memory and swap, by the way of moving.
@@ -62,7 +63,7 @@ struct Moves {
 }
 
 impl Moves {
-    /// Moves to memory that holds pages compressed.
+    /// Cost of moving pages to and from zram or zswap, which hold compressed pages in memory.
     const COMPRESSED: Self = Self::new([0.0054, 0.0025, 0.0025]);
 
     const fn new([out, alone, in_order]: [f64; 3]) -> Self {
@@ -82,7 +83,7 @@ impl Moves {
         })
     }
 
-    /// Moves of which this share is to memory and the rest to the disk.
+    /// Mean cost of moving pages if the fraction `share` of them moves to compressed memory and the rest to the disk.
     fn mixed(share: f64, disk: &Self) -> Self {
         let mix = |memory: f64, disk: f64| share * memory + (1.0 - share) * disk;
         let memory = Self::COMPRESSED;
@@ -99,11 +100,11 @@ struct Sizes<'a> {
     params: &'a BTreeMap<String, String>,
     /// Pages of memory available to the workload.
     memory: f64,
-    /// Moves to the disk for swap; `None` without such a disk.
+    /// Cost of moving pages to and from the swap disk; `None` without a swap disk.
     disk: Option<Moves>,
     /// True if swapped-out pages stay in memory and are written again after each swap-in.
     is_compressed: bool,
-    /// Most pages of memory that compressed pages take; `None` if there is no limit.
+    /// Maximum number of pages of memory that zswap takes for compressed pages; `None` if there is no limit.
     pool: Option<f64>,
     /// True if the swap device is a rotating disk.
     on_disk: bool,
@@ -131,7 +132,7 @@ impl<'a> Sizes<'a> {
         Self {
             params: &subject.params,
             memory,
-            // With several disks, as if all pages came to the last one.
+            // With several disks, assumes that all pages go to the last one.
             disk: subject
                 .swap
                 .disks(subject.swap_size)
@@ -182,7 +183,7 @@ impl<'a> Sizes<'a> {
         room.max(32.0)
     }
 
-    /// Laps of moves if `swapped` pages are swapped out at a time.
+    /// Cost of moving pages if `swapped` pages are swapped out at the same time.
     fn moves(&self, swapped: f64) -> Moves {
         let in_pool = self.pool.map(|pool| pool / (COMPRESSED * CONTENT));
         match (&self.disk, in_pool) {
@@ -216,12 +217,12 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Pages that the kernel keeps free on a machine on which `memory` pages are free beside a small system: the high
+/// Pages that the kernel keeps free on a machine on which `memory` pages are available to the workload: the high
 /// watermark and the reserve of the lowest zone. Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes` and
 /// `__setup_per_zone_wmarks`; from 512 MiB on `mm/khugepaged.c`, `set_recommended_min_free_kbytes`.
 fn kept_free(memory: f64) -> f64 {
     const HUGE_PAGES_FROM: f64 = 512.0 * 256.0;
-    /// Recommended for huge pages in two zones: 22 blocks of 512 pages.
+    /// Free pages that the kernel recommends for huge pages in two zones: 22 blocks of 512 pages.
     const FOR_HUGE_PAGES: f64 = 22.0 * 512.0;
     let machine = memory + MANAGED_PAGES;
     let min = if machine < HUGE_PAGES_FROM {
