@@ -1,5 +1,5 @@
-//! The kernel's report before it kills a process for lack of memory (`mm/oom_kill.c`, `mm/show_mem.c`), and whether
-//! there was memory to spare.
+//! The report that the kernel logs before it kills a process for lack of memory (`mm/oom_kill.c`, `mm/show_mem.c`). The
+//! report shows whether there was memory to spare.
 
 use std::fmt::{self, Display};
 
@@ -7,16 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::{Bytes, Pages};
 
-/// Smallest amount that counts as memory to spare: less is always left on the lists.
+/// Smallest amount that counts as memory to spare. The LRU lists always keep some pages, so a smaller amount means
+/// nothing.
 const LEAST_TO_SPARE: Bytes = Bytes::from_mib(1);
-/// Multiple of the high watermarks that counts as memory to spare. Reclaim of so much would have satisfied any waiting
-/// allocation of single pages.
+/// Multiple of the high watermarks that counts as memory to spare. If the kernel had reclaimed that much, any waiting
+/// allocation of a single page would have succeeded.
 const WATERMARKS_TO_SPARE: u64 = 2;
-/// A swap limit from this size on means that there is no limit.
+/// A swap limit of at least this size means that there is no limit.
 const NO_LIMIT: Bytes = Bytes::from_mib(1 << 30);
 
-/// The report in the kernel log, from one line on. The report is that of the machine (`Mem-Info:`) or that of a memory
-/// control group.
+/// A report in the kernel log: its text from the first line with counters on. A report describes the machine
+/// (`Mem-Info:`) or a memory control group.
 #[derive(Clone, Copy, Debug)]
 pub struct OomReport<'a> {
     text: &'a str,
@@ -38,7 +39,8 @@ impl<'a> OomReport<'a> {
         })
     }
 
-    /// Finds the report on the process whose kill the log ends with: the one after the last line `invoked oom-killer`.
+    /// Finds the report of the last kill in the log: the first report after the last line with `invoked oom-killer`.
+    /// `None` if there is none.
     pub fn last(log: &'a str) -> Option<Self> {
         Self::find(&log[log.rfind("invoked oom-killer")?..])
     }
@@ -68,7 +70,7 @@ impl<'a> OomReport<'a> {
         None
     }
 
-    /// Sum of several counts of pages in the report of a machine; `None` if a name does not occur.
+    /// Total size of several counts of pages in the report of a machine; `None` if one of the names does not occur.
     pub fn pages(&self, names: &[&str]) -> Option<Bytes> {
         let all = names.iter().map(|name| self.number(name, ':'));
         Some(Pages(all.sum::<Option<u64>>()?).bytes())
@@ -134,7 +136,7 @@ impl<'a> OomReport<'a> {
         })
     }
 
-    /// Number in the line that consists of this name and a number, after the time stamp.
+    /// Number in the line that contains only a time stamp, `name` and the number; `None` if there is no such line.
     fn line(&self, name: &str) -> Option<u64> {
         self.text.lines().find_map(|line| {
             let text = line.split_once("] ").map_or(line, |(_, text)| text);
@@ -151,9 +153,9 @@ impl<'a> OomReport<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MemoryAtKill {
-    /// Size of anonymous memory on the lists of reclaim.
+    /// Size of anonymous memory on the LRU lists.
     pub anon: Bytes,
-    /// Size of the page cache on the lists of reclaim, dirty pages included.
+    /// Size of the page cache on the LRU lists, including dirty pages.
     pub file: Bytes,
     /// Size of dirty pages, which must be written before they can be reclaimed.
     pub dirty: Bytes,
@@ -161,8 +163,8 @@ pub struct MemoryAtKill {
     pub writeback: Bytes,
     /// Free and total size of swap, both zero without swap; `None` if the report does not contain them.
     pub swap: Option<[Bytes; 2]>,
-    /// Smallest size that counts as memory to spare: twice the high watermarks of the machine, or a sixteenth of the
-    /// group's limit.
+    /// Smallest size that counts as memory to spare: for a machine, twice its high watermarks; for a control group, a
+    /// sixteenth of its limit.
     pub needed: Bytes,
     /// True if this is the memory of a control group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -170,8 +172,8 @@ pub struct MemoryAtKill {
 }
 
 impl MemoryAtKill {
-    /// True if the kernel gave up early: reclaim of the page cache, or of anonymous memory for which swap had room, would
-    /// have freed enough.
+    /// True if the kernel gave up too early: it could have freed enough by reclaiming page cache, or by swapping out
+    /// anonymous memory for which swap had room.
     pub fn is_to_spare(&self) -> bool {
         let needed = self.needed.max(LEAST_TO_SPARE);
         self.file >= needed || self.swappable() >= needed
@@ -188,7 +190,7 @@ impl MemoryAtKill {
         self.anon.min(free)
     }
 
-    /// What a user can do about a kill with memory to spare.
+    /// Advice for the user after a kill with memory to spare, as the end of a message.
     pub fn remedy(&self) -> &'static str {
         let needed = self.needed.max(LEAST_TO_SPARE);
         if self.file >= needed && self.waits_for_disk() {

@@ -156,8 +156,8 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// True if the trial ended because the kernel killed for lack of memory, or panicked for it. Such a trial has no
-    /// numbers to compare, but its death is a result that is compared.
+    /// True if the kernel killed a process for lack of memory, or panicked for lack of memory. Such a trial has no
+    /// numbers to compare, but the fact that it ended this way is compared.
     pub fn is_death(&self) -> bool {
         match self {
             Self::OutOfMemory { .. } | Self::OutOfLimit { .. } | Self::GaveUp { .. } => true,
@@ -203,15 +203,15 @@ pub enum Warning {
         /// Number of accesses that the workload made.
         total: u64,
     },
-    /// The kernel counts memory that the arena uses as memory of the machine, because it lacks what is needed to change
-    /// that.
+    /// The kernel counts memory that the arena uses as memory of the machine, because the kernel lacks what is needed
+    /// to change its count.
     #[error(
         "the kernel counts {counted} of memory instead of {meant}, so shares of memory such as zswap's pool are too large: {why}"
     )]
     LargerMachine {
         /// Memory that the kernel manages.
         counted: Bytes,
-        /// Memory of a machine on which the promised memory is free.
+        /// Memory that the kernel should manage, without the memory that the arena uses.
         meant: Bytes,
         /// What the kernel lacks.
         why: String,

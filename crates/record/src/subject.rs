@@ -142,7 +142,8 @@ pub enum Pass {
     Timed,
     /// The trial runs with tracepoints and series; times include the cost of observing.
     Observed,
-    /// The emulator counts instructions by function; the guest and so its times are those of the timed pass.
+    /// The emulator counts instructions by function. The guest is the same as in the timed pass, so its times are the
+    /// same too.
     Profiled,
 }
 

@@ -92,7 +92,7 @@ pub enum SwapSpec {
     Ssd(Nanos),
     /// A simulated rotating disk.
     Disk(DiskSpec),
-    /// Several devices, or one with settings of its own.
+    /// Swap on several devices, or on one device with its own settings.
     Tiers(&'static SwapTiers),
 }
 
@@ -129,8 +129,8 @@ impl SwapSpec {
         }
     }
 
-    /// The swap disk, with or without zswap; `None` if swap uses no disk, and for several devices
-    /// ([`SwapSpec::disks`]).
+    /// The swap disk of swap on a single disk, with or without zswap. `None` if swap uses no disk, or if there are
+    /// several devices; for these see [`SwapSpec::disks`].
     pub fn on_disk(self) -> Option<SwapDisk> {
         match self {
             Self::None | Self::Zram(_) | Self::Tiers(_) => None,
@@ -140,7 +140,7 @@ impl SwapSpec {
         }
     }
 
-    /// True if a swap disk is a rotating disk.
+    /// True if at least one swap disk is a rotating disk.
     pub fn is_rotational(self) -> bool {
         self.rotating_disks() > 0
     }
@@ -158,15 +158,15 @@ impl SwapSpec {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }
 
-    /// True if the swap has several devices, or one with settings of its own, which needs schema version 5.
+    /// True if the swap has several devices, or one device with its own settings, which needs schema version 5.
     pub(crate) fn has_tiers(self) -> bool {
         matches!(self, Self::Tiers(_))
     }
 }
 
 impl SwapSpec {
-    /// Size of all swap together: `asked` if it is given, otherwise the sum of the devices' sizes, otherwise `default`.
-    /// No swap has no size. Fails if the sizes of the devices contradict this.
+    /// Size of all swap together: `asked` if given, otherwise the sum of the devices' sizes, otherwise `default`. Zero
+    /// if there is no swap. Fails if the sizes of the devices contradict the result.
     pub fn total(self, asked: Option<Bytes>, default: Bytes) -> Result<Bytes, SwapError> {
         match self {
             Self::None => Ok(Bytes(0)),
@@ -211,7 +211,7 @@ impl SwapSpec {
         }
     }
 
-    /// The plain kind of swap that this is; `None` if only this form can say it.
+    /// Converts to the equivalent plain kind of swap; `None` if there is no equivalent.
     fn of_tiers(tiers: &SwapTiers) -> Option<Self> {
         let [
             SwapDevice {

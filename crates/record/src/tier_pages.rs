@@ -1,12 +1,13 @@
-//! Which page lies in which tier of swap, how long since it was used, and how far the order of pages is turned round.
+//! Tier of swap and age of every page, and *inversion*: how many pages were read back from a lower tier although older
+//! pages were kept in a higher tier.
 //!
 //! A scenario that records the state of every page at several moments adds the column [`COLUMN`] to its series
 //! `pages-MOMENT` if swap has several tiers ([`crate::SwapSpec::tiers`]).
 
 use pagetide_quantity::{ColumnData, Series};
 
-/// Name of the column with each page's tier: 0 for a page in memory, n for the n-th tier of swap from the highest on, −1
-/// for a page that is nowhere or whose tier is unknown.
+/// Name of the column with each page's tier: 0 for a page in memory, n for the n-th tier of swap from the highest on,
+/// −1 for a page that is neither in memory nor in swap, or whose tier is unknown.
 pub const COLUMN: &str = "tier";
 
 /// State of every page at one moment, in page order.
@@ -14,49 +15,49 @@ pub const COLUMN: &str = "tier";
 pub struct TierPages {
     /// Tier of each page, as in [`COLUMN`].
     tiers: Vec<i64>,
-    /// Age of each page: number of references since the last one to the page. A page without a reference was last used
-    /// when the pages were filled in ascending order, before the first reference. The age then is the number of all
-    /// references, plus the number of pages from this one to the last.
+    /// Age of each page: number of references to any page since the last reference to this page. A page that was never
+    /// referenced was last used when it was filled. Pages are filled in ascending order before the first reference, so
+    /// its age is the number of all references plus the number of pages from this page to the last one.
     ages: Vec<u64>,
     /// Number of references to each page so far.
     uses: Vec<u64>,
 }
 
-/// Pages of one tier at one moment.
+/// Number and ages of the pages of one tier at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierRow {
     /// Number of the tier, as in [`COLUMN`].
     pub tier: i64,
     /// Number of pages in the tier.
     pub pages: u64,
-    /// Age of the page at the 10th, 50th and 90th percentile of the tier's pages, in references; the nearest rank.
+    /// Ages of the pages in the tier at the 10th, 50th and 90th percentile (nearest rank), in references.
     pub ages: [u64; 3],
 }
 
-/// Pages that were read back from a lower tier of swap, and how many of them came against the order of their ages.
+/// Number of pages that were read back from a lower tier of swap, and how many of them are inverted.
 ///
 /// Between two consecutive moments, a page is *read back from a lower tier* if it was in the second or a lower tier of
 /// swap at the first moment and was referenced before the second moment. Such a page p of tier t is *inverted* if at
-/// least a quarter of the pages H that were in a higher tier at the first moment had not been used for longer than p:
+/// least a quarter of the pages H are older than p. H are the pages that were in a higher tier at the first moment:
 ///
 /// ```text
 /// inverted(p)  ⇔  |{ h ∈ H : age(h) > age(p) }| ≥ max(1, |H| / 4),   H = { h : 1 ≤ tier(h) < t }
 /// inversion    =  inverted pages / pages read back from a lower tier
 /// ```
 ///
-/// So the oldest quarter of the pages in higher tiers are *the oldest pages kept there*. In perfect order inversion is
-/// 0; if tiers had nothing to do with ages, it would be three quarters. Memory is no tier here. All ages are those at
-/// the first moment. A page that was read back several times between two moments counts once.
+/// So an inverted page is younger than the oldest quarter of the pages that were kept in higher tiers. If the order is
+/// perfect, inversion is 0; if tiers do not depend on ages, it is three quarters. Memory does not count as a tier. All
+/// ages are the ages at the first moment. A page that was read back several times between two moments counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inversion {
     /// Number of pages read back from a lower tier.
     pub read_back: u64,
-    /// Number of those that are inverted.
+    /// Number of pages read back from a lower tier that are inverted.
     pub inverted: u64,
 }
 
 impl Inversion {
-    /// Share of the pages read back from a lower tier that are inverted; `None` if no page was read back from one.
+    /// Share of the pages read back from a lower tier that are inverted; `None` if no page was read back.
     pub fn share(self) -> Option<f64> {
         (self.read_back > 0).then(|| self.inverted as f64 / self.read_back as f64)
     }
@@ -128,7 +129,7 @@ impl TierPages {
         })
     }
 
-    /// Pages of a tier, in page order.
+    /// Indices of the pages in a tier, in ascending order.
     fn of_tier(&self, tier: i64) -> impl Iterator<Item = usize> {
         let pages = self.tiers.iter().enumerate();
         pages

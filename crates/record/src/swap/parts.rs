@@ -1,4 +1,4 @@
-//! What kinds of swap are made of: compressors, pools and disks; and the reasons why a text is no kind of swap.
+//! Parts of a kind of swap: compressors, pools and disks. Also the errors of parsing a kind of swap.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl Compressor {
         }
     }
 
-    /// The value with this name. The error lists all names and suggests a similar one.
+    /// Returns the compressor with this name. The error lists all names and suggests a similar one.
     pub(super) fn named(name: &str) -> Result<Self, SwapError> {
         let found = Self::ALL.into_iter().find(|one| one.name() == name);
         found.ok_or_else(|| {
@@ -99,7 +99,7 @@ impl Pool {
         }
     }
 
-    /// The value with this name. The error lists all names and suggests a similar one.
+    /// Returns the allocator with this name. The error lists all names and suggests a similar one.
     pub(super) fn named(name: &str) -> Result<Self, SwapError> {
         let found = Self::ALL.into_iter().find(|one| one.name() == name);
         found.ok_or_else(|| {
@@ -161,7 +161,7 @@ pub enum SwapError {
         /// The pool name most similar to the unknown one.
         suggestion: String,
     },
-    /// The kind of swap after `zswap+` is not a disk, but zswap needs one.
+    /// The kind of swap after `zswap+` is not a disk, but zswap needs a disk.
     #[error(
         "zswap needs a disk behind it, and `{0}` is not one: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
     )]
@@ -179,7 +179,7 @@ pub enum SwapError {
         /// Name of the option.
         part: &'static str,
     },
-    /// A device has less than the smallest size.
+    /// A device is smaller than the smallest allowed size.
     #[error("a swap device or a limit of {0} is too small: give at least 1M")]
     Small(String),
     /// The sizes of the devices contradict the size of all swap.
@@ -205,12 +205,12 @@ pub enum SwapError {
         /// Size of the disk.
         disk: String,
     },
-    /// The disk of a swap file has a size of its own.
+    /// A size is given for the disk of a swap file, but this size follows from the size of the file.
     #[error(
         "the disk of a swap file is as large as the file needs: give the size to the file, as in file:64M+ssd, instead of `{0}`"
     )]
     FileDisk(String),
-    /// The writeback of zram has no backing device.
+    /// zram is to write pages back, but no backing device is given.
     #[error(
         "the writeback of zram needs a disk that it writes to, and `{0}` names none: end it with writeback=ssd or writeback=disk:8ms,40MB/s:64M"
     )]

@@ -1,6 +1,6 @@
-//! Swap on several devices, and devices with a size, a priority or other settings of their own.
+//! Swap on several devices, or on one device that has a size, a priority or other settings.
 //!
-//! Grammar, with the order of options in which they are written again:
+//! Grammar. The canonical text has the options of a device in this order:
 //!
 //! ```text
 //! SWAP     = [ZSWAP+]DEVICE[,DEVICE…]
@@ -14,10 +14,10 @@
 //! ZSWAP    = zswap[:COMPRESSOR[:POOL]][:shrinker][:no-writeback]
 //! ```
 //!
-//! Such as `zram:8M@100,ssd@10`, `zram:zstd:16M:limit=4M:writeback=ssd`, `zswap:shrinker+ssd` or `file:64M+disk`. A
-//! higher priority is used first. Devices of one priority are striped: the kernel takes slots from them in turn. Devices
-//! without a priority come after all others, in their order. A device without a size has an equal share of what the
-//! others leave of the swap size.
+//! Examples: `zram:8M@100,ssd@10`, `zram:zstd:16M:limit=4M:writeback=ssd`, `zswap:shrinker+ssd`, `file:64M+disk`. A
+//! device with a higher priority is used first. Devices with the same priority are striped: the kernel takes slots from
+//! them in turn. Devices without a priority come after all others, in their order. Devices without a size share equally
+//! what the sizes of the other devices leave of the swap size.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,7 @@ const MOST_DEVICES: usize = 8;
 /// Largest priority that the kernel accepts. Source: kernel `include/linux/swap.h`, `SWAP_FLAG_PRIO_MASK`.
 const MOST_PRIORITY: u16 = 32_767;
 
-/// Settings of zswap that only this form of swap has, besides compressor and pool.
+/// zswap in front of the swap devices, with all its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ZswapFront {
     /// The compressor; `None` for the default.
@@ -61,7 +61,7 @@ impl ZswapFront {
 pub struct ZramDevice {
     /// The compressor; `None` for the default.
     pub compressor: Option<Compressor>,
-    /// Most memory that the compressed pages may take (`mem_limit`); `None` for no limit.
+    /// Maximum memory that the compressed pages may take (`mem_limit`); `None` for no limit.
     pub limit: Option<Bytes>,
     /// The compressor with which idle pages are compressed again; `None` for no recompression.
     pub recompress: Option<Compressor>,
@@ -78,7 +78,7 @@ pub struct Backing {
     pub size: Option<Bytes>,
 }
 
-/// What a swap area is on.
+/// Storage of a swap area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// A zram device.
@@ -89,10 +89,10 @@ pub enum DeviceKind {
     File(SwapDisk),
 }
 
-/// A swap device of several.
+/// One of the swap devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SwapDevice {
-    /// What the swap area is on.
+    /// Storage of the swap area.
     pub kind: DeviceKind,
     /// Size of the swap area; `None` for an equal share of what the other devices leave of the swap size.
     pub size: Option<Bytes>,
@@ -100,7 +100,7 @@ pub struct SwapDevice {
     pub priority: Option<u16>,
 }
 
-/// Swap on several devices, or on one with settings of its own.
+/// Swap on several devices, or on one device with its own settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SwapTiers {
     /// zswap in front of all devices; `None` for no zswap.
@@ -130,8 +130,8 @@ pub enum TierPlace {
 }
 
 impl SwapTiers {
-    /// Returns the same swap with a lifetime that lets [`SwapSpec`](super::SwapSpec) be copied. Equal values share their memory, which
-    /// is never freed: a program uses few kinds of swap.
+    /// Returns a reference to an equal value that lives until the program ends, so that [`SwapSpec`](super::SwapSpec)
+    /// can be copied. Equal values share memory that is never freed: a program uses few kinds of swap.
     pub(super) fn interned(self) -> &'static Self {
         static ALL: Mutex<Vec<&'static SwapTiers>> = Mutex::new(Vec::new());
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +211,7 @@ impl SwapTiers {
         self.zrams().count() == self.devices.len() && !self.zrams().any(writes)
     }
 
-    /// Number of rotating disks of the devices.
+    /// Number of rotating disks that the devices use, including backing devices of zram.
     pub(super) fn rotating_disks(&self) -> usize {
         let disks = self.devices.iter().filter_map(|device| match device.kind {
             DeviceKind::Disk(disk) | DeviceKind::File(disk) => Some(disk),
@@ -275,7 +275,7 @@ impl SwapTiers {
         tiers
     }
 
-    /// Parses this form of swap.
+    /// Parses swap on several devices, in the grammar of this module.
     pub(super) fn parse(text: &str) -> Result<Self, SwapError> {
         let (zswap, devices) = if text.starts_with("zswap") {
             let (head, devices) = text.split_once('+').unwrap_or((text, "ssd"));
@@ -303,8 +303,8 @@ fn holder(size: Bytes) -> Bytes {
     Bytes((size.0 + size.0 / 16).next_multiple_of(1 << 20) + (4 << 20))
 }
 
-/// True if a text can only be this form of swap: it has a priority, an option with a value, a size, a file, a setting of
-/// zswap, or several devices.
+/// True if a text can only mean swap in the grammar of this module: it has a priority, an option with a value, a size,
+/// a file, a setting of zswap, or several devices.
 pub(super) fn is_meant(text: &str) -> bool {
     let words = text.split([':', '+', ',', '@']);
     let is_size = |word: &str| {
@@ -340,7 +340,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Parses a size of a device in whole pages.
+/// Parses the size of a device and rounds it down to whole pages. Fails if it is smaller than 1 MiB.
 fn size(text: &str) -> Result<Bytes, SwapError> {
     let size: Bytes = text.parse()?;
     if size < LEAST {
@@ -468,7 +468,7 @@ impl ZramDevice {
         let mut its_size = None;
         let mut rest = text.strip_prefix("zram").unwrap_or(text);
         while let Some(options) = rest.strip_prefix(':') {
-            // A backing disk has colons of its own, so it comes last.
+            // The text of a backing disk may contain colons, so it comes last.
             if let Some(backing) = options.strip_prefix("writeback=") {
                 let (disk, size) =
                     disk(backing).map_err(|_| SwapError::Backing(text.to_owned()))?;
@@ -551,7 +551,7 @@ impl fmt::Display for SwapTiers {
         let mut text = String::new();
         if let Some(zswap) = self.zswap {
             text.push_str("zswap");
-            // The pool is written after the compressor.
+            // The pool can only be written after a compressor.
             if zswap.compressor.is_some() || zswap.pool.is_some() {
                 text.push(':');
                 text.push_str(zswap.compressor.unwrap_or_default().name());
