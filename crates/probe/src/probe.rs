@@ -1,4 +1,4 @@
-//! The `Probe` trait.
+//! The `Probe` trait: reads one source of data before, during and after a trial.
 
 use pagetide_quantity::{Nanos, Series};
 

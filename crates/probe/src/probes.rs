@@ -8,7 +8,7 @@ use crate::ProbeError;
 use crate::probe::{Finding, Probe};
 use crate::text::{Owner, SOURCES, Text};
 
-/// The workload's own control group and zram device, whose counters are read.
+/// The control group and the zram devices of the workload, whose counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
     /// The workload's control group: a folder of cgroup version 2. If set, the counters of the whole machine are not
@@ -16,19 +16,19 @@ pub struct Scope {
     pub group: Option<PathBuf>,
     /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
-    /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a backing
-    /// device.
+    /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a
+    /// backing device; otherwise empty.
     pub devices: Vec<PathBuf>,
 }
 
 impl Scope {
-    /// Folder with the files of an owner; `None` if that owner is not in scope.
+    /// Folder with the files of an owner; `None` if the owner is not in scope, and for [`Owner::Device`].
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
             Owner::Machine => self.group.is_none().then_some(Path::new("/")),
             Owner::Group => self.group.as_deref(),
             Owner::Zram => self.zram.as_deref(),
-            // Each device is opened by itself.
+            // `Probes::open` opens the sources of each device separately.
             Owner::Device => None,
         }
     }

@@ -66,7 +66,7 @@ impl Text {
         })
     }
 
-    /// The same probe with another name in the record.
+    /// Returns this probe with another name for the record.
     #[must_use]
     pub fn named(self, name: String) -> Self {
         Self { name, ..self }

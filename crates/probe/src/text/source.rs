@@ -54,8 +54,8 @@ pub enum Owner {
     Group,
     /// The zram device that the workload swaps to; the folder is for example `/sys/block/zram0`.
     Zram,
-    /// One of several zram devices behind the swap of the workload. Each device is a source of its own, whose name ends
-    /// with a hyphen and the device's name, such as `zram-zram1`.
+    /// One of several zram devices that the workload swaps to. The numbers of each device are recorded as a separate
+    /// source. The name of this source ends with a hyphen and the name of the device, such as `zram-zram1`.
     Device,
 }
 
@@ -82,13 +82,14 @@ pub enum Kind {
 }
 
 impl Source {
-    /// The source with this name, with or without a hyphen and the name of a device; `None` if there is none.
+    /// The source with this name; `None` if there is none. Ignores a hyphen and the name of a device at the end of
+    /// `name`.
     pub fn named(name: &str) -> Option<&'static Self> {
         let base = name.split('-').next().unwrap_or(name);
         SOURCES.iter().copied().find(|source| source.name == base)
     }
 
-    /// Name of the source for one of several devices.
+    /// Name of this source for the device whose sysfs folder is `folder`, such as `zram-zram1`.
     pub fn of_device(&self, folder: &Path) -> String {
         let device = folder.file_name().unwrap_or_default();
         format!("{}-{}", self.name, device.to_string_lossy())

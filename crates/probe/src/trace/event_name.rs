@@ -1,4 +1,4 @@
-//! Names of events.
+//! Names of trace events.
 
 /// Subsystem and name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub struct EventName {
     pub name: &'static str,
 }
 
-/// The event that contains a kernel stack.
+/// Name of the event that contains a kernel stack.
 pub const SLEEP_STACK: EventName = EventName {
     system: "ftrace",
     name: "kernel_stack",

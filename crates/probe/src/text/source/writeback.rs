@@ -1,4 +1,5 @@
-//! `bd_stat` of a zram device (Documentation/admin-guide/blockdev/zram.rst): its backing device.
+//! `bd_stat` of a zram device: pages on its backing device, and pages read from and written to it
+//! (Documentation/admin-guide/blockdev/zram.rst).
 
 use pagetide_system::Syntax;
 
