@@ -21,8 +21,8 @@ pub enum Syntax {
     Columns(&'static [&'static str]),
     /// `some avg10=0.00 … total=123`, with microseconds converted to nanoseconds: pressure.
     Pressure,
-    /// One line for each block device, of which the bytes read and written are taken: diskstats. The names are the
-    /// device's name followed by ` read` and ` written`.
+    /// One line for each block device: diskstats. Only the bytes read and written are stored, under the name of the
+    /// device followed by ` read` and ` written`.
     Disks,
 }
 
@@ -266,8 +266,8 @@ fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key, scan::number(total)?.checked_mul(1000)?))
 }
 
-/// Parses a line of `/proc/diskstats` to the device's name and the bytes read and written.
-/// Source: kernel Documentation/admin-guide/iostats.rst: numbers of the device, its name, reads, merged reads, sectors
+/// Parses a line of `/proc/diskstats` to the device's name and the bytes read and written. Source: kernel
+/// Documentation/admin-guide/iostats.rst: major and minor number of the device, its name, reads, merged reads, sectors
 /// read, time reading, writes, merged writes, sectors written. A sector has 512 bytes.
 fn disk(line: &[u8]) -> Option<(&[u8], u64, u64)> {
     const SECTOR_BYTES: u64 = 512;

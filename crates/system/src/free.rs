@@ -75,17 +75,17 @@ impl Zones {
 /// A zone of memory and its sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Zone {
-    /// Head of the zone in the file, such as `Node 0, zone DMA32`, with single spaces.
+    /// First line of the zone in `/proc/zoneinfo`, such as `Node 0, zone DMA32`, with single spaces.
     pub name: String,
-    /// Number of the zone's node.
+    /// Number of the NUMA node that contains the zone.
     pub node: u64,
-    /// Free pages, including the per-CPU lists.
+    /// Number of free pages, including pages on the per-CPU lists.
     pub free: Pages,
-    /// Pages that the page allocator manages.
+    /// Number of pages that the page allocator manages.
     pub managed: Pages,
-    /// Pages from the first to the last address, including holes.
+    /// Number of pages from the first to the last address of the zone, including holes.
     pub spanned: Pages,
-    /// Pages without holes.
+    /// Number of pages that physically exist in the zone, without holes.
     pub present: Pages,
 }
 
