@@ -1,4 +1,4 @@
-//! The largest strings.
+//! Limits of a reference string: number of pages and number of references.
 
 /// Maximum number of pages in the range of a pattern: 2^28, a tebibyte of 4 KiB pages.
 pub const MAX_PAGES: u32 = 1 << 28;

@@ -141,8 +141,8 @@ impl Pattern {
 
     /// Number of references of each page, in page order.
     ///
-    /// The sine patterns compute the counts from their formula, without regard to the seed. All other patterns generate
-    /// the string and count.
+    /// The sine patterns compute the counts from their formula and ignore the seed. For all other patterns, this
+    /// function generates the string and counts its references.
     pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {

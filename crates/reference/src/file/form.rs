@@ -1,10 +1,10 @@
-//! The forms of a file of references.
+//! Forms in which a file can contain references.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Form of a file of references.
+/// Form in which a file contains references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {

@@ -4,14 +4,14 @@ use super::Generator;
 use crate::number::part_of;
 use crate::rng::Rng;
 
-/// Parameter of a range whose first pages are cold; the catalogue describes it.
+/// Parameter of the pattern `cold-first`. The catalogue of patterns describes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColdFirst {
     /// Size of the cold part as a fraction of all pages, 0 to 1. At least one page is cold and at least one is used.
     pub cold: f64,
 }
 
-/// Generator of a [`ColdFirst`].
+/// Generator of the references of [`ColdFirst`].
 #[derive(Debug, Clone)]
 pub(crate) struct AfterCold {
     first: u32,
