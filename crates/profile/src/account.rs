@@ -1,4 +1,5 @@
-//! The account of a difference: lines that add up to the difference of two times, to the nanosecond.
+//! The account: splits the difference between the times of two profiles into lines that add up to it, to the
+//! nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +12,21 @@ use crate::profile::Profile;
 const WAITS: &str = "waits";
 /// Name of the line for the groups that have no line of their own.
 const OTHERS: &str = "other groups";
-/// Most lines of an account.
+/// Maximum number of lines of an account.
 const MOST_LINES: usize = 8;
-/// Most functions that a line names.
+/// Maximum number of functions that a line names.
 const MOST_FUNCTIONS: usize = 3;
-/// Functions with a smaller share of the line's largest change are not named.
+/// A function is named only if its change is at least this fraction of the largest change of a function in the line.
 const LEAST_SHARE: f64 = 0.02;
 
-/// Counts of a function on both sides.
+/// Counts of a function in two profiles, A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
     /// Name of the function.
     pub name: String,
-    /// Number of instructions on both sides: nanoseconds of exact time.
+    /// Number of instructions in A and in B. An instruction takes one nanosecond of exact time.
     pub instructions: [u64; 2],
-    /// Number of calls on both sides.
+    /// Number of calls in A and in B.
     pub calls: [u64; 2],
 }
 
@@ -34,25 +35,25 @@ pub struct FunctionChange {
 pub struct Line {
     /// Name of the group.
     pub name: String,
-    /// Time on both sides, in nanoseconds.
+    /// Time in A and in B, in nanoseconds.
     pub time: [u64; 2],
     /// The functions that changed most, largest change first.
     pub functions: Vec<FunctionChange>,
 }
 
 impl Line {
-    /// Change from A to B, in nanoseconds.
+    /// Change of the time from A to B, in nanoseconds.
     pub fn change(&self) -> i64 {
         difference(self.time)
     }
 }
 
-/// Where a difference in time comes from.
+/// The difference between the elapsed times of two profiles, A and B, split into lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Account {
-    /// Elapsed time of both sides, in nanoseconds.
+    /// Elapsed time of A and of B, in nanoseconds.
     pub elapsed: [u64; 2],
-    /// At most eight lines, largest change first. Their changes add up to that of the elapsed time.
+    /// At most eight lines, largest change first. The changes of the lines add up to the change of the elapsed time.
     pub lines: Vec<Line>,
 }
 
@@ -62,7 +63,7 @@ impl Account {
         difference(self.elapsed)
     }
 
-    /// Part of the change that no line has, in nanoseconds. Zero for exact profiles.
+    /// Part of the change that the lines do not explain, in nanoseconds. Zero for exact profiles.
     pub fn rest(&self) -> i64 {
         self.change() - self.lines.iter().map(Line::change).sum::<i64>()
     }
@@ -72,7 +73,7 @@ const fn difference([a, b]: [u64; 2]) -> i64 {
     b.wrapping_sub(a).cast_signed()
 }
 
-/// Functions of two profiles by group, then by name and module.
+/// Changes of the functions of two profiles, by group. Within a group they are in the order of name and module.
 fn functions(sides: [&Profile; 2]) -> BTreeMap<Group, Vec<FunctionChange>> {
     let mut all: BTreeMap<(&str, Option<&str>), (Group, FunctionChange)> = BTreeMap::new();
     for (side, profile) in sides.into_iter().enumerate() {
@@ -118,8 +119,7 @@ fn line(name: &str, mut functions: Vec<FunctionChange>) -> Line {
     }
 }
 
-/// Splits the difference in time between two profiles into lines. What the functions of no group executed is a line of
-/// its own.
+/// Splits the difference in time between two profiles into lines. Functions without a group have a line of their own.
 pub fn account(a: &Profile, b: &Profile) -> Account {
     let mut groups = functions([a, b]);
     let none = groups.remove(&Group(NOT_GROUPED)).unwrap_or_default();
@@ -129,7 +129,7 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
         .collect();
     let by_size = |line: &Line| std::cmp::Reverse(line.change().unsigned_abs());
     all.sort_by_key(|(line, _)| by_size(line));
-    // Waits, functions without a group, and the other groups have lines too.
+    // Three lines are reserved: for waits, for functions without a group, and for the remaining groups.
     let rest: Vec<FunctionChange> = all
         .split_off(all.len().min(MOST_LINES - 3))
         .into_iter()

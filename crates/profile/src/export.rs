@@ -6,17 +6,17 @@ use serde_json::json;
 
 use crate::profile::Profile;
 
-/// Names of a node's stack, with the module of each function.
+/// Names of the task and the functions in the call stack of a node, outermost first.
 fn frames(profile: &Profile, node: usize) -> Vec<String> {
-    // A semicolon separates names.
+    // Semicolons separate names in the output, so a semicolon in a name becomes a comma.
     let path = profile.path(node);
     path.into_iter()
         .map(|name| name.replace(';', ","))
         .collect()
 }
 
-/// Stacks with a count of each, one a line, as flame graph programs read them: `task;function;function 123`. Source:
-/// https://github.com/brendangregg/FlameGraph, `flamegraph.pl`.
+/// Call stacks with their numbers of instructions, one stack a line, as flame graph programs read them:
+/// `task;function;function 123`. Source: https://github.com/brendangregg/FlameGraph, `flamegraph.pl`.
 pub fn folded(profile: &Profile) -> String {
     let mut text = String::new();
     for (at, node) in profile.nodes.iter().enumerate() {
@@ -27,8 +27,9 @@ pub fn folded(profile: &Profile) -> String {
     text
 }
 
-/// Stacks of two profiles with the counts of both, one a line, as programs for differential flame graphs read them:
-/// `task;function;function 123 456`. Source: https://github.com/brendangregg/FlameGraph, `difffolded.pl`.
+/// Call stacks of two profiles with the numbers of instructions in `a` and in `b`, one stack a line. Programs for
+/// differential flame graphs read this format: `task;function;function 123 456`. Source:
+/// https://github.com/brendangregg/FlameGraph, `difffolded.pl`.
 pub fn folded_difference(a: &Profile, b: &Profile) -> String {
     let mut all: std::collections::BTreeMap<String, [u64; 2]> = std::collections::BTreeMap::new();
     for (side, profile) in [a, b].into_iter().enumerate() {
@@ -45,7 +46,8 @@ pub fn folded_difference(a: &Profile, b: &Profile) -> String {
     text
 }
 
-/// A profile for speedscope. Source: https://www.speedscope.app/file-format-schema.json.
+/// Returns a profile as a JSON file for speedscope. `name` is the title. Source:
+/// https://www.speedscope.app/file-format-schema.json.
 pub fn speedscope(profile: &Profile, name: &str) -> String {
     let functions = profile.functions.len();
     let names = profile
@@ -94,8 +96,8 @@ pub fn speedscope(profile: &Profile, name: &str) -> String {
     format!("{file}\n")
 }
 
-/// A profile as text that `perf script` would print, for tools that read it: a sample for each stack, whose period is
-/// the number of instructions. Source: Linux `tools/perf/Documentation/perf-script.txt`.
+/// Returns a profile as text in the format of `perf script`, for tools that read this format. Each call stack is a
+/// sample whose period is its number of instructions. Source: Linux `tools/perf/Documentation/perf-script.txt`.
 pub fn perf_script(profile: &Profile) -> String {
     let mut text = String::new();
     let mut clock = 0_u64;

@@ -1,12 +1,12 @@
-//! Groups of functions that a kernel developer recognises, by name.
+//! Groups of functions, such as page faults, that a kernel developer recognises by name.
 
 use serde::Serialize;
 
 use crate::profile::{Function, USER};
 
-/// The list of groups, in the order in which they are tried: a line without a space at its start names a group, and the
-/// lines below it have names of functions, or starts of names, which end with `*`. `[NAME]` stands for all functions of
-/// a module that no earlier pattern of any group matches.
+/// The list of groups. A line without a space at its start names a group. The lines below it contain patterns: names of
+/// functions, or beginnings of names, which end with `*`. `[NAME]` is a pattern for all functions of a module that no
+/// other pattern matches.
 const LIST: &str = include_str!("groups.txt");
 
 /// Name of the group of all functions that no pattern matches.
@@ -32,8 +32,8 @@ fn patterns() -> impl Iterator<Item = (Group, &'static str)> {
     })
 }
 
-/// Group of a function. A whole name decides before the start of a name, a longer start before a shorter one, and a
-/// name before a module.
+/// Group of a function. If several patterns match, a whole name takes precedence over the beginning of a name, a longer
+/// beginning over a shorter one, and a name over a module.
 pub fn group_of(function: &Function) -> Group {
     if function.name == USER {
         return Group("user code");

@@ -1,9 +1,9 @@
 //! Exact profiles: how many instructions each function, task and call stack of a guest executed during a scenario.
 //!
-//! In exact time one instruction takes one nanosecond. So the instructions of all functions, and those of the idle loop
-//! while every task waits, together are the scenario's time. A [`Profile`] is made by the exact arena from the counts of
-//! an emulator's plugin, and stored in the record of a profiled pass. [`account()`] splits the difference of two profiles
-//! into lines that add up to it.
+//! In exact time, one instruction takes one nanosecond. So the time of the scenario is the number of instructions of
+//! all functions, plus the instructions of the idle loop while every task waits. The exact arena makes a [`Profile`]
+//! from the counts of an emulator plugin, and stores it in the record of a profiled pass. [`account()`] splits the
+//! difference between two profiles into lines that add up to it.
 //!
 //! This crate knows nothing of emulators, records and reports. Start reading in [`Profile`].
 

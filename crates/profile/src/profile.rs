@@ -13,7 +13,7 @@ pub const SMALL: &str = "(small)";
 
 /// Version of the stored form.
 const VERSION: u32 = 1;
-/// Most bytes of a stored profile.
+/// Maximum size of a stored profile, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Why a stored profile cannot be used.
@@ -35,11 +35,11 @@ pub enum ProfileError {
     Contradiction(&'static str),
 }
 
-/// A function with its counts, over all tasks.
+/// A function and its counts, summed over all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Name of the function in the kernel's list, without suffixes of the compiler that keep its meaning; [`USER`] for
-    /// programs.
+    /// Name of the function as in `/proc/kallsyms`, but without suffixes that compilers add to copies and parts of a
+    /// function. [`USER`] for programs.
     pub name: String,
     /// Name of the module that contains the function; `None` for the kernel's image and for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,9 +54,9 @@ pub struct Function {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, u64, u64)", into = "(u32, u32, u64, u64)")]
 pub struct Node {
-    /// Index of the caller's node; its own index for the root of a task. A caller stands before its callees.
+    /// Index of the caller's node; its own index for the root of a task. A caller comes before its callees.
     pub parent: u32,
-    /// Index of the function; for a root, the index of the task.
+    /// Index in [`Profile::functions`]; for the root of a task, index in [`Profile::tasks`].
     pub what: u32,
     /// Number of instructions that the function executed here, without those of functions that it called.
     pub own: u64,
@@ -81,20 +81,20 @@ impl From<Node> for (u32, u32, u64, u64) {
     }
 }
 
-/// Instructions of a trial, from the scenario's start to its end.
+/// Instructions that a trial executed, from the start of the scenario to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// Version of the stored form.
     pub version: u32,
     /// Time of the scenario by the guest's own clock, in nanoseconds.
     pub elapsed: u64,
-    /// Instructions of the idle loop, which runs while every task waits: the time of waiting in nanoseconds.
+    /// Instructions of the idle loop, which runs while every task waits. Equal to the time of waiting in nanoseconds.
     pub idle: u64,
     /// Functions that executed an instruction, most instructions first.
     pub functions: Vec<Function>,
     /// Names of the tasks.
     pub tasks: Vec<String>,
-    /// Call trees of all tasks. The counts of a function add up to those in `functions`.
+    /// Call trees of all tasks. The counts of the nodes of a function add up to its counts in `functions`.
     pub nodes: Vec<Node>,
 }
 
@@ -115,8 +115,8 @@ impl Profile {
             .sum()
     }
 
-    /// Difference between the counted instructions, those of the idle loop included, and the time on the guest's
-    /// clock. Zero in an exact profile.
+    /// Number of counted instructions, including the idle loop, minus the time on the guest's clock in nanoseconds.
+    /// Zero in an exact profile.
     pub fn gap(&self) -> i64 {
         (self.instructions() + self.idle)
             .wrapping_sub(self.elapsed)
@@ -148,7 +148,7 @@ impl Profile {
         all
     }
 
-    /// Name of what a node stands for: its function, or its task.
+    /// Name of the function of a node; for a root, name of the task.
     pub fn name(&self, node: usize) -> &str {
         let Node { what, .. } = self.nodes[node];
         if self.is_root(node) {
@@ -182,12 +182,13 @@ impl Profile {
         totals
     }
 
-    /// The stored form.
+    /// Converts the profile to its stored form, JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, ProfileError> {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads the stored form, and checks that every number in it refers to something.
+    /// Reads a profile from its stored form. Fails if the form has a newer version, or if an index in it refers to
+    /// nothing.
     pub fn read(from: impl Read) -> Result<Self, ProfileError> {
         let mut bytes = Vec::new();
         from.take(MOST_BYTES).read_to_end(&mut bytes)?;

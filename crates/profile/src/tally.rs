@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::profile::{Function, Node, Profile, SMALL, USER};
 
-/// Most nodes that a stored profile has, so that it takes at most 200 KB.
+/// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
 const MOST_NODES: usize = 12_000;
-/// Suffixes that compilers add to the names of copies and parts of a function. A part in another place (`.cold`) is no
-/// other function, and a copy (`.isra`, `.constprop`) replaces its original.
+/// Suffixes that compilers add to the names of copies and parts of a function. Both are counted as the function itself:
+/// a part (`.cold`) belongs to it, and a copy (`.isra`, `.constprop`) replaces it.
 const SUFFIXES: [&str; 3] = [".cold", ".isra.", ".constprop."];
-/// Functions in the tree of a kernel thread, with the thread's name. The first that the tree has decides.
+/// Functions by which a kernel thread is recognised, each with the name of the thread. If the tree of a thread contains
+/// several of them, the first one in this list decides.
 const THREADS: [(&str, &str); 16] = [
     ("kswapd", "kswapd"),
     ("kcompactd", "kcompactd"),
@@ -36,7 +37,7 @@ const PROCESSES: &str = "other processes";
 /// Name of tasks about which nothing is known, and of instructions outside of any known call stack.
 const UNKNOWN: &str = "(unknown)";
 
-/// A name that belongs to a range of addresses.
+/// A symbol, which names a range of addresses, and its counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
     /// Name of the symbol.
@@ -45,7 +46,7 @@ pub struct Symbol {
     pub module: Option<String>,
     /// Number of executed instructions.
     pub instructions: u64,
-    /// Number of executions of the first instruction.
+    /// Number of calls: how often the first instruction was executed.
     pub calls: u64,
 }
 
@@ -58,7 +59,7 @@ pub struct TallyNode {
     pub symbol: Option<u32>,
     /// Number of instructions executed here.
     pub own: u64,
-    /// Number of calls.
+    /// Number of calls of the symbol at this place.
     pub calls: u64,
 }
 
@@ -90,7 +91,7 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Children of a node by function, and the node's counts.
+/// A node of the merged call tree: its counts, and its children by function.
 #[derive(Default)]
 struct Branch {
     own: u64,
@@ -99,7 +100,7 @@ struct Branch {
 }
 
 impl Tally {
-    /// Converts the counts to a profile.
+    /// Converts the raw counts to a profile.
     pub fn profile(&self) -> Profile {
         let (functions, function_of) = self.functions();
         let names: Vec<String> = self.names();
@@ -122,7 +123,7 @@ impl Tally {
         for (at, node) in self.nodes.iter().enumerate() {
             let branch = match node.symbol.and_then(|symbol| function_of[symbol as usize]) {
                 None if node.parent as usize == at => root_of(&names[at], &mut branches),
-                // Without an instruction, a function is in no list.
+                // A function without executed instructions is left out: its node becomes that of its caller.
                 None => place[node.parent as usize],
                 Some(function) => {
                     given[function as usize] += node.own;
@@ -133,7 +134,7 @@ impl Tally {
             branches[branch].calls += node.calls;
             place[at] = branch;
         }
-        // The rest of each function, outside of any known stack.
+        // The remaining instructions of each function belong to no known call stack.
         for (at, function) in functions.iter().enumerate() {
             let rest = function.instructions.saturating_sub(given[at]);
             if rest > 0 {
@@ -154,7 +155,8 @@ impl Tally {
         profile
     }
 
-    /// Functions that executed an instruction, most first, and the function of each symbol.
+    /// Returns the functions that executed an instruction, most instructions first. Also returns for each symbol the
+    /// index of its function; `None` if the function executed nothing.
     fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
         let mut merged: HashMap<(&str, Option<&str>), [u64; 2]> = HashMap::new();
         for symbol in &self.symbols {
@@ -199,7 +201,7 @@ impl Tally {
         (functions, of_symbols)
     }
 
-    /// Name of the task of each root; empty for other nodes.
+    /// For each node: the name of its task if the node is a root, otherwise empty.
     fn names(&self) -> Vec<String> {
         let mut root = vec![0_usize; self.nodes.len()];
         // For each root: the best known thread, and whether a program ran.
@@ -213,7 +215,7 @@ impl Tally {
             root[at] = root[node.parent as usize];
             let name = function_name(&self.symbols[symbol as usize].name);
             if let Some((thread, is_program)) = found.get_mut(&root[at]) {
-                // The functions of a thread are its outermost ones.
+                // Only the outermost functions of a tree identify a thread.
                 let outer = self.nodes[node.parent as usize];
                 let is_outer = outer.symbol.is_none_or(|outer| {
                     ["kthread", "ret_from_fork", "ret_from_fork_asm"]
@@ -240,7 +242,7 @@ impl Tally {
     }
 }
 
-/// Index of the branch of a function below another branch, which is made if needed.
+/// Index of the branch of `function` below the branch `at`. Creates the branch if needed.
 fn below(branches: &mut Vec<Branch>, at: usize, function: u32) -> usize {
     let new = branches.len();
     let found = *branches[at].below.entry(function).or_insert(new);
@@ -250,14 +252,15 @@ fn below(branches: &mut Vec<Branch>, at: usize, function: u32) -> usize {
     found
 }
 
-/// Nodes of the stored form. The smallest branches of each function are combined, so that few enough are left.
+/// Converts branches to the nodes of a stored profile. Combines the smallest branches below each function, so that the
+/// number of nodes stays near [`MOST_NODES`].
 fn pruned(
     branches: &[Branch],
     roots: &[(usize, usize)],
     functions: &mut Vec<Function>,
 ) -> Vec<Node> {
     let mut totals: Vec<u64> = branches.iter().map(|branch| branch.own).collect();
-    // A branch may stand before its caller, if its task has the name of an earlier one.
+    // A branch may come before its caller if several tasks have the same name.
     let mut order: Vec<usize> = roots.iter().map(|(_, root)| *root).collect();
     let mut next = 0;
     while next < order.len() {
