@@ -16,9 +16,9 @@ pub(crate) enum Floor {
     /// Four times the high watermark stays free. After a pass frees its memory, hundreds of pages are on the per-CPU
     /// lists, where the next pass may not find them (kernels since 6.7 let those lists grow).
     Fast,
-    /// Free memory ends between the high and the low watermark.
+    /// After the allocation, free memory is between the high and the low watermark.
     Low,
-    /// Free memory ends between the low and the min watermark.
+    /// After the allocation, free memory is between the low and the min watermark.
     Min,
     /// No memory stays free.
     Zero,

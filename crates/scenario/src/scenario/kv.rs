@@ -274,7 +274,7 @@ struct Saving {
     usage: Usage,
 }
 
-/// Results of a snapshot that is finished, or that is still unfinished after the last operation.
+/// Results of a snapshot, even if it was still unfinished after the last operation.
 struct FinishedSave {
     team: Team,
     during: Histogram,
