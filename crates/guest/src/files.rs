@@ -26,7 +26,7 @@ const EPOCH_SECONDS: libc::time_t = 1_767_225_600;
 /// A file, folder or symbolic link in the root of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Path of the entry in the root.
+    /// Path of the entry below the program's root.
     pub path: String,
     /// Permission bits of the entry.
     pub mode: u32,

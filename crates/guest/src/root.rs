@@ -43,8 +43,8 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Writes the image to the disk and mounts it. The disk must contain only zeros. `area` is the address and size of the
-/// trace area in memory.
+/// Writes the image of the program's root from the trace area to the disk `device`, and mounts it. The disk must
+/// contain only zeros. `area` is the address and size of the trace area in memory.
 pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestError> {
     write(device, size, area)?;
     mount(device, MOUNT_POINT, "ext4", "")
