@@ -23,7 +23,8 @@ const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
 const NANOSLEEP: c_long = 35;
 /// Nanoseconds that the CPU thread sleeps between two checks for the stop.
 const LOOK_NANOS: c_long = 50_000;
-/// Most checks, 10 s in all. Then the emulator continues, and the saved state is checked for a moved clock.
+/// Maximum number of checks, which take 10 s in all. Then the emulator continues, and the saved state is checked for a
+/// moved clock.
 const LOOKS: u32 = 200_000;
 
 unsafe extern "C" {

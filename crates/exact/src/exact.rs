@@ -604,7 +604,7 @@ fn boot_arguments(
     Ok(arguments)
 }
 
-/// Module parameters of the simulated disk: memory behind it, completion by timer after the latency, one queue.
+/// Module parameters of the simulated disk: content in memory, completion by timer after the latency, one queue.
 /// Source: kernel `Documentation/block/null_blk.rst`.
 fn ssd_params(disk: &SsdSpec) -> String {
     let gb = disk.size.0.div_ceil(1 << 30).max(1);

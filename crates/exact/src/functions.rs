@@ -13,7 +13,7 @@ use pagetide_outside::{Place, open};
 
 /// Name of the file with the list in a snapshot's folder: one zstd frame with checksum.
 pub const FILE: &str = "functions";
-/// Most bytes of the uncompressed list; Debian's 6.12 has 6 MB.
+/// Maximum size of the uncompressed list, in bytes; Debian's 6.12 has 6 MB.
 const MOST_BYTES: u64 = 256 << 20;
 /// Level of zstd compression. Lines are similar, so the fastest level achieves most of the reduction.
 const LEVEL: i32 = 1;

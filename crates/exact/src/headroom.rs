@@ -9,8 +9,8 @@ use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
-/// Most references of a string for which headroom is computed after a trial. `pagetide ideal` computes the same for any
-/// record.
+/// Maximum number of references of a string for which headroom is computed after a trial. `pagetide ideal` computes the
+/// same for any record.
 const MOST_REFERENCES: u64 = 200_000_000;
 
 const FAULTS: MetricDef = MetricDef::count(

@@ -8,7 +8,7 @@ use pagetide_record::record::Results;
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Most bytes of memory for a compiled regular expression.
+/// Maximum number of bytes of memory for a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Numbers to read from the program's output, each with its regular expression; empty for other scenarios. Fails if an

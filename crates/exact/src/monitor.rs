@@ -13,9 +13,9 @@ use crate::error::{ExactError, io};
 /// Interval at which the caller is asked whether to continue waiting.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Most bytes of a message. Reading ends if an emulator sends more.
+/// Maximum size of a message in bytes. Reading ends if an emulator sends more.
 const MOST_MESSAGE_BYTES: u64 = 16 << 20;
-/// Most queued events. Reading ends if an emulator sends more.
+/// Maximum number of queued events. Reading ends if an emulator sends more.
 const MOST_EVENTS: usize = 100_000;
 
 /// Function that returns true to continue waiting for the emulator. Called several times a second.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Size of the pieces in which a file is hashed.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Most bytes of a seal's file.
+/// Maximum size of the file of a seal, in bytes.
 const MOST_SEAL_BYTES: u64 = 1 << 20;
 
 /// Size in bytes and hash of a file.

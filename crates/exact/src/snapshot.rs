@@ -27,7 +27,7 @@ use crate::seal::{Identity, Seal};
 const FILES: [&str; 3] = ["ram", "state", "stub"];
 /// Name of the file with the seal, which is written last.
 const SEAL: &str = "whole";
-/// Most times that a guest is booted to get a snapshot with an unmoved clock.
+/// Maximum number of times that a guest is booted to get a snapshot with an unmoved clock.
 const BOOTS: u32 = 3;
 /// Interval at which this process tries again to take a lock held by another process.
 const PAUSE: Duration = Duration::from_millis(50);

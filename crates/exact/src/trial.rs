@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const REPORT: Duration = Duration::from_millis(100);
 /// Longest wall-clock time for restoring a snapshot.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
-/// Most bytes of the kernel's last output that a record keeps.
+/// Maximum number of bytes of the kernel's last output that a record keeps.
 const LAST_WORDS_BYTES: usize = 16 << 10;
 
 /// Name of the frame with the scenario's log of accesses.
@@ -76,8 +76,8 @@ pub struct Run<'a> {
     pub snapshot: &'a Snapshot,
     /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
-    /// Most bytes of trace that the record keeps. The limit is not passed to the guest, so it does not change the
-    /// guest's trajectory.
+    /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
+    /// change the guest's trajectory.
     pub trace_limit: Bytes,
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use pagetide_oracle::{Choice, Job, known, simulate};
 use pagetide_record::Subject;
 
-/// Most references of a string that are simulated, so that a plan is computed without a noticeable delay.
+/// Maximum number of simulated references of a string, so that a plan is computed without a noticeable delay.
 const MOST_REFERENCES: u64 = 2_000_000;
-/// Most strings that are simulated, so that a plan of a million cells does not take long.
+/// Maximum number of simulated strings, so that a plan of a million cells does not take long.
 const MOST_STRINGS: usize = 64;
 
 static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());

@@ -153,7 +153,7 @@ impl<'a> Sizes<'a> {
         self.text(name).parse().unwrap_or(1.0)
     }
 
-    /// The parameter with this name, a size, in pages.
+    /// Value of a parameter that is a size, in pages; 0 if there is no such parameter.
     fn pages(&self, name: &str) -> f64 {
         let bytes = self.text(name).parse::<Bytes>();
         bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE_SIZE as f64)

@@ -25,8 +25,8 @@ pub(super) fn room(results: &Results) -> Option<u32> {
     u32::try_from(room).ok().filter(|room| *room > 0)
 }
 
-/// Pages that the kernel keeps free, as a sum over zones: the high watermark, and the protection from allocations meant
-/// for the highest zone. `None` if the text cannot be parsed.
+/// Number of pages that the kernel keeps free, summed over all zones: the high watermark, and the reserve that
+/// allocations for the highest zone may not use (`protection`). `None` if the text cannot be parsed.
 fn kept_free(zoneinfo: &str) -> Option<u64> {
     let mut sum = None;
     for zone in zoneinfo.split("\nNode ").filter(|zone| !zone.is_empty()) {
