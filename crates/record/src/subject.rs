@@ -133,7 +133,7 @@ impl FromStr for MemorySpec {
 
 serde_as_text!(MemorySpec);
 
-/// Kind of run of a trial: timed, or observed with tracing. A subject can have a trial of each kind.
+/// Kind of run of a trial: timed, observed with tracing, or profiled. A subject can have a trial of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
@@ -181,7 +181,7 @@ pub struct Subject {
     /// Type of the file system and the device that it is on; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Timed pass or observed pass.
+    /// Kind of pass: timed, observed or profiled.
     pub pass: Pass,
     /// Size of the trace ring of an observed trial; the default for a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]

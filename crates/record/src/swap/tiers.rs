@@ -16,8 +16,8 @@
 //!
 //! Examples: `zram:8M@100,ssd@10`, `zram:zstd:16M:limit=4M:writeback=ssd`, `zswap:shrinker+ssd`, `file:64M+disk`. A
 //! device with a higher priority is used first. Devices with the same priority are striped: the kernel takes slots from
-//! them in turn. Devices without a priority come after all others, in their order. Devices without a size share equally
-//! what the sizes of the other devices leave of the swap size.
+//! them in turn. Devices without a priority come after all others, in their order. Devices without a size share the
+//! rest of the swap size equally.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -85,7 +85,7 @@ pub enum DeviceKind {
     Zram(ZramDevice),
     /// A simulated disk.
     Disk(SwapDisk),
-    /// A file on ext4 on a simulated disk of its own.
+    /// A file on an ext4 file system, which is alone on this simulated disk.
     File(SwapDisk),
 }
 
@@ -94,7 +94,7 @@ pub enum DeviceKind {
 pub struct SwapDevice {
     /// Storage of the swap area.
     pub kind: DeviceKind,
-    /// Size of the swap area; `None` for an equal share of what the other devices leave of the swap size.
+    /// Size of the swap area; `None` if all devices without a size share the rest of the swap size equally.
     pub size: Option<Bytes>,
     /// Priority of the swap area; `None` to let the kernel choose one below all others.
     pub priority: Option<u16>,
