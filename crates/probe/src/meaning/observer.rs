@@ -46,17 +46,17 @@ pub struct ReclaimSums {
 }
 
 impl ReclaimSums {
-    /// Pages submitted for writing, of all four kinds.
+    /// Number of pages submitted for writing: file and anonymous, asynchronous and synchronous.
     pub fn written_all(&self) -> u64 {
         self.written.iter().sum()
     }
 
-    /// File pages submitted for writing.
+    /// Number of file pages submitted for writing.
     pub fn written_file(&self) -> u64 {
         self.written[0] + self.written[2]
     }
 
-    /// Anonymous pages submitted for writing.
+    /// Number of anonymous pages submitted for writing.
     pub fn written_anon(&self) -> u64 {
         self.written[1] + self.written[3]
     }
