@@ -77,7 +77,7 @@ pub enum ReadError {
         "{place}: page {page} is outside the range of {pages} page(s), which start at 0; give a larger range or correct the file"
     )]
     OutOfRange {
-        /// Position of the page index.
+        /// Position of the page index in the file.
         place: Place,
         /// The page index, as written.
         page: String,
