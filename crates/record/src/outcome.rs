@@ -1,4 +1,4 @@
-//! Reasons why a trial must not be used, and warnings about one that may be used.
+//! Reasons why the results of a trial must not be used, and warnings about results that may be used.
 
 use serde::{Deserialize, Serialize};
 

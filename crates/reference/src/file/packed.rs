@@ -77,7 +77,7 @@ impl<'a> PackedFile<'a> {
         self.header.refs
     }
 
-    /// The smallest range that contains all references: one more than the highest page index.
+    /// Number of pages in the smallest range that contains all references: the highest page index plus one.
     pub fn pages(&self) -> u32 {
         self.highest + 1
     }
