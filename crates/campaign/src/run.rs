@@ -702,6 +702,7 @@ impl<'a> Run<'a> {
         if is_news {
             self.watch.event(&Event::Planned(self.tally));
         }
+        let open = self.open(todo);
         let floor = Floor {
             arena: self.arena,
             options: self.options,
@@ -720,7 +721,7 @@ impl<'a> Run<'a> {
             later: OnceLock::new(),
             note: &self.note,
             settles,
-            open: self.open(todo),
+            open,
             next: AtomicUsize::new(0),
             number: AtomicUsize::new(self.begun),
             running: AtomicUsize::new(0),
@@ -912,7 +913,12 @@ impl Floor<'_> {
         let cell = job.planned.cell;
         let is_last = job.planned.trial.pass == Pass::Timed
             && self.open[cell].fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_last && self.open.iter().any(|open| open.load(Ordering::Relaxed) > 0) {
+        if is_last
+            && self
+                .open
+                .iter()
+                .any(|open| open.load(Ordering::Relaxed) > 0)
+        {
             let verdicts = self.settles.verdicts(&locked(&self.store), self.note, cell);
             if let (Some(verdicts), Some(cell)) = (verdicts, self.note.cells.get(cell)) {
                 self.watch.event(&Event::Settled {

@@ -291,7 +291,7 @@ fn patterns_read_back_as_they_are_written() {
 
 #[test]
 fn the_catalogue_names_every_pattern_and_its_defaults_are_allowed() {
-    assert_eq!(catalogue().len(), 11);
+    assert_eq!(catalogue().len(), 12);
     for about in catalogue() {
         let name = about.name.replace("PATH", "x");
         assert_eq!(pattern(&name).about(), about);
@@ -312,7 +312,7 @@ fn what_cannot_be_read_is_refused_with_one_sentence_and_a_near_suggestion() {
     );
     assert_eq!(
         message("sin"),
-        "cannot use pattern \"sin\": the nearest of 11 are smooth-sin, smooth-sin-random, linear; \
+        "cannot use pattern \"sin\": the nearest of 12 are smooth-sin, smooth-sin-random, linear; \
          `pagetide list scenarios --long` shows all"
     );
     assert_eq!(
