@@ -94,8 +94,10 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
     // high are a quarter and a half above min.
     let min = (size / 1024.0 * 16.0).sqrt() / 4.0;
     for (name, share) in [("min", 1.0), ("low", 1.25), ("high", 1.5)] {
+        // Fragmentation raises the watermarks of a small zone for a while, also by what the trial itself allocates first.
         let sum: f64 = zones(&record, name).iter().sum();
-        close(sum, min * share, &format!("{what}: {name}"));
+        let boost: f64 = zones(&record, "boost").iter().sum();
+        close(sum - boost, min * share, &format!("{what}: {name}"));
     }
     // The reserve of the zone DMA is 1/256 of the size of the zone above.
     let [dma, above] = zones(&record, "managed")[..] else {
