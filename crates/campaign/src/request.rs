@@ -74,7 +74,7 @@ pub struct Adjustment {
     pub files_on: Option<FilesOn>,
     /// The file system for files, if given.
     pub fs: Option<FileSystem>,
-    /// Number of seeds for each variant; with `until_sure`, the most. `None` to keep the campaign's.
+    /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
     pub seeds: Option<u32>,
     /// Seed of the first block, if given.
     pub first_seed: Option<u64>,

@@ -59,7 +59,7 @@ pub struct History {
     pub cells: Vec<CellHistory>,
 }
 
-/// A metric over the records of one cell.
+/// Values of one metric in the records of one cell, in the order of time.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellHistory {
     /// Short label for display.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use pagetide_quantity::Bytes;
+use pagetide_quantity::command::told;
 
 /// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +141,8 @@ pub enum ExactError {
     /// The name belongs to a file of a control group, not to a setting of the machine.
     #[error(
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
-         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in `pagetide run --limit 64M -- COMMAND`"
+         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}",
+        told("run --limit 64M -- COMMAND")
     )]
     SettingOfGroup {
         /// The name as given.

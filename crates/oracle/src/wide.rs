@@ -9,7 +9,7 @@ pub(crate) trait Registers: Copy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
-/// No assumption about the processor.
+/// Instructions that every x86-64 processor has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 

@@ -73,7 +73,7 @@ pub enum ImportError {
     Nothing {
         /// Path of the file or folder.
         path: PathBuf,
-        /// Description of the expected results.
+        /// Description of the results that files of this format hold.
         what: &'static str,
         /// What the user should name instead.
         remedy: &'static str,

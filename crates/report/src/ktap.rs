@@ -132,7 +132,7 @@ fn suite(
     put!(out, "{verb} {number} {name}{skip}\n");
 }
 
-/// A name of letters, digits, `.`, `_` and `-`; runs of anything else become one `_`.
+/// The text as a name of letters, digits, `.`, `_` and `-`. Each sequence of other characters becomes one `_`.
 pub(crate) fn token(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -167,7 +167,7 @@ fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
     }
 }
 
-/// Running text in which everything is escaped that could be markup, a link or a mention.
+/// The text with all characters escaped that could begin markup, a link or a mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text, 4 * TEXT_CHARS, false).chars() {

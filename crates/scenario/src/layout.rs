@@ -64,7 +64,7 @@ impl SwapLayout {
         }
     }
 
-    /// Returns true if the kernel shows offsets. It hides them from processes without CAP_SYS_ADMIN.
+    /// Returns true if the kernel showed the swap offsets of pages; it hides them from processes without CAP_SYS_ADMIN.
     pub(crate) const fn is_told(&self) -> bool {
         self.told
     }
@@ -84,7 +84,7 @@ impl SwapLayout {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }
 
-    /// Returns the distribution of run lengths, in pages.
+    /// Returns how often each length, in pages, occurs among runs that are contiguous in memory and on the device.
     pub(crate) fn runs(&self) -> Histogram {
         let mut dense = vec![0; Histogram::BUCKETS];
         for (length, count) in &self.runs {

@@ -93,7 +93,7 @@ struct CellPage {
     points: Vec<Point>,
     groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    /// Position and name of each kernel; or of the first and the last date.
+    /// Horizontal position and name of each kernel. If the axis is time: of the first and the last date.
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,

@@ -290,8 +290,8 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// Returns the share of additional reclaimed pages that made memory free for pages read back from a device, from 0
-    /// to 1.
+    /// Additional pages read back from a device, divided by additional reclaimed pages; from 0 to 1. Memory for these
+    /// pages had to be reclaimed.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));
@@ -489,7 +489,7 @@ mod tests {
     use super::super::account::Amounts;
     use super::*;
 
-    /// Mechanisms found if 8,000 pages take more waits on the other side than on the baseline. `free` is the free
+    /// Mechanisms found if reading 8,000 pages takes more waits in B than in A. `free` is the free
     /// memory at the start of both sides.
     fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
         let side = |free: f64, waits: f64| Account {

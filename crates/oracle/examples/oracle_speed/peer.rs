@@ -131,7 +131,7 @@ pub fn tree() -> Option<OsString> {
     std::env::var_os("PAGETIDE_TREE")
 }
 
-/// Finds the OPT curve with the tree program, from a text file with one page per line.
+/// Runs the program that [`tree`] found, which computes the OPT curve of a text file with one page per line.
 pub fn tree_curve(program: &OsStr, path: &Path) -> Result<Took, Failure> {
     let mut command = timed(Path::new(program));
     command.arg(path).arg("1");

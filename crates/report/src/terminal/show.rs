@@ -28,7 +28,8 @@ pub struct Presence {
     pub pages: Vec<bool>,
 }
 
-/// Reads every series of a record that has a column `present`: pages in order, or at the index in a column `page`.
+/// Reads every series of a record that has a column `present`. If the series has a column `page`, this is the number of
+/// the page in a row; otherwise the rows are the pages in order.
 pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
     let names: Vec<String> = reader.series_names().map(str::to_owned).collect();
     let mut maps = Vec::new();
