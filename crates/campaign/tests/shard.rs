@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use crate::common::{ScriptedArena, campaign, go};
-use pagetide_campaign::{Campaign, Nobody, Options, Outcome, RunError, Shard, Until, run};
+use pagetide_campaign::{
+    Campaign, Nobody, Options, Outcome, RunError, Shard, Until, plan_shard, run,
+};
 use pagetide_record::Maker;
 use pagetide_store::{Filter, Store};
 
@@ -52,10 +54,16 @@ fn merged_shards_are_a_whole_run() {
     for count in [1, 3, 100] {
         let folders: Vec<PathBuf> = (1..=count)
             .map(|number| {
+                let planned = plan_shard(
+                    &campaign,
+                    &ScriptedArena::default(),
+                    Shard { number, count },
+                );
                 let folder = dir.path().join(format!("shard-{number}-of-{count}"));
                 let shard = Shard { number, count };
                 let outcome = part(&campaign, &folder, shard).unwrap();
                 assert_eq!(outcome.tally.total, outcome.tally.ran);
+                assert_eq!(planned.unwrap().trials, outcome.tally.total as u64);
                 // A second run of a shard finds its records and runs nothing.
                 assert_eq!(part(&campaign, &folder, shard).unwrap().tally.ran, 0);
                 folder

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_campaign::{CellForecast, forecast, inert};
+use pagetide_campaign::{CellForecast, Shard, forecast, inert, plan_shard};
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::json;
 use pagetide_report::terminal::PlannedCell;
@@ -21,7 +21,8 @@ use crate::session::Session;
 #[command(after_long_help = "\
 Examples:
   pagetide plan campaigns/kernels.toml
-  pagetide plan swapbench --kernel debian:bookworm --kernel debian:sid --json")]
+  pagetide plan swapbench --kernel debian:bookworm --kernel debian:sid --json
+  pagetide plan campaigns/quick.toml --shard 2/4")]
 pub struct Args {
     #[command(subcommand)]
     other: Option<Other>,
@@ -34,6 +35,9 @@ pub struct Args {
     /// Plan as if there were no records
     #[arg(long, help_heading = "Running")]
     fresh: bool,
+    /// Number of trials of this part, such as 2/4, and the kernels and programs that it needs
+    #[arg(long, value_name = "I/N", help_heading = "Running")]
+    shard: Option<Shard>,
     #[command(flatten)]
     campaign: CampaignArgs,
     #[command(flatten)]
@@ -60,6 +64,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
     let kernels = session.lab.foretell(&mut campaign)?;
     let arena = session.arena(campaign.arena)?;
+    if let Some(shard) = args.shard {
+        let plan = plan_shard(&campaign, arena.as_ref(), shard)?;
+        out.show(&plan, || plan.text())?;
+        return Ok(End::Done);
+    }
     let store = places.store()?;
     for text in inert(&campaign, arena.as_ref())? {
         say(&text);
