@@ -48,7 +48,8 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
         "--file",
         "numbers",
     ];
-    let sort = ["sort", "numbers"];
+    // By itself sort takes a buffer that fits into the memory that it sees.
+    let sort = ["sort", "-S", "40M", "numbers"];
     let asked = || {
         let mut all = options.to_vec();
         all.push("--json");
