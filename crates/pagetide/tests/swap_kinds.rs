@@ -62,6 +62,9 @@ fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
         "numbers",
         "--",
         "sort",
+        // By itself it takes a buffer that fits into the memory that it sees.
+        "-S",
+        "40M",
         "numbers",
     ];
     lab.ends(0, words);
