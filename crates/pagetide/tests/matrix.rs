@@ -144,7 +144,7 @@ fn what_no_design_answers_is_refused_before_anything_runs() {
     };
     refused(&["--vs", "vm.swappiness=1"], &["2 variants", "--vary"]);
     refused(&["--vary", "vm.swappiness=1,2,3"], &["far apart"]);
-    refused(&["--vary", "swap=zram,ssd"], &["--swap"]);
+    refused(&["--vary", "swap=zram,tape"], &["tape"]);
     refused(&["--seeds", "2"], &["--seeds 3"]);
     refused(&["--until-sure"], &["--until-sure"]);
     refused(
