@@ -6,7 +6,7 @@ use pagetide_record::Pass;
 
 use crate::campaign::Observe;
 use crate::event::Event;
-use crate::run::{Run, RunError};
+use crate::run::{Run, RunError, trials as run_trials};
 
 /// Most seeds to observe for an explanation.
 pub const MOST_OBSERVED: u32 = 6;
@@ -65,5 +65,5 @@ pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
         from: observed,
         to: most,
     });
-    run.trials(|| trials.iter().cloned())
+    run_trials(run, || trials.iter().cloned())
 }

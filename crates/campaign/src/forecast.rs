@@ -14,7 +14,7 @@ use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};
-use crate::plan::{Cell, PASSES};
+use crate::plan::{Cell, PASSES, shortened};
 use crate::program::PROGRAM;
 use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, PreparedTrial};
@@ -422,11 +422,6 @@ impl Look<'_> {
             }
         }
     }
-}
-
-/// The first digits of a hash as a number, sufficient to distinguish a million cells.
-pub(crate) fn shortened(hash: &str) -> u64 {
-    u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
 
 /// Records of a cell, newest first.

@@ -16,6 +16,7 @@ mod finish;
 mod forecast;
 mod futility;
 mod inert;
+mod locked;
 pub mod matrix;
 pub mod plan;
 mod program;

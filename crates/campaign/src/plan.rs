@@ -77,6 +77,11 @@ fn cut(value: &str) -> String {
     head.chain(['…']).chain(tail).collect()
 }
 
+/// The first digits of a hash as a number, sufficient to distinguish a million cells.
+pub(crate) fn shortened(hash: &str) -> u64 {
+    u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
+}
+
 impl Cell {
     /// Short label of the cell, for people: scenario, parameters given, memory and swap, and the file system if it is
     /// not the default.

@@ -9,7 +9,7 @@ use pagetide_compare::{ALPHA, compare_note};
 use pagetide_verdict::sequential::{Design, Plan};
 
 use crate::event::Event;
-use crate::run::{Run, RunError};
+use crate::run::{Run, RunError, blocks};
 
 /// Planned looks that remain for a campaign that already has `before` blocks. A look at fewer blocks than exist is left
 /// out.
@@ -37,7 +37,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         narrow(&run.note.looks)
     } else {
         // The number of primary metrics is known once every cell has run. The values of this first block are not used.
-        if !run.blocks(0..1)? {
+        if !blocks(run, 0..1)? {
             return Ok(false);
         }
         done = 1;
@@ -48,7 +48,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
     };
     run.note.looks = looks.iter().copied().map(u64::from).collect();
     for (number, look) in looks.iter().copied().enumerate() {
-        if done < look && !run.blocks(done..look)? {
+        if done < look && !blocks(run, done..look)? {
             return Ok(false);
         }
         done = done.max(look);

@@ -17,16 +17,21 @@ use crate::run::Job;
 /// first, and whether the campaign can give results at all.
 const FIRST_BLOCKS: u32 = 2;
 
+/// Most cells of a campaign that are settled one after another. The records of all cells are compared for each cell, and
+/// a message is shown for each.
+const MOST_CELLS: usize = 64;
+
 /// True if the cells of a campaign are settled one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
 impl Settling {
-    /// Decides whether to settle cells one after another. They are if there are several cells, if variants are
+    /// Decides whether to settle cells one after another. They are if there are several cells, at most [`MOST_CELLS`], if variants are
     /// compared, if the number of trials does not depend on results, and if the order of trials has no effect.
     pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
         let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
-        Self(cells > 1 && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
+        let is_few = (2..=MOST_CELLS).contains(&cells);
+        Self(is_few && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
     }
 
     /// Moves the units of the first blocks to the front. Returns all units and the number of units of these blocks. If

@@ -1,14 +1,14 @@
 //! What a shard would run, and what must be there for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use pagetide_arena::Arena;
 use serde::Serialize;
 
-use crate::campaign::{Campaign, Until};
+use crate::campaign::Campaign;
 use crate::plan::Cell;
-use crate::run::{RunError, check, prepared};
+use crate::run::{RunError, check, check_shards, prepared};
 use crate::shard::{Line, Shard};
 
 /// The trials of a shard, and what they need from the cache of another machine.
@@ -50,11 +50,7 @@ pub fn plan_shard(
     shard: Shard,
 ) -> Result<ShardPlan, RunError> {
     check(campaign, arena)?;
-    if matches!(campaign.sampling.until, Until::Sure { .. }) {
-        return Err(RunError::Sharded {
-            name: campaign.name.clone(),
-        });
-    }
+    check_shards(campaign)?;
     let cells: Vec<Cell> = campaign.cells().collect();
     let line = Line::new(campaign, &cells, shard);
     let mut plan = ShardPlan {
@@ -64,13 +60,13 @@ pub fn plan_shard(
         kernels: BTreeMap::new(),
         roots: BTreeSet::new(),
     };
-    let (mut seen, mut guests) = (BTreeSet::new(), BTreeSet::new());
+    let (mut seen, mut guests) = (HashSet::new(), HashSet::new());
     for planned in campaign.trials(&cells, 0..campaign.sampling.until.cap()) {
         if !line.has(&planned) {
             continue;
         }
         plan.trials += 1;
-        if !seen.insert((planned.cell, planned.variant, planned.trial.pass as u8)) {
+        if !seen.insert((planned.cell, planned.variant, planned.trial.pass)) {
             continue;
         }
         let prepared = prepared(arena, &planned.trial)?;

@@ -6,7 +6,7 @@ use pagetide_store::{CampaignNote, Store};
 use crate::campaign::Campaign;
 use crate::event::Watch;
 use crate::plan::PlannedTrial;
-use crate::run::{Options, Run, RunError};
+use crate::run::{Options, Run, RunError, trials as run_trials};
 
 /// Arena, store and options of a search, with the watcher that receives its events.
 pub struct Site<'a> {
@@ -40,7 +40,7 @@ impl Site<'_> {
         note: &mut CampaignNote,
     ) -> Result<bool, RunError> {
         let mut run = Run::begin(campaign, self.arena, self.store, self.options, self.watch)?;
-        let ran = run.trials(|| trials.iter().cloned());
+        let ran = run_trials(&mut run, || trials.iter().cloned());
         *note = run.note;
         ran
     }

@@ -22,7 +22,8 @@ use pagetide_verdict::squeeze::{Fit, Outcome, Search, Step, knee};
 
 use crate::campaign::{Campaign, ScenarioSpec, Until};
 use crate::event::{Event, Tally, Watch};
-use crate::run::{RunError, locked, prepared};
+use crate::locked::locked;
+use crate::run::{RunError, prepared};
 use crate::site::Site;
 
 pub use request::{

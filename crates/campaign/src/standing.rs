@@ -11,7 +11,7 @@ use pagetide_store::Store;
 use pagetide_store::{RunEnd, RunState, RunningTrial};
 
 use crate::event::{Event, Tally, Watch};
-use crate::run::locked;
+use crate::locked::locked;
 
 /// Shortest time between two writes of the state, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);

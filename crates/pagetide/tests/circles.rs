@@ -11,18 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Cycles that are accepted: the crate, the first file of the cycle by name, and the reason.
-const ACCEPTED: [(&str, &str, &str); 2] = [
-    (
-        "campaign",
-        "batch/submit",
-        "the run loop calls the rules of sampling and the submission of batches, which continue the loop's own state (`run::Run`)",
-    ),
-    (
-        "compare",
-        "beside",
-        "a comparison holds the notes and explanations that are computed from it",
-    ),
-];
+const ACCEPTED: [(&str, &str, &str); 1] = [(
+    "compare",
+    "beside",
+    "a comparison holds the notes and explanations that are computed from it",
+)];
 
 /// Path of an item or module, split at `::`, such as `crate::a::B`.
 type Names = Vec<String>;

@@ -244,10 +244,7 @@ impl From<StoreError> for TransactionError {
 }
 
 /// Returns a function that adds the path and the attempted operation to an I/O error.
-pub(crate) fn at<'a>(
-    what: &'static str,
-    path: &'a Path,
-) -> impl FnOnce(io::Error) -> StoreError + 'a {
+pub fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
     move |source| StoreError::Folder {
         what,
         path: path.to_owned(),

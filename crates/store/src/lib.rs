@@ -40,7 +40,7 @@ mod select;
 mod store;
 pub mod whole_file;
 
-pub use error::StoreError;
+pub use error::{StoreError, at};
 pub use files::deposit;
 pub use merge::{Conflict, Merge};
 pub use names::Names;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_outside::Place;
 use pagetide_record::KernelId;
-use pagetide_store::{StoreError, deposit};
+use pagetide_store::{StoreError, at, deposit};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::PlannedTrial;
@@ -49,15 +49,6 @@ pub struct Task {
 pub struct BatchFolder {
     store: PathBuf,
     path: PathBuf,
-}
-
-/// Adds the attempted operation and the path to an I/O error.
-fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
-    move |source| StoreError::Folder {
-        what,
-        path: path.to_owned(),
-        source,
-    }
 }
 
 /// Replaces the error "file not found" with `None`.

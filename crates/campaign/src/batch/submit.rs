@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use pagetide_quantity::Nanos;
-use pagetide_record::{Pass, RecordReader};
+use pagetide_record::RecordReader;
 use pagetide_store::StoreError;
 
 use super::folder::{BatchFolder, Task, TaskTrial};
 use super::{ClusterError, Elsewhere};
 use crate::event::Event;
+use crate::plan::PASSES;
 use crate::run::{Job, Run, RunError};
 
 /// Wall-clock time that a task should take. Starting a task takes one to two seconds, which is less than 5 % of this.
@@ -61,9 +62,9 @@ pub(crate) fn execute(
     for _ in 0..=RETRIES {
         let tasks = tasks(run, todo, &names, &open, most);
         let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
-        run.tally.left = run.times.all(&run.waiting, tasks.len());
+        run.ledger.tally.left = run.ledger.left(tasks.len());
         if std::mem::take(&mut is_first) {
-            run.watch.event(&Event::Planned(run.tally));
+            run.watch.event(&Event::Planned(run.ledger.tally));
         }
         folder.remove()?;
         folder.create(&tasks)?;
@@ -77,8 +78,8 @@ pub(crate) fn execute(
             return Ok(false);
         }
         let look = |run: &mut Run<'_>| {
-            take_in(run, &folder, todo, &places, &mut open)?;
-            Ok(run.futility.verdict().is_none())
+            take_in(run, &folder, todo, &places, &mut open, tasks.len())?;
+            Ok(run.ledger.futility.verdict().is_none())
         };
         let is_whole = follow(run, elsewhere, &job, look)?;
         run.store.refresh()?;
@@ -173,12 +174,12 @@ fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32
         (
             planned.cell,
             planned.variant,
-            planned.trial.pass == Pass::Observed,
+            PASSES.iter().position(|pass| *pass == planned.trial.pass),
             planned.block,
             *place,
         )
     });
-    let each = |place: &usize| run.times.each(&todo[*place].cell).0.0.max(1);
+    let each = |place: &usize| run.ledger.times.each(&todo[*place].cell).0.0.max(1);
     let sum: u64 = places.iter().map(each).fold(0, u64::saturating_add);
     let most = u64::from(most).min(places.len() as u64);
     let count = sum.div_ceil(TASK.0).clamp(1, most.max(1));
@@ -225,6 +226,7 @@ fn take_in(
     todo: &[Job],
     places: &HashMap<&str, usize>,
     open: &mut [bool],
+    jobs: usize,
 ) -> Result<(), RunError> {
     for name in folder.done()? {
         let Some(place) = places
@@ -240,24 +242,14 @@ fn take_in(
         let reader = RecordReader::open(&run.store.path(&id)).map_err(StoreError::writing)?;
         let (record, job) = (reader.into_record(), &todo[place]);
         open[place] = false;
-        run.times.saw(&job.cell, record.wall.total);
-        run.times.boots.had(run.arena, &job.prepared);
-        if let Some(waiting) = run.waiting.get_mut(&job.cell) {
-            *waiting = waiting.saturating_sub(1);
-        }
-        if job.planned.trial.pass == Pass::Timed {
-            run.futility.saw(job.planned.block, &record);
-        }
-        run.tally.ran += 1;
-        run.tally.invalid += usize::from(!record.is_valid());
-        run.tally.left = run.times.all(&run.waiting, 1);
+        run.ledger.stored(run.arena, job, &record, jobs);
         let invalid = record.why_invalid();
         run.watch.event(&Event::Stored {
             number: run.begun,
             trial: &job.planned,
             id: &id,
             invalid: invalid.as_deref(),
-            tally: run.tally,
+            tally: run.ledger.tally,
         });
         run.begun += 1;
     }
