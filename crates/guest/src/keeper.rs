@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
+use pagetide_harness::supervise;
 use pagetide_record::swap::tiers::ZramDevice;
 
 use crate::disk::child;
@@ -40,10 +41,7 @@ pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     };
     let steps: Vec<(File, &str)> = steps.into_iter().map(open).collect::<Result<_, _>>()?;
     child(|| {
-        // SAFETY: only changes that pages of this process are locked when they are first used.
-        unsafe {
-            libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT as libc::c_int)
-        };
+        supervise::lock_everything();
         loop {
             std::thread::sleep(INTERVAL);
             for (file, value) in &steps {

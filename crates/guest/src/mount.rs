@@ -63,23 +63,8 @@ fn call(
 
 /// Changes the options of the file system that is mounted at `target`.
 pub fn change(target: &str, options: &str) -> Result<(), GuestError> {
-    let zero = || io("remounting", target)(io::Error::other("zero byte in a name"));
-    let path = CString::new(target).map_err(|_| zero())?;
-    let options = CString::new(options).map_err(|_| zero())?;
-    // SAFETY: all pointers are C strings that live through the call; the kernel ignores source and type of a remount.
-    let status = unsafe {
-        libc::mount(
-            path.as_ptr(),
-            path.as_ptr(),
-            std::ptr::null(),
-            libc::MS_REMOUNT,
-            options.as_ptr().cast(),
-        )
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io("remounting", target)(io::Error::last_os_error())),
-    }
+    // The kernel ignores source and type of a remount.
+    call(target, target, "", libc::MS_REMOUNT, options)
 }
 
 /// Unmounts the file system at `target`.

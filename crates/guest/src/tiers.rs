@@ -8,6 +8,7 @@ use pagetide_harness::swap::{Swap, fill, sysfs, zram_attributes, zswap, zswap_re
 use pagetide_quantity::Bytes;
 use pagetide_record::swap::tiers::DeviceKind;
 use pagetide_record::{SwapDisk, SwapSpec, SwapTiers, Warning};
+use pagetide_scenario::Group;
 
 use crate::error::{GuestError, io};
 use crate::size::Held;
@@ -60,8 +61,8 @@ impl SwapAreas {
     }
 }
 
-/// Path of the control group that the workload joins if zswap's shrinker is on.
-const GROUP: &str = "/sys/fs/cgroup/workload";
+/// Name of the control group that the workload joins if zswap's shrinker is on.
+const GROUP: &str = "workload";
 
 /// If zswap's shrinker is on, moves the workload process to a control group of its own, without a limit. For the root
 /// group, the kernel does not count pages in zswap, so the shrinker would find nothing to write. Source: kernel
@@ -74,9 +75,8 @@ pub fn group(swap: SwapSpec, workload: libc::pid_t) -> Result<(), GuestError> {
         return Ok(());
     }
     let attempt = || io("making the control group", GROUP);
-    fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory").map_err(attempt())?;
-    fs::create_dir(GROUP).map_err(attempt())?;
-    fs::write(format!("{GROUP}/cgroup.procs"), workload.to_string()).map_err(attempt())
+    let group = Group::open(GROUP).map_err(attempt())?;
+    fs::write(group.procs_file(), workload.to_string()).map_err(attempt())
 }
 
 /// Warning that several swap devices have the same priority, so that the kernel takes slots from them in turn.

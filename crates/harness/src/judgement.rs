@@ -204,14 +204,10 @@ impl SwapUse {
             names.into_iter().partition(|name| name.starts_with("zram"));
         let diskstats = results.counters.get("diskstats");
         let written = |name: &&str| diskstats?.delta(&format!("{name} written"));
-        let of_zram = || {
-            let zram = results.counters.get("zram")?;
-            zram.values.get("mem_used_max").map(|[_, most]| *most)
-        };
         let has_zswap = results.settings.get("zswap/enabled");
         let of_zswap = || results.facts.get(ZSWAP_PEAK)?.parse().ok();
         let parts = [
-            (!in_memory.is_empty()).then(of_zram),
+            (!in_memory.is_empty()).then(|| results.zram_peak()),
             has_zswap
                 .is_some_and(|state| state.trim() == "Y")
                 .then(of_zswap),

@@ -63,17 +63,15 @@ pub fn speedscope(profile: &Profile, name: &str) -> String {
         if node.own == 0 {
             continue;
         }
-        let mut stack = Vec::new();
-        let mut here = at;
-        loop {
+        let frame = |here: usize| {
             let what = profile.nodes[here].what as usize;
-            let is_root = profile.is_root(here);
-            stack.push(if is_root { functions + what } else { what });
-            if is_root {
-                break;
+            if profile.is_root(here) {
+                functions + what
+            } else {
+                what
             }
-            here = profile.nodes[here].parent as usize;
-        }
+        };
+        let mut stack: Vec<usize> = profile.up(at).map(frame).collect();
         stack.reverse();
         samples.push(stack);
         weights.push(node.own);
@@ -117,8 +115,7 @@ pub fn perf_script(profile: &Profile) -> String {
             task + 1,
             node.own
         );
-        let mut here = at;
-        while !profile.is_root(here) {
+        for here in profile.up(at).filter(|here| !profile.is_root(*here)) {
             let what = profile.nodes[here].what as usize;
             let function = &profile.functions[what];
             let module = function
@@ -132,7 +129,6 @@ pub fn perf_script(profile: &Profile) -> String {
                 function.name.replace(' ', "_"),
                 module.as_deref().unwrap_or("[kernel.kallsyms]")
             );
-            here = profile.nodes[here].parent as usize;
         }
         text.push('\n');
     }

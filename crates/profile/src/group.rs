@@ -1,5 +1,7 @@
 //! Groups of functions, such as page faults, that a kernel developer recognises by name.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
 use crate::profile::{Function, USER};
@@ -18,19 +20,18 @@ pub const NOT_GROUPED: &str = "not grouped";
 pub struct Group(pub &'static str);
 
 /// Groups and their patterns, in the order of the list.
-fn patterns() -> impl Iterator<Item = (Group, &'static str)> {
+static PATTERNS: LazyLock<Vec<(Group, &'static str)>> = LazyLock::new(|| {
     let mut group = Group(NOT_GROUPED);
-    let lines = LIST.lines().filter(|line| !line.starts_with('#'));
-    lines.flat_map(move |line| {
-        if !line.starts_with(' ') && !line.is_empty() {
+    let mut all = Vec::new();
+    for line in LIST.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with(' ') {
+            all.extend(line.split_whitespace().map(|pattern| (group, pattern)));
+        } else if !line.is_empty() {
             group = Group(line);
-            return Vec::new();
         }
-        line.split_whitespace()
-            .map(|pattern| (group, pattern))
-            .collect()
-    })
-}
+    }
+    all
+});
 
 /// Group of a function. If several patterns match, a whole name takes precedence over the beginning of a name, a longer
 /// beginning over a shorter one, and a name over a module.
@@ -39,7 +40,7 @@ pub fn group_of(function: &Function) -> Group {
         return Group("user code");
     }
     let mut best = (0, Group(NOT_GROUPED));
-    for (group, pattern) in patterns() {
+    for &(group, pattern) in PATTERNS.iter() {
         let weight = match (pattern.strip_suffix('*'), &function.module) {
             (Some(start), _) if function.name.starts_with(start) => 1 + start.len(),
             (None, _) if function.name == pattern => usize::MAX,
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn no_pattern_stands_in_two_groups() {
         let mut seen = BTreeMap::new();
-        for (group, pattern) in patterns() {
+        for &(group, pattern) in PATTERNS.iter() {
             assert_eq!(seen.insert(pattern, group), None, "{pattern}");
         }
         assert!(seen.len() > 100);

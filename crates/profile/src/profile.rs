@@ -123,15 +123,17 @@ impl Profile {
             .cast_signed()
     }
 
+    /// The node, its parent, and so on up to the root of the task.
+    pub fn up(&self, node: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(node), |node| {
+            (!self.is_root(*node)).then(|| self.nodes[*node].parent as usize)
+        })
+    }
+
     /// Index of a node's task.
-    pub fn task_of(&self, mut node: usize) -> usize {
-        loop {
-            let parent = self.nodes[node].parent as usize;
-            if parent == node {
-                return self.nodes[node].what as usize;
-            }
-            node = parent;
-        }
+    pub fn task_of(&self, node: usize) -> usize {
+        let root = self.up(node).last().unwrap_or(node);
+        self.nodes[root].what as usize
     }
 
     /// True if the node is the root of a task's tree.
@@ -160,12 +162,7 @@ impl Profile {
 
     /// Names from a node's task down to its function.
     pub fn path(&self, node: usize) -> Vec<&str> {
-        let mut path = vec![self.name(node)];
-        let mut at = node;
-        while !self.is_root(at) {
-            at = self.nodes[at].parent as usize;
-            path.push(self.name(at));
-        }
+        let mut path: Vec<&str> = self.up(node).map(|at| self.name(at)).collect();
         path.reverse();
         path
     }

@@ -137,6 +137,19 @@ pub struct Results {
     pub kernel_log: String,
 }
 
+impl Results {
+    /// Largest memory of all zram devices of swap in bytes, as the sum of the devices' own maxima; `None` if there is no
+    /// zram device. The source `zram` has the counters of the first device. If there are several, each has a source of
+    /// its own too, such as `zram-zram1`.
+    pub fn zram_peak(&self) -> Option<u64> {
+        let most = |counters: &Counters| counters.values.get("mem_used_max").map(|[_, most]| *most);
+        let each = self.counters.iter();
+        let each = each.filter(|(source, _)| source.starts_with("zram-"));
+        let sum = each.filter_map(|(_, zram)| most(zram)).reduce(|a, b| a + b);
+        sum.or_else(|| most(self.counters.get("zram")?))
+    }
+}
+
 /// Everything that one trial produced, except its bulk sections (series and blobs), which are read from the file on
 /// demand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -216,5 +229,31 @@ impl Record {
             hash.update(&section.digest);
         }
         hex(&hash.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_zram_is_that_of_all_devices_each_counted_once() {
+        let counters = |most: u64| Counters {
+            values: [("mem_used_max".to_owned(), [0, most])].into(),
+        };
+        let results = |sources: &[(&str, u64)]| Results {
+            counters: sources
+                .iter()
+                .map(|(name, most)| ((*name).to_owned(), counters(*most)))
+                .collect(),
+            ..Results::default()
+        };
+        assert_eq!(results(&[]).zram_peak(), None);
+        assert_eq!(results(&[("vmstat", 9)]).zram_peak(), None);
+        assert_eq!(results(&[("zram", 4)]).zram_peak(), Some(4));
+        let one = [("zram", 4), ("zram-zram0", 4), ("writeback-zram0", 1)];
+        assert_eq!(results(&one).zram_peak(), Some(4));
+        let two = [("zram", 4), ("zram-zram0", 4), ("zram-zram1", 3)];
+        assert_eq!(results(&two).zram_peak(), Some(7));
     }
 }

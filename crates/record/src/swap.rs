@@ -65,17 +65,13 @@ impl Zswap {
 
 impl fmt::Display for Zswap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = "zswap".to_owned();
-        // The pool is written after the compressor.
-        if let (Some(_), _) | (None, Some(_)) = (self.compressor, self.pool) {
-            text.push(':');
-            text.push_str(self.compressor.unwrap_or_default().name());
-        }
-        if let Some(pool) = self.pool {
-            text.push(':');
-            text.push_str(pool.name());
-        }
-        f.pad(&format!("{text}+{}", self.before))
+        let front = ZswapFront {
+            compressor: self.compressor,
+            pool: self.pool,
+            shrinker: false,
+            writeback: true,
+        };
+        f.pad(&format!("{front}+{}", self.before))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A memory control group (version 2) for the processes of a program. Source: kernel
+//! A memory control group (version 2) for the processes of a workload. Source: kernel
 //! `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
 
 use std::fs::{self, File};
@@ -9,20 +9,27 @@ use crate::error::Stop;
 
 /// Mount point of the control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
-/// Name of the program's group.
-const NAME: &str = "pagetide-program";
+/// Name of the group of a user's program.
+const PROGRAM: &str = "pagetide-program";
 
-/// The control group of a program. It is not removed, because the guest ends after the trial.
+/// The control group of a workload. It is not removed, because the guest ends after the trial.
 #[derive(Debug)]
 pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Opens the group, and creates it first if it does not exist. Fails if the kernel has no memory control groups.
-    pub fn open() -> io::Result<Self> {
+    /// Opens the group of a user's program, and creates it first if it does not exist. Fails if the kernel has no memory
+    /// control groups.
+    pub fn of_program() -> io::Result<Self> {
+        Self::open(PROGRAM)
+    }
+
+    /// Opens the group with this name, and creates it first if it does not exist. Fails if the kernel has no memory
+    /// control groups.
+    pub fn open(name: &str) -> io::Result<Self> {
         let groups = Path::new(GROUPS);
-        let folder = groups.join(NAME);
+        let folder = groups.join(name);
         if !folder.is_dir() {
             // Does not create the file: it exists only with version 2 of control groups.
             let mut control = File::options()
@@ -43,7 +50,7 @@ impl Group {
     /// `max`. `None` if there are no limits and the kernel has no memory control groups. Fails if a limit cannot be
     /// set.
     pub(crate) fn with_limits(limits: &[(&str, String)]) -> Result<Option<Self>, Stop> {
-        let group = match Self::open() {
+        let group = match Self::of_program() {
             Ok(group) => group,
             Err(_) if limits.is_empty() => return Ok(None),
             Err(why) => {
@@ -60,7 +67,7 @@ impl Group {
     }
 
     /// Returns the path of the file that adds a process to the group.
-    pub(crate) fn procs_file(&self) -> PathBuf {
+    pub fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 

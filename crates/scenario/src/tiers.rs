@@ -10,8 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-use pagetide_record::SwapSpec;
-use pagetide_record::swap::tiers::{DeviceKind, TierPlace};
+use pagetide_record::swap::tiers::TierPlace;
 use pagetide_record::wire::{Frame, Kind};
 use pagetide_system::{scan, swaps};
 
@@ -76,21 +75,17 @@ impl<'m> Tiers<'m> {
             tiers.iter().position(|tier| is(&tier.place)).map(numbered)
         };
         let zswap = find(&|place| *place == TierPlace::Zswap);
-        let mut zrams = 0;
         let mut areas = Vec::new();
         for (at, path) in swaps::areas().iter().enumerate() {
             let tier = find(&|place| matches!(place, TierPlace::Devices(all) if all.contains(&at)));
             let disk = zswap.map(|_| open(path)).transpose()?;
-            let mut written_back = None;
-            if let SwapSpec::Tiers(several) = swap
-                && let Some(device) = several.devices.get(at)
-                && let DeviceKind::Zram(_) = device.kind
-            {
-                let state = format!("/sys/kernel/debug/zram/zram{zrams}/block_state");
-                zrams += 1;
-                let backing = find(&|place| *place == TierPlace::Backing(at));
-                written_back = backing.map(|tier| (state, tier));
-            }
+            // Only zram has a backing device.
+            let backing = find(&|place| *place == TierPlace::Backing(at));
+            let written_back = backing.map(|tier| {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                let state = format!("/sys/kernel/debug/zram/{name}/block_state");
+                (state, tier)
+            });
             areas.push(Area {
                 tier: tier.unwrap_or(UNKNOWN),
                 disk,

@@ -174,9 +174,10 @@ fn composition(record: &Record) -> Option<String> {
         grown(&["slab_reclaimable", "slab_unreclaimable"], "Slab"),
         slab,
     );
-    let zram = record.results.counters.get("zram");
-    let most = zram.and_then(|zram| zram.values.get("mem_used_max"));
-    part(most.map(|[_, most]| Bytes(*most)), "held by zram at most");
+    part(
+        record.results.zram_peak().map(Bytes),
+        "held by zram at most",
+    );
     part(pages(&["free"]), "free");
     if let Some([free, total]) = report.swap().filter(|[_, total]| total.0 > 0) {
         parts.push(format!(

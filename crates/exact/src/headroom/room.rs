@@ -13,11 +13,7 @@ use pagetide_record::Results;
 pub(super) fn room(results: &Results) -> Option<u32> {
     let free: u64 = results.facts.get("free-at-start")?.parse().ok()?;
     let kept = kept_free(results.texts.get("zoneinfo-before")?)?;
-    let swap = results
-        .counters
-        .get("zram")
-        .and_then(|zram| zram.values.get("mem_used_max"))
-        .map_or(0, |[_, bytes]| bytes / PAGE_SIZE);
+    let swap = results.zram_peak().unwrap_or(0) / PAGE_SIZE;
     let zswap = results.facts.get(ZSWAP_PEAK);
     let zswap = zswap.and_then(|bytes| bytes.parse::<u64>().ok());
     let held = swap + zswap.unwrap_or(0) / PAGE_SIZE;

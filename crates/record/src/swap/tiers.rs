@@ -56,6 +56,28 @@ impl ZswapFront {
     }
 }
 
+impl fmt::Display for ZswapFront {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = "zswap".to_owned();
+        // The pool can only be written after a compressor.
+        if self.compressor.is_some() || self.pool.is_some() {
+            text.push(':');
+            text.push_str(self.compressor.unwrap_or_default().name());
+        }
+        if let Some(pool) = self.pool {
+            text.push(':');
+            text.push_str(pool.name());
+        }
+        if self.shrinker {
+            text.push_str(":shrinker");
+        }
+        if !self.writeback {
+            text.push_str(":no-writeback");
+        }
+        f.pad(&text)
+    }
+}
+
 /// A zram device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ZramDevice {
@@ -550,22 +572,7 @@ impl fmt::Display for SwapTiers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         if let Some(zswap) = self.zswap {
-            text.push_str("zswap");
-            // The pool can only be written after a compressor.
-            if zswap.compressor.is_some() || zswap.pool.is_some() {
-                text.push(':');
-                text.push_str(zswap.compressor.unwrap_or_default().name());
-            }
-            if let Some(pool) = zswap.pool {
-                text.push(':');
-                text.push_str(pool.name());
-            }
-            if zswap.shrinker {
-                text.push_str(":shrinker");
-            }
-            if !zswap.writeback {
-                text.push_str(":no-writeback");
-            }
+            text.push_str(&zswap.to_string());
             text.push('+');
         }
         for (at, device) in self.devices.iter().enumerate() {
