@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::common::{Diary, ScriptedArena, campaign, go};
+use crate::common::{Diary, ScriptedArena, campaign, contents, go, options};
 use pagetide_arena::{Progress, Step};
 use pagetide_campaign::{
     BatchFolder, Campaign, Cluster, ClusterError, Elsewhere, Nobody, Node, Options, Outcome,
@@ -153,13 +153,9 @@ impl Bench {
 
     fn on(&self, cluster: &Threads, detach: bool, watch: &dyn Watch) -> Result<Outcome, RunError> {
         let options = Options {
-            jobs: None,
-            fresh: false,
-            keep_going: false,
-            shard: None,
             elsewhere: Some(Elsewhere { cluster, detach }),
             command: "pagetide run test.toml --on threads".to_owned(),
-            maker: &|_| Maker::default(),
+            ..options()
         };
         let mut store = Store::open(&self.path("store")).unwrap();
         run(&self.campaign, &Self::arena(), &mut store, &options, watch)
@@ -167,10 +163,8 @@ impl Bench {
 
     /// Key and digest of every record of a store, sorted. Fails if a record is damaged.
     fn contents(&self, name: &str) -> Vec<(String, String)> {
+        let all = contents(&self.path(name));
         let store = Store::open(&self.path(name)).unwrap();
-        let rows = store.select(&Filter::default()).unwrap();
-        let mut all: Vec<_> = rows.into_iter().map(|row| (row.key, row.digest)).collect();
-        all.sort_unstable();
         assert_eq!(store.verify().unwrap().records, all.len() as u64);
         all
     }

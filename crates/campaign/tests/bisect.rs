@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::common::{Act, Diary, ScriptedArena};
+use crate::common::{Act, Diary, ScriptedArena, options};
 use pagetide_campaign::bisect::{
     Audience, Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, Version,
     bisect, predict, question,
@@ -85,12 +85,8 @@ impl<'a> Bench<'a> {
         let mut store = Store::open(&self.folder.join("store")).unwrap();
         let options = Options {
             jobs: Some(2),
-            fresh: false,
-            keep_going: false,
-            shard: None,
-            elsewhere: None,
-            command: String::new(),
             maker: &maker,
+            ..options()
         };
         let mut supply = |place: usize| {
             self.supplied.borrow_mut().push(place);

@@ -2,22 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::common::{ScriptedArena, campaign, go};
+use crate::common::{ScriptedArena, campaign, contents, go, options};
 use pagetide_campaign::{
     Campaign, Nobody, Options, Outcome, RunError, Shard, Until, plan_shard, run,
 };
-use pagetide_record::Maker;
-use pagetide_store::{Filter, Store};
+use pagetide_store::Store;
 
 fn part(campaign: &Campaign, folder: &std::path::Path, shard: Shard) -> Result<Outcome, RunError> {
     let options = Options {
         jobs: Some(2),
-        fresh: false,
-        keep_going: false,
         shard: Some(shard),
-        elsewhere: None,
         command: format!("pagetide run test.toml --shard {shard}"),
-        maker: &|_| Maker::default(),
+        ..options()
     };
     let mut store = Store::open(folder).unwrap();
     run(
@@ -27,14 +23,6 @@ fn part(campaign: &Campaign, folder: &std::path::Path, shard: Shard) -> Result<O
         &options,
         &Nobody,
     )
-}
-
-/// Key and digest of every record of a store, sorted.
-fn contents(store: &Store) -> Vec<(String, String)> {
-    let rows = store.select(&Filter::default()).unwrap();
-    let mut all: Vec<_> = rows.into_iter().map(|row| (row.key, row.digest)).collect();
-    all.sort_unstable();
-    all
 }
 
 #[test]
@@ -73,7 +61,7 @@ fn merged_shards_are_a_whole_run() {
         let merge = Store::open(&all).unwrap().merge(&folders, false).unwrap();
         assert_eq!((merge.added, merge.is_whole()), (40, true));
         let store = Store::open(&all).unwrap();
-        assert_eq!(contents(&store), contents(&whole));
+        assert_eq!(contents(&all), contents(whole.folder()));
         assert_eq!(store.campaign("quick").unwrap().unwrap().entries.len(), 40);
         let end = go(
             &campaign,
@@ -107,5 +95,5 @@ fn a_shard_of_a_campaign_without_a_fixed_number_of_trials_is_refused() {
     let error = part(&campaign, dir.path(), shard).unwrap_err();
     assert!(matches!(error, RunError::Sharded { .. }), "{error}");
     assert!(error.is_user_error());
-    assert!(contents(&Store::open(dir.path()).unwrap()).is_empty());
+    assert!(contents(dir.path()).is_empty());
 }

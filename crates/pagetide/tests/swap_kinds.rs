@@ -5,11 +5,21 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use crate::common::{KERNEL, Lab, metric, one_sentence};
+use crate::common::{KERNEL, Lab, metric};
 use serde_json::Value;
 
 /// A Debian kernel that has zswap.
 const WITH_ZSWAP: &str = "debian:sid";
+/// A workload that does not fit into its memory.
+const RANDOM: [&str; 7] = [
+    "random",
+    "--memory",
+    "16M",
+    "-p",
+    "pages=20M",
+    "-p",
+    "refs=3000",
+];
 
 /// Results of one trial.
 struct Tried {
@@ -143,23 +153,13 @@ fn zswap_holds_pages_before_a_disk_to_the_bit() {
 #[test]
 fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
     let Some(lab) = Lab::that_runs() else { return };
-    let refused = |kernel: &str, swap: &str, words: &[&str]| {
-        let asked = [
-            "run", "linear", "--memory", "8M", "--seeds", "1", "--kernel", kernel, "--swap", swap,
-        ];
-        let output = lab.pagetide(asked).output().unwrap();
-        assert_ne!(output.status.code(), Some(0), "{swap}");
-        one_sentence(&crate::common::text(&output.stderr), words);
-        assert!(lab.leftovers().is_empty(), "{swap}");
-        assert_eq!(lab.records(), 0, "{swap}");
-    };
-    refused(
+    lab.refuses(
         KERNEL,
         "zram:lzo",
         &["zram of 6.12", "lzo", "CONFIG_ZRAM_BACKEND_LZO"],
     );
-    refused(KERNEL, "zram:842", &["842", "CONFIG_ZRAM_BACKEND_842"]);
-    refused(
+    lab.refuses(KERNEL, "zram:842", &["842", "CONFIG_ZRAM_BACKEND_842"]);
+    lab.refuses(
         KERNEL,
         "zswap",
         &[
@@ -169,12 +169,12 @@ fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
         ],
     );
     if Lab::that_runs_on(WITH_ZSWAP).is_some() {
-        refused(
+        lab.refuses(
             WITH_ZSWAP,
             "zswap:842+ssd",
             &["zswap of 7", "842", "CONFIG_CRYPTO_842"],
         );
-        refused(
+        lab.refuses(
             WITH_ZSWAP,
             "zswap:lz4:zbud+disk",
             &["zswap of 7", "zbud", "CONFIG_ZBUD"],
@@ -218,17 +218,9 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
-    let words = [
-        "run",
-        "random",
+    let own = [
         "--kernel",
         WITH_ZSWAP,
-        "--memory",
-        "16M",
-        "-p",
-        "pages=20M",
-        "-p",
-        "refs=3000",
         "--seeds",
         "8",
         "--observe=none",
@@ -240,7 +232,8 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
         "swap=zswap+ssd",
         "--exit-zero",
     ];
-    let (out, _) = lab.ends(0, words);
+    let words = [&["run"], &RANDOM[..], &own].concat();
+    let (out, _) = lab.ends(0, &words);
     assert!(
         out.contains("refs=3000 · 16M ") && !out.contains("Confounded"),
         "{out}"
@@ -289,7 +282,7 @@ fn kinds_of_swap_are_variants_of_one_run_with_verdicts_on_the_same_memory() {
     assert!(front(ssd), "no other kind holds no memory: {kinds:?}");
     all_start_with_the_same_memory(&lab);
     // A second run and a plan find the records of the first run.
-    let mut plan = words.to_vec();
+    let mut plan = words;
     plan[0] = "plan";
     plan.retain(|word| *word != "--exit-zero");
     let (out, _) = lab.ends(0, plan);
@@ -305,15 +298,7 @@ fn swap_is_a_factor_of_a_matrix_which_takes_a_kernel_that_has_it() {
     let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
         return;
     };
-    let words = [
-        "matrix",
-        "random",
-        "--memory",
-        "16M",
-        "-p",
-        "pages=20M",
-        "-p",
-        "refs=3000",
+    let own = [
         "--seeds",
         "3",
         "--only",
@@ -321,7 +306,8 @@ fn swap_is_a_factor_of_a_matrix_which_takes_a_kernel_that_has_it() {
         "swap=ssd:2ms,zswap+ssd:2ms",
         "--json",
     ];
-    let (out, said) = lab.ends(0, words);
+    let mut words = [&["matrix"], &RANDOM[..], &own].concat();
+    let (out, said) = lab.ends(0, &words);
     assert!(said.contains("takes --kernel debian:sid"), "{said}");
     let found: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(found["factors"][0]["key"], "swap");
@@ -340,7 +326,6 @@ fn swap_is_a_factor_of_a_matrix_which_takes_a_kernel_that_has_it() {
     );
     // If the user names a kernel that lacks a kind of swap, the kind is left out. The output names a kernel that has
     // it.
-    let mut words = words.to_vec();
     words.extend(["--kernel", KERNEL]);
     let (out, _) = lab.ends(0, words);
     let found: Value = serde_json::from_str(&out).unwrap();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{KERNEL, Lab, metric, one_sentence};
+use crate::common::{KERNEL, Lab, metric};
 
 /// A Debian kernel that has zswap.
 const WITH_ZSWAP: &str = "debian:sid";
@@ -180,16 +180,7 @@ fn every_kind_of_tier_runs_to_the_bit_and_does_its_own_work() {
 #[test]
 fn swap_that_cannot_be_is_refused_before_a_guest_boots() {
     let Some(lab) = Lab::that_runs() else { return };
-    let refused = |swap: &str, words: &[&str]| {
-        let asked = [
-            "run", "linear", "--memory", "8M", "--seeds", "1", "--kernel", KERNEL, "--swap", swap,
-        ];
-        let output = lab.pagetide(asked).output().unwrap();
-        assert_ne!(output.status.code(), Some(0), "{swap}");
-        one_sentence(&crate::common::text(&output.stderr), words);
-        assert!(lab.leftovers().is_empty(), "{swap}");
-        assert_eq!(lab.records(), 0, "{swap}");
-    };
+    let refused = |swap: &str, words: &[&str]| lab.refuses(KERNEL, swap, words);
     refused(
         "zram:64M@100,ssd@10",
         &["sizes of 64M together", "all swap has 24M", "--swap-size"],

@@ -17,12 +17,13 @@ use pagetide_campaign::{
     Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
     Watch, run,
 };
+use pagetide_compare::compare_campaign;
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
 use pagetide_record::{
     ArenaKind, Invalid, KernelId, Maker, Pass, RecordWriter, Results, Subject, TraceRing, Wall,
 };
-use pagetide_store::Store;
+use pagetide_store::{Filter, Store};
 
 /// The primary metric of scripted trials.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
@@ -289,6 +290,19 @@ impl Watch for Diary {
     }
 }
 
+/// Options of a run of the whole campaign in this process, with an empty command and an empty maker.
+pub fn options() -> Options<'static> {
+    Options {
+        jobs: None,
+        fresh: false,
+        keep_going: false,
+        shard: None,
+        elsewhere: None,
+        command: String::new(),
+        maker: &|_| Maker::default(),
+    }
+}
+
 /// Runs a campaign with an empty maker.
 pub fn go(
     campaign: &Campaign,
@@ -302,11 +316,35 @@ pub fn go(
     let options = Options {
         jobs: Some(jobs),
         fresh,
-        keep_going: false,
-        shard: None,
-        elsewhere: None,
         command: "pagetide run test.toml".to_owned(),
-        maker: &|_| Maker::default(),
+        ..options()
     };
     run(campaign, arena, &mut store, &options, watch)
+}
+
+/// Identity of the trial and digest of every record, sorted.
+pub fn contents(folder: &Path) -> Vec<(String, String)> {
+    let store = Store::open(folder).unwrap();
+    let mut all: Vec<_> = store
+        .select(&Filter::default())
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.key, row.digest))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// All judgements of the last campaign, without the identities of their records.
+pub fn verdicts(folder: &Path) -> Vec<String> {
+    let store = Store::open(folder).unwrap();
+    let comparison = compare_campaign(&store, None).unwrap();
+    assert_eq!(comparison.cells.len(), 4);
+    comparison
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .flat_map(|metric| &metric.judgements)
+        .map(|judgement| serde_json::to_string(judgement).unwrap())
+        .collect()
 }

@@ -144,6 +144,19 @@ impl Lab {
         told(&self.pagetide(arguments).output().unwrap(), code)
     }
 
+    /// Asserts that a run with this kind of swap on this kernel is refused in one sentence that contains these words, and
+    /// that it leaves nothing behind. The store must be empty.
+    pub fn refuses(&self, kernel: &str, swap: &str, words: &[&str]) {
+        let asked = [
+            "run", "linear", "--memory", "8M", "--seeds", "1", "--kernel", kernel, "--swap", swap,
+        ];
+        let output = self.pagetide(asked).output().unwrap();
+        assert_ne!(output.status.code(), Some(0), "{swap}");
+        one_sentence(&text(&output.stderr), words);
+        assert!(self.leftovers().is_empty(), "{swap}");
+        assert_eq!(self.records(), 0, "{swap}");
+    }
+
     /// Imports the campaign `r`: 16 records of a scenario `build` with the variants `old` and `new`. Returns the output
     /// as JSON.
     pub fn import_of_two_variants(&self) -> String {
