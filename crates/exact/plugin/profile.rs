@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod api;
+mod format;
 mod heap;
 mod insn;
 mod stacks;
@@ -26,6 +27,9 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use api::{Api, Handle, Id, Info};
+use format::{
+    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
+};
 use insn::Kind;
 use stacks::Stacks;
 
@@ -44,38 +48,16 @@ extern "C" fn choose() {
 #[unsafe(link_section = ".init_array")]
 static CHOOSE: extern "C" fn() = choose;
 
-/// First number of the file of functions and of the file of counts: the bytes "pgprof1\0".
-const MAGIC: u64 = 0x0031_666f_7270_6770;
-/// Number of the function that stands for all kernel code without a symbol.
-const UNNAMED: u32 = 0;
-/// Number of the function that stands for the idle loop, which keeps the CPU from halting.
-const IDLE: u32 = 2;
-/// Lowest number of a function with a symbol. The numbers below it are [`UNNAMED`], [`stacks::USER`] and [`IDLE`].
-const NAMED: u32 = 3;
-
 /// Size of a page.
 const PAGE: u64 = 4096;
 /// Maximum size of an instruction in bytes.
 const LONGEST: u64 = 15;
-/// Highest bit of an address. It is set in all addresses of the kernel.
-const KERNEL: u64 = 1 << 63;
 
 /// Flag in the data of a callback: the instruction reads memory and then writes it.
 const UPDATES: u64 = 1 << 63;
 /// Flag in the data of a callback: after the callback, an inline addition at this instruction counts the instruction
 /// before it.
 const FOLLOWED: u64 = 1 << 62;
-
-/// Flag of a range of addresses: a function begins at its start.
-const STARTS: u32 = 1;
-/// Flag of a range of addresses: its start is an entry of the kernel for a fault.
-const FAULT: u32 = 2;
-/// Flag of a range of addresses: its start is an entry of the kernel for an interrupt.
-const INTERRUPT: u32 = 4;
-/// Flag of a range of addresses: its start is executed when the kernel switches tasks.
-const SWITCH: u32 = 8;
-/// Flag of a range of addresses: its start is the first code of a new task.
-const FORK: u32 = 16;
 
 /// Bytes of the instruction with which the idle loop jumps back, over 500 `nop`s and itself. Source:
 /// `guest/src/idle.rs`.

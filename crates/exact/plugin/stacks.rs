@@ -8,10 +8,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Number of the function that stands for all code of programs.
-pub const USER: u32 = 1;
-/// Function number of a node that is the root of the tree of a task.
-pub const NO_FUNCTION: u32 = u32::MAX;
+use crate::format::{NO_FUNCTION, USER};
+
 /// Base-2 logarithm of the size of a kernel stack, 16 KiB. A stack is aligned to its size. Source: Linux
 /// `arch/x86/include/asm/page_64_types.h` (`THREAD_SIZE`).
 const STACK_SHIFT: u32 = 14;

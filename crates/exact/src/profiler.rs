@@ -10,6 +10,9 @@
 //!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
 //!   each node: its parent and function (32 bits each), its instructions and its calls.
 
+#[path = "../plugin/format.rs"]
+mod format;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -20,26 +23,14 @@ use pagetide_quantity::Nanos;
 
 use crate::error::{ExactError, io};
 use crate::memory;
+use format::{
+    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
+};
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
-/// First number of both files: the bytes "pgprof1\0".
-const MAGIC: u64 = 0x0031_666f_7270_6770;
 /// Maximum size of the file of counts, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// Number of the function that stands for the idle loop.
-const IDLE: usize = 2;
-/// First address that belongs to the kernel. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
-const KERNEL: u64 = 1 << 63;
-/// Function number of a node that is the root of the tree of a task.
-const NO_FUNCTION: u32 = u32::MAX;
-
-// Flags of the start of a range; see `plugin/profile.rs`.
-const STARTS: u64 = 1;
-const FAULT: u64 = 2;
-const INTERRUPT: u64 = 4;
-const SWITCH: u64 = 8;
-const FORK: u64 = 16;
 
 /// A named range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +44,7 @@ pub struct Range {
 }
 
 /// Flags of the function `name`. `names` returns true for the name of a function that the kernel has.
-fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u64 {
+fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
     let special = match name {
         "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
         "__switch_to_asm" => SWITCH,
@@ -117,25 +108,29 @@ impl Profiler {
             name: name.to_owned(),
             ..Symbol::default()
         };
-        // The first three functions have fixed numbers.
-        let mut symbols = vec![
+        // The functions with fixed numbers, in the order of their numbers.
+        let fixed: [Symbol; NAMED as usize] = [
             unnamed("(kernel, unnamed)"),
             unnamed(USER),
             unnamed("(idle loop)"),
         ];
+        let mut symbols = Vec::from(fixed);
         let names = |name: &str| ranges.iter().any(|range| range.name == name);
         let mut spans: Vec<[u64; 2]> = Vec::with_capacity(ranges.len() + 2);
         if ranges.first().is_none_or(|first| first.start > 0) {
-            spans.push([0, 1]);
+            spans.push([0, format::USER.into()]);
         }
         let mut is_kernel = false;
         for range in ranges {
             if range.start >= KERNEL && !is_kernel {
                 is_kernel = true;
-                spans.push([KERNEL, 0]);
+                spans.push([KERNEL, UNNAMED.into()]);
             }
             let number = symbols.len() as u64;
-            spans.push([range.start, number | flags(&range.name, &names) << 32]);
+            spans.push([
+                range.start,
+                number | u64::from(flags(&range.name, &names)) << 32,
+            ]);
             symbols.push(Symbol {
                 name: range.name.clone(),
                 module: range.module.clone(),
@@ -223,7 +218,7 @@ impl Profiler {
                 calls: numbers.next()?,
             });
         }
-        let idle = tally.symbols.get_mut(IDLE)?;
+        let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
         Some(tally)
     }
@@ -248,7 +243,7 @@ mod tests {
     fn counts_that_are_cut_off_are_refused() {
         let mut profiler = Profiler::new(&[]).unwrap();
         let symbols = profiler.symbols.clone();
-        let mut bytes: Vec<u8> = [MAGIC, 1, 2, 0, IDLE as u64, 70, 0]
+        let mut bytes: Vec<u8> = [MAGIC, 1, 2, 0, u64::from(IDLE), 70, 0]
             .into_iter()
             .flat_map(u64::to_le_bytes)
             .collect();

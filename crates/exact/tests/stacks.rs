@@ -4,6 +4,9 @@
 
 extern crate alloc;
 
+#[allow(dead_code, reason = "a part of another crate, which uses the rest")]
+#[path = "../plugin/format.rs"]
+mod format;
 #[allow(
     clippy::cast_possible_truncation,
     dead_code,
@@ -12,7 +15,8 @@ extern crate alloc;
 #[path = "../plugin/stacks.rs"]
 mod stacks;
 
-use stacks::{NO_FUNCTION, Stacks, USER};
+use format::{NO_FUNCTION, USER};
+use stacks::Stacks;
 
 /// Start of the kernel stack of the first task.
 const ONE: u64 = 0xffff_c900_0000_8000;

@@ -1,0 +1,31 @@
+//! Constants of the two files that the plugin and `src/profiler.rs` exchange, the file of functions and the file of
+//! counts. Formats: `src/profiler.rs`.
+
+/// First number of both files: the bytes "pgprof1\0".
+pub const MAGIC: u64 = 0x0031_666f_7270_6770;
+
+/// Number of the function that stands for all kernel code without a symbol.
+pub const UNNAMED: u32 = 0;
+/// Number of the function that stands for all code of programs.
+pub const USER: u32 = 1;
+/// Number of the function that stands for the idle loop, which keeps the CPU from halting.
+pub const IDLE: u32 = 2;
+/// Lowest number of a function with a symbol. The numbers below it are [`UNNAMED`], [`USER`] and [`IDLE`].
+pub const NAMED: u32 = 3;
+/// Function number of a node that is the root of the tree of a task.
+pub const NO_FUNCTION: u32 = u32::MAX;
+
+/// Highest bit of an address. It is set in all addresses of the kernel, and this is the lowest of them. Source: Linux
+/// `Documentation/arch/x86/x86_64/mm.rst`.
+pub const KERNEL: u64 = 1 << 63;
+
+/// Flag of a range of addresses: a function begins at its start.
+pub const STARTS: u32 = 1;
+/// Flag of a range of addresses: its start is an entry of the kernel for a fault.
+pub const FAULT: u32 = 2;
+/// Flag of a range of addresses: its start is an entry of the kernel for an interrupt.
+pub const INTERRUPT: u32 = 4;
+/// Flag of a range of addresses: its start is executed when the kernel switches tasks.
+pub const SWITCH: u32 = 8;
+/// Flag of a range of addresses: its start is the first code of a new task.
+pub const FORK: u32 = 16;
