@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use pagetide_arena::ArenaError;
+use pagetide_kernel::KernelError;
 use pagetide_quantity::Bytes;
 use pagetide_quantity::command::told;
 
@@ -216,4 +218,21 @@ pub(crate) fn io(
 ) -> impl FnOnce(io::Error) -> ExactError {
     let on = on.into();
     move |source| ExactError::Io { what, on, source }
+}
+
+/// Returns a function that converts an error to an arena's error by `otherwise`. A stop by the user becomes
+/// [`ArenaError::Stopped`].
+pub(crate) fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
+    move |why| match why {
+        ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,
+        why => otherwise(why),
+    }
+}
+
+/// True if a guest was not restored from its snapshot.
+pub(crate) fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(
+        why.downcast_ref::<ExactError>(),
+        Some(ExactError::Restore { .. })
+    )
 }

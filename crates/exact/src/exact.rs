@@ -27,8 +27,9 @@ use pagetide_scenario::Needs;
 use crate::able;
 use crate::boot::Boot;
 use crate::emulator::Emulator;
-use crate::error::{ExactError, io};
+use crate::error::{ExactError, ended, io, is_restore};
 use crate::estimate;
+use crate::filesystem_image;
 use crate::handover::Handover;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
 use crate::making::Maker;
@@ -306,7 +307,7 @@ impl Exact {
             }
             (None, Some(size)) if system == FileSystem::Ext4 => files.push((
                 pagetide_guest::filesystem::PIECES.to_owned(),
-                trial::filesystem(size)?,
+                filesystem_image::ext4(size)?,
             )),
             _ => {}
         }
@@ -320,7 +321,7 @@ impl Exact {
                 .zip(disks)
                 .filter(|(device, _)| matches!(device.kind, DeviceKind::File(_)));
             for (number, (_, (_, size))) in (0..).zip(holders) {
-                let image = trial::filesystem(size)?;
+                let image = filesystem_image::ext4(size)?;
                 files.push((pagetide_guest::tiers::pieces(number), image));
             }
         }
@@ -527,22 +528,6 @@ fn need_of(system: FileSystem) -> Need {
         FileSystem::Btrfs => Need::Btrfs,
         FileSystem::Tmpfs => Need::Tmpfs,
     }
-}
-
-/// Returns a function that converts an error to an arena's error by `otherwise`. A stop by the user becomes
-/// [`ArenaError::Stopped`].
-fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
-    move |why| match why {
-        ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,
-        why => otherwise(why),
-    }
-}
-
-fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    matches!(
-        why.downcast_ref::<ExactError>(),
-        Some(ExactError::Restore { .. })
-    )
 }
 
 /// Number of rotating disks that a trial uses.

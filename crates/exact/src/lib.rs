@@ -15,6 +15,7 @@ pub mod emulator;
 pub mod error;
 mod estimate;
 pub mod exact;
+mod filesystem_image;
 mod functions;
 pub mod guard;
 pub mod handover;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -26,13 +25,12 @@ use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
-use pagetide_system::child::{self, Limits};
 
 use serde_json::json;
 
 use crate::boot::boot_files;
 use crate::emulator::{Emulator, Running, Wiring};
-use crate::error::{ExactError, io};
+use crate::error::{ExactError, ended, io};
 use crate::functions;
 use crate::guard::{End, Guard};
 use crate::headroom;
@@ -81,6 +79,16 @@ pub struct Run<'a> {
     pub trace_limit: Bytes,
 }
 
+/// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
+struct Started {
+    // The monitor is not used again: any later command would introduce host timing.
+    _monitor: Monitor,
+    running: Running,
+    console: File,
+    errors: File,
+    output: Output,
+}
+
 /// Observations of a trial from outside the guest: how and when the emulator ended.
 struct RunWatch {
     status: Option<ExitStatus>,
@@ -101,51 +109,33 @@ impl Run<'_> {
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {
-        let ended = |why| match why {
-            ExactError::Stopped => ArenaError::Stopped,
-            why => ArenaError::broken(why),
-        };
-        let place = self.places.take(progress).map_err(ended)?;
+        let broken = ended(ArenaError::broken);
+        let place = self.places.take(progress).map_err(&broken)?;
         let started = Instant::now();
         let started_at = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let output = Output::new(
-            Bytes(self.recipe.boot.region_size),
-            Bytes(self.recipe.boot.trace_size),
-        )
-        .map_err(ArenaError::broken)?;
+        let output = self.output().map_err(ArenaError::broken)?;
         let order = order(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
         let json = serde_json::to_vec(&order).unwrap_or_default();
         let is_profiled = subject.pass == Pass::Profiled;
         let profiler = is_profiled.then(|| self.profiler(progress));
-        let profiler = profiler.transpose().map_err(ended)?;
-        let files = (|| {
-            Ok::<_, ExactError>((
-                memory::anonymous("console")?,
-                memory::anonymous("errors")?,
-                memory::holding("trial", &json)?,
-            ))
-        })();
-        let (console, errors, trial) = files.map_err(ArenaError::broken)?;
-        // The monitor is not used again: any later command would introduce host timing.
-        let (mut running, _monitor) = self
-            .start(
-                &output,
-                [&console, &errors, &trial],
-                profiler.as_ref(),
-                progress,
-            )
-            .map_err(ended)?;
-        let list = match subject.pass {
-            Pass::Timed | Pass::Profiled => None,
-            Pass::Observed => Some(functions::kept(&self.snapshot.folder())),
+        let profiler = profiler.transpose().map_err(&broken)?;
+        let mut guest = self
+            .begin(output, &json, profiler.as_ref(), progress)
+            .map_err(&broken)?;
+        let is_observed = subject.pass == Pass::Observed;
+        let list = if is_observed {
+            functions::kept(&self.snapshot.folder())
+        } else {
+            None
         };
-        let last = match list {
-            Some(None) => Phase::Listed,
-            None | Some(Some(_)) => Phase::Done,
+        let last = if is_observed && list.is_none() {
+            Phase::Listed
+        } else {
+            Phase::Done
         };
-        let seen = self.watch(&mut running, &output, &console, last, progress);
+        let seen = self.watch(&mut guest, last, progress);
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
@@ -155,10 +145,17 @@ impl Run<'_> {
             let path = self.snapshot.folder();
             return Err(ArenaError::broken(ExactError::NoRoom { path }));
         }
+        let Started {
+            running,
+            console,
+            errors,
+            output,
+            ..
+        } = guest;
         running.end_beside();
         drop(place);
         let ended = seen.ended_at.unwrap_or_else(Instant::now);
-        let list = match list.flatten() {
+        let list = match list {
             None if output.region().phase() >= Phase::Listed => {
                 self.listed(&output).map_err(ArenaError::broken)?
             }
@@ -220,25 +217,47 @@ impl Run<'_> {
     /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
     /// the kernel cannot list them.
     fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
-        let output = Output::new(
-            Bytes(self.recipe.boot.region_size),
-            Bytes(self.recipe.boot.trace_size),
-        )?;
-        let console = memory::anonymous("console")?;
-        let errors = memory::anonymous("errors")?;
-        let trial = memory::holding("trial", b"{}")?;
-        let files = [&console, &errors, &trial];
-        let (mut running, _monitor) = self.start(&output, files, None, progress)?;
-        let seen = self.watch(&mut running, &output, &console, Phase::Listed, progress);
-        running.end_beside();
+        let mut guest = self.begin(self.output()?, b"{}", None, progress)?;
+        let seen = self.watch(&mut guest, Phase::Listed, progress);
+        guest.running.end_beside();
         if seen.stopped {
             return Err(ExactError::Stopped);
         }
         // A kernel that cannot list its functions is profiled without names.
-        if output.region().phase() < Phase::Listed {
+        if guest.output.region().phase() < Phase::Listed {
             return Ok(Vec::new());
         }
-        Ok(self.listed(&output)?.unwrap_or_default())
+        Ok(self.listed(&guest.output)?.unwrap_or_default())
+    }
+
+    /// Creates the memory that the guest's output goes to.
+    fn output(&self) -> Result<Output, ExactError> {
+        Output::new(
+            Bytes(self.recipe.boot.region_size),
+            Bytes(self.recipe.boot.trace_size),
+        )
+    }
+
+    /// Starts a guest from the snapshot. `order` is the specification of its trial.
+    fn begin(
+        &self,
+        output: Output,
+        order: &[u8],
+        profiler: Option<&Profiler>,
+        progress: &dyn Progress,
+    ) -> Result<Started, ExactError> {
+        let console = memory::anonymous("console")?;
+        let errors = memory::anonymous("errors")?;
+        let trial = memory::holding("trial", order)?;
+        let files = [&console, &errors, &trial];
+        let (running, monitor) = self.start(&output, files, profiler, progress)?;
+        Ok(Started {
+            _monitor: monitor,
+            running,
+            console,
+            errors,
+            output,
+        })
     }
 
     /// Starts an emulator and restores the snapshot in it. `files` are the guest's console, the emulator's messages and
@@ -323,14 +342,13 @@ impl Run<'_> {
     }
 
     /// Watches the guest until it reaches the phase `last`, ends, hangs or is stopped.
-    fn watch(
-        &self,
-        running: &mut Running,
-        output: &Output,
-        console: &File,
-        last: Phase,
-        progress: &dyn Progress,
-    ) -> RunWatch {
+    fn watch(&self, guest: &mut Started, last: Phase, progress: &dyn Progress) -> RunWatch {
+        let Started {
+            running,
+            console,
+            output,
+            ..
+        } = guest;
         let head = output.region().head();
         let mut seen = RunWatch {
             status: None,
@@ -641,54 +659,4 @@ fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     let mut out = std::io::Cursor::new(Vec::new());
     pagetide_reference::pack_file(path, pages, &mut out).map_err(|why| fault(why.to_string()))?;
     Ok(out.into_inner())
-}
-
-/// Makes an ext4 file system of this size. Returns the non-zero pieces of its image in the guest's format. The same
-/// size always gives the same bytes.
-pub fn filesystem(size: Bytes) -> Result<Vec<u8>, ExactError> {
-    let fault = |why: String| ExactError::FileSystem { why };
-    let image = memory::anonymous("filesystem")?;
-    image
-        .set_len(size.0)
-        .map_err(io("sizing", "a file system image"))?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
-    let mut command = child::command("mke2fs");
-    command
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-U", "70616765-7469-6465-2d65-786163740000"])
-        .args(["-O", "^has_journal,^metadata_csum,^resize_inode"])
-        .args(["-E", "hash_seed=70616765-7469-6465-2d65-786163740001,lazy_itable_init=1,nodiscard,root_owner=0:0"])
-        .arg(&path)
-        .env("E2FSPROGS_FAKE_TIME", "1767225600")
-        .env("MKE2FS_CONFIG", "/dev/null")
-        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
-    let limits = Limits {
-        time: Duration::from_mins(2),
-        ..Limits::QUICK
-    };
-    let made =
-        child::run(&mut command, &limits).map_err(|failure| fault(format!("mke2fs {failure}")))?;
-    if !made.status.success() {
-        return Err(fault(format!(
-            "mke2fs said `{}`",
-            String::from_utf8_lossy(&made.stderr).trim()
-        )));
-    }
-    let mut pieces = Vec::new();
-    let mut page = [0_u8; 4096];
-    let mut at = 0;
-    while at < size.0 {
-        let n = image
-            .read_at(&mut page, at)
-            .map_err(io("reading", "a file system image"))?;
-        if n == 0 {
-            break;
-        }
-        if page[..n].iter().any(|byte| *byte != 0) {
-            pieces.extend_from_slice(&at.to_le_bytes());
-            pieces.extend_from_slice(&(n as u64).to_le_bytes());
-            pieces.extend_from_slice(&page[..n]);
-        }
-        at += n as u64;
-    }
-    Ok(pieces)
 }
