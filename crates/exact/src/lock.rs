@@ -1,7 +1,8 @@
-//! File locks that several processes share.
+//! Locks: of files that several processes share, and of values that several threads share.
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::FlockOperation;
 
@@ -20,4 +21,9 @@ pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>,
             Err(errno) => return Err(io("locking", path.display().to_string())(errno.into())),
         }
     }
+}
+
+/// Locks a mutex, even if a thread panicked while it held the lock.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -38,12 +38,15 @@ impl Recipe {
     }
 }
 
+/// Files for the guest, each with path and content.
+pub type Files = Vec<(String, Vec<u8>)>;
+
 /// Content of the guest's initial file system.
 pub struct Contents {
     /// Bytes of the program that runs as `/init`.
     pub program: &'static [u8],
-    /// Name and content of each further file.
-    pub files: Vec<(String, Vec<u8>)>,
+    /// All further files.
+    pub files: Files,
     /// Image of the program's root; `None` for scenarios without a root.
     pub root: Option<Handover>,
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use pagetide_quantity::Bytes;
@@ -18,7 +18,7 @@ use rustix::fs::FlockOperation;
 use crate::boot::Boot;
 use crate::clock::SavedClock;
 use crate::error::{ExactError, io};
-use crate::lock::try_lock;
+use crate::lock::{locked, try_lock};
 use crate::machine::BOOT_SHIFT;
 use crate::recipe::{Contents, Recipe};
 use crate::seal::{Identity, Seal};
@@ -181,7 +181,7 @@ impl Snapshots {
     fn prove(&self, key: &str) -> Result<(), String> {
         let folder = self.folder(key);
         // The lock is held while files are read, so that parallel trials do not all read them.
-        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut proven = locked(&self.proven);
         let mut now = Vec::new();
         for name in FILES {
             let identity = Identity::of(&folder.join(name));

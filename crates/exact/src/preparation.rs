@@ -1,0 +1,78 @@
+//! A prepared trial: its kernel and machine are found, and everything that cannot run was refused.
+
+use std::sync::Arc;
+
+use pagetide_guest::spec::{BootSpec, ModuleSpec};
+use pagetide_kernel::Kernel;
+use pagetide_record::{FileSystem, MemorySpec, Subject};
+use pagetide_root::Root;
+use pagetide_scenario::Needs;
+
+use crate::disks::ssds;
+use crate::error::ExactError;
+use crate::machine::{MachineSpec, REGION, SPARE, TRACE};
+use crate::making::Maker;
+use crate::recipe::Recipe;
+
+/// Intermediate results of preparing a trial.
+pub(crate) struct Preparation {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) needs: Needs,
+    pub(crate) machine: MachineSpec,
+    pub(crate) maker: Option<Maker>,
+}
+
+impl Preparation {
+    /// Inputs that determine the snapshot for this subject if it loads these modules. `emulator` is the emulator's name
+    /// and version, `guest` the digest of the guest's program.
+    pub(crate) fn recipe(
+        &self,
+        subject: &Subject,
+        emulator: &str,
+        guest: &str,
+        modules: Vec<ModuleSpec>,
+    ) -> Recipe {
+        let (machine, needs) = (&self.machine, &self.needs);
+        let boot = BootSpec {
+            region_at: machine.region_at,
+            region_size: REGION.0,
+            trace_at: machine.region_at + REGION.0,
+            trace_size: TRACE.0,
+            spare: SPARE,
+            modules,
+            ssd: ssds(subject, needs),
+            swap: subject.swap,
+            swap_size: subject.swap_size,
+            compressor: subject.swap.compressor().name().to_owned(),
+            filesystem: needs.filesystem,
+            files_on: subject.files_on,
+            root: needs.root.clone(),
+            maker: self.maker.as_ref().map(|maker| maker.spec.clone()),
+            free: match subject.memory {
+                MemorySpec::Free(free) => Some(free),
+                MemorySpec::Total(_) => None,
+            },
+            intended: subject.memory.bytes(),
+        };
+        Recipe {
+            kernel: self.kernel.digest.to_string(),
+            emulator: emulator.to_owned(),
+            guest: guest.to_owned(),
+            arguments: machine.arguments(),
+            boot,
+        }
+    }
+}
+
+/// Fails if a root on tmpfs is larger than the memory. The kernel would then swap the root's files, which would distort
+/// the program's results.
+pub(crate) fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
+    if subject.files_on.system != FileSystem::Tmpfs {
+        return Ok(());
+    }
+    let (files, memory) = (root.in_memory()?, subject.memory.bytes());
+    if files > memory {
+        return Err(ExactError::RootInMemory { files, memory });
+    }
+    Ok(())
+}
