@@ -8,18 +8,20 @@ use crate::error::{ExactError, io};
 use crate::filesystem_image;
 use crate::handover::Handover;
 use crate::machine::TRACE;
+use crate::modules::modules;
 use crate::preparation::Preparation;
 use crate::program::PROGRAM;
-use crate::recipe::{Contents, Files};
+use crate::recipe::Contents;
 
-/// Content of the guest's initial file system: its program, `files`, and the image or maker of its file system.
+/// Content of the guest's initial file system: its program, the modules that it loads, and the image or maker of its
+/// file system.
 pub(crate) fn contents(
     roots: &Roots,
     subject: &Subject,
     ready: &Preparation,
-    mut files: Files,
 ) -> Result<Contents, ExactError> {
     let system = subject.files_on.system;
+    let (_, mut files) = modules(&ready.kernel, subject, &ready.needs)?;
     if let Some(maker) = &ready.maker {
         files.extend(maker.files(roots)?);
     }

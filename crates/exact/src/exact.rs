@@ -9,8 +9,6 @@ use std::sync::{Arc, Mutex};
 use pagetide_arena::{
     Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, host,
 };
-use pagetide_guest::spec::ModuleSpec;
-use pagetide_kernel::{Cache, Stop};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
     ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, Machine, RecordWriter, Subject,
@@ -32,7 +30,7 @@ use crate::modules::{boot_arguments, modules};
 use crate::place::Places;
 use crate::preparation::{Preparation, fits};
 use crate::program;
-use crate::recipe::{Files, Recipe};
+use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::trial;
 
@@ -47,9 +45,9 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Kernels,
-    /// Names of snapshots by the inputs that determine them. A kernel's modules are then read once for all trials of a
-    /// machine.
-    named: Mutex<BTreeMap<String, String>>,
+    /// Recipes of snapshots, by the name that the snapshot would have without modules, and by whether the scenario needs
+    /// packet sockets. A kernel's modules are then read once for all trials of a machine.
+    recipes: Mutex<BTreeMap<(String, bool), Arc<Recipe>>>,
     machine: Machine,
     say: Arc<Say>,
 }
@@ -77,7 +75,7 @@ impl Exact {
             emulator,
             snapshots,
             guest: program::digest(),
-            named: Mutex::default(),
+            recipes: Mutex::default(),
             machine: host::machine(),
             say,
         })
@@ -88,19 +86,19 @@ impl Exact {
         &self.emulator
     }
 
-    /// Name of the snapshot from which a trial starts; `None` if it cannot be determined.
-    fn snapshot_of(&self, prepared: &PreparedTrial) -> Option<String> {
-        let (subject, ready) = (prepared.subject(), prepared.own::<Preparation>().ok()?);
+    /// Inputs that determine the snapshot from which a trial starts.
+    fn recipe(&self, subject: &Subject, ready: &Preparation) -> Result<Arc<Recipe>, ExactError> {
+        let with = |modules| ready.recipe(subject, &self.emulator.version, &self.guest, modules);
         // The modules follow from the other inputs, and from whether the kernel has packet sockets, so they can be left
         // out of the key.
-        let rest = self.recipe_with(subject, ready, Vec::new());
-        let what = serde_json::to_string(&(rest, ready.needs.packet)).ok()?;
-        if let Some(name) = locked(&self.named).get(&what) {
-            return Some(name.clone());
+        let key = (with(Vec::new()).key(), ready.needs.packet);
+        if let Some(recipe) = locked(&self.recipes).get(&key) {
+            return Ok(Arc::clone(recipe));
         }
-        let name = self.recipe(subject, ready).ok()?.0.key();
-        locked(&self.named).insert(what, name.clone());
-        Some(name)
+        let (modules, _) = modules(&ready.kernel, subject, &ready.needs)?;
+        let recipe = Arc::new(with(modules));
+        locked(&self.recipes).insert(key, Arc::clone(&recipe));
+        Ok(recipe)
     }
 
     fn say(&self, text: &str) {
@@ -108,32 +106,11 @@ impl Exact {
     }
 
     /// Size of the files that are handed over when a program's guest boots; zero for other scenarios.
-    fn handed_over(&self, prepared: &PreparedTrial) -> Bytes {
-        let ready = prepared.own::<Preparation>().ok();
-        let digest = ready.and_then(|ready| ready.needs.root.as_deref());
+    fn handed_over(&self, ready: &Preparation) -> Bytes {
+        let digest = ready.needs.root.as_deref();
         let root = digest.and_then(|digest| Roots::of(&self.options.cache).get(digest).ok());
         let size = root.and_then(|root| root.in_memory().ok());
         size.unwrap_or_default()
-    }
-
-    /// Inputs that determine the snapshot for this subject, and the files of the modules that it loads.
-    fn recipe(
-        &self,
-        subject: &Subject,
-        ready: &Preparation,
-    ) -> Result<(Recipe, Files), ExactError> {
-        let (modules, files) = modules(&ready.kernel, subject, &ready.needs)?;
-        Ok((self.recipe_with(subject, ready, modules), files))
-    }
-
-    /// Inputs that determine the snapshot for this subject if it loads these modules.
-    fn recipe_with(
-        &self,
-        subject: &Subject,
-        ready: &Preparation,
-        modules: Vec<ModuleSpec>,
-    ) -> Recipe {
-        ready.recipe(subject, &self.emulator.version, &self.guest, modules)
     }
 }
 
@@ -201,11 +178,9 @@ impl Arena for Exact {
         let wanted = wanted(&subject, &needs);
         self.kernels.require(&kernel, wanted, subject.swap)?;
         if let Some(size) = needs.filesystem {
-            let cache = Cache::open(&self.options.cache)
-                .map_err(|why| ArenaError::refused(ExactError::from(why)))?
-                .stopping_by(Stop::by(self.options.stop.clone()));
+            let cache = || self.kernels.cache();
             let say = |text: &str| self.say(text);
-            maker = Maker::of(subject.files_on.system, size, &cache, &say)
+            maker = Maker::of(subject.files_on.system, size, cache, &say)
                 .map_err(ArenaError::refused)?;
         }
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
@@ -254,11 +229,12 @@ impl Arena for Exact {
     }
 
     fn guest(&self, prepared: &PreparedTrial) -> Option<Guest> {
-        let key = self.snapshot_of(prepared)?;
+        let ready = prepared.own::<Preparation>().ok()?;
+        let key = self.recipe(prepared.subject(), ready).ok()?.key();
         let boot = if self.snapshots.has(&key) {
             Nanos(0)
         } else {
-            estimate::of_boot(self.handed_over(prepared))?
+            estimate::of_boot(self.handed_over(ready))?
         };
         Some(Guest { key, boot })
     }
@@ -285,9 +261,9 @@ impl Arena for Exact {
                 kept: host::KEPT,
             }));
         }
-        let (recipe, files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
+        let recipe = self.recipe(subject, ready).map_err(ArenaError::broken)?;
         let roots = Roots::of(&self.options.cache);
-        let contents = || contents(&roots, subject, ready, files.clone());
+        let contents = || contents(&roots, subject, ready);
         let boot = Boot {
             recipe: &recipe,
             kernel,

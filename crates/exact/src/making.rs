@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pagetide_guest::spec::{MAKER_FOLDER, MAKER_LOADER, MakerSpec};
-use pagetide_kernel::{Cache, Freshness, PackageSet};
+use pagetide_kernel::{Cache, Freshness, KernelError, PackageSet};
 use pagetide_quantity::Bytes;
 use pagetide_record::FileSystem;
 use pagetide_root::{Roots, Tool};
@@ -48,16 +48,18 @@ fn words(system: FileSystem, size: Bytes) -> Vec<String> {
 
 impl Maker {
     /// The program that makes a file system of this size. It comes from Debian 12, so that it is the same on every
-    /// machine; its package is fetched if it is not in the cache. `None` for a file system that needs no program.
+    /// machine; its package is fetched if it is not in the cache, which `cache` opens. `None` for a file system that
+    /// needs no program.
     pub fn of(
         system: FileSystem,
         size: Bytes,
-        cache: &Cache,
+        cache: impl FnOnce() -> Result<Cache, KernelError>,
         say: &dyn Fn(&str),
     ) -> Result<Option<Self>, ExactError> {
         let Some((package, name)) = program(system) else {
             return Ok(None);
         };
+        let cache = cache()?;
         let absent = |why: String| ExactError::NoMaker {
             system: system.name(),
             program: name,
