@@ -41,8 +41,8 @@ pub struct Comparison {
     /// Comparison of kinds of swap, for each cell whose columns have different swap.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kinds>,
-    /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain`] is
-    /// called.
+    /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain_with_accounts`]
+    /// is called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
 }

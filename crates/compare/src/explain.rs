@@ -22,5 +22,5 @@ pub use account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTi
 pub use claims::{Claim, claims};
 pub use evidence::{Evidence, LIST_MOVES, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};
-pub use gather::{CellExplanation, explain};
+pub use gather::{CellExplanation, explain, explain_with_accounts};
 pub use mechanism::Mechanism;

@@ -1,5 +1,7 @@
 //! Profiled passes: exact accounts of the difference between two trials with the same seed.
 
+use std::collections::HashMap;
+
 use pagetide_profile::{Account, PROFILE, Profile, ProfileError, account};
 use pagetide_record::record::SectionInfo;
 use pagetide_record::{FileError, Pass, Record, Subject, TraceRing};
@@ -136,47 +138,68 @@ pub struct SeedAccount {
     pub each: Vec<(u64, i64)>,
 }
 
-/// Exact account of the difference between two sides, in the first seed that is profiled on both sides; `None` if there
-/// is no such seed. Adds a note for each profile that cannot be used.
-pub(crate) fn seed_account(
-    store: &Store,
-    [a, b]: [&Side; 2],
-    notes: &mut Vec<String>,
-) -> Option<SeedAccount> {
-    let mut read = |trial: &TrialRef| {
-        let found = store.find(&trial.record).map_err(ProfiledError::from);
-        match found.and_then(|row| profiled(store, &row)) {
-            Ok(pass) => pass,
-            Err(why) => {
-                notes.push(format!(
-                    "the profile of seed {} was left out: {why}",
-                    trial.seed
-                ));
-                None
-            }
+/// Reads the exact accounts of one cell. Each profiled pass of the baseline is read only once for all columns.
+pub(crate) struct Accountant<'a> {
+    store: &'a Store,
+    baseline: &'a Side,
+    /// What [`pass_of`] returned for trials of the baseline, by the identity of the trial's record.
+    passes: HashMap<&'a str, Result<Option<ProfiledPass>, String>>,
+}
+
+impl<'a> Accountant<'a> {
+    /// Creates a reader for a cell with this baseline. Reads nothing yet.
+    pub fn new(store: &'a Store, baseline: &'a Side) -> Self {
+        Self {
+            store,
+            baseline,
+            passes: HashMap::new(),
         }
-    };
-    let mut first: Option<SeedAccount> = None;
-    let mut each = Vec::new();
-    for own in &a.trials {
-        let Some(other) = b.trials.iter().find(|other| other.seed == own.seed) else {
-            continue;
-        };
-        if each.iter().any(|(seed, _)| *seed == own.seed) {
-            continue;
-        }
-        let (Some(x), Some(y)) = (read(own), read(other)) else {
-            continue;
-        };
-        let account = account(&x.profile, &y.profile);
-        each.push((own.seed, account.change()));
-        first.get_or_insert(SeedAccount {
-            seed: own.seed,
-            records: [x.record, y.record],
-            account,
-            proofs: [x.proof, y.proof],
-            each: Vec::new(),
-        });
     }
-    first.map(|first| SeedAccount { each, ..first })
+
+    /// Exact account of the difference between the baseline and another side, in the first seed that is profiled on
+    /// both sides; `None` if there is no such seed. Adds a note for each profile that cannot be used.
+    pub fn account(&mut self, side: &Side, notes: &mut Vec<String>) -> Option<SeedAccount> {
+        let mut first: Option<SeedAccount> = None;
+        let mut each = Vec::new();
+        for own in &self.baseline.trials {
+            let Some(other) = side.trials.iter().find(|other| other.seed == own.seed) else {
+                continue;
+            };
+            if each.iter().any(|(seed, _)| *seed == own.seed) {
+                continue;
+            }
+            let own_pass = self.passes.entry(&own.record);
+            let own_pass = own_pass.or_insert_with(|| pass_of(self.store, own));
+            let other_pass = pass_of(self.store, other);
+            let [x, y] = [own_pass, &other_pass].map(|pass| match pass {
+                Ok(pass) => pass.as_ref(),
+                Err(note) => {
+                    notes.push(note.clone());
+                    None
+                }
+            });
+            let (Some(x), Some(y)) = (x, y) else {
+                continue;
+            };
+            let change = y.profile.elapsed.wrapping_sub(x.profile.elapsed);
+            each.push((own.seed, change.cast_signed()));
+            first.get_or_insert_with(|| SeedAccount {
+                seed: own.seed,
+                records: [x, y].map(|pass| pass.record.clone()),
+                account: account(&x.profile, &y.profile),
+                proofs: [x, y].map(|pass| pass.proof.clone()),
+                each: Vec::new(),
+            });
+        }
+        first.map(|first| SeedAccount { each, ..first })
+    }
+}
+
+/// The profiled pass of a trial; `None` if the trial was not profiled. Fails with a note for the user if the profile
+/// cannot be used.
+fn pass_of(store: &Store, trial: &TrialRef) -> Result<Option<ProfiledPass>, String> {
+    let found = store.find(&trial.record).map_err(ProfiledError::from);
+    found
+        .and_then(|row| profiled(store, &row))
+        .map_err(|why| format!("the profile of seed {} was left out: {why}", trial.seed))
 }

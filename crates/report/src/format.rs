@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pagetide_compare::bisected::BisectResult;
-use pagetide_compare::explain::explain;
+use pagetide_compare::explain::explain_with_accounts;
 use pagetide_compare::{CalibrationError, CalibrationNote, CompareError, Comparison, tails};
 use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, FileError};
@@ -148,7 +148,7 @@ pub fn write(
 ) -> Result<Vec<String>, FormatError> {
     let mut comparison = comparison.clone();
     if format.explains() {
-        comparison.explanations = explain(store, &comparison)?;
+        comparison.explanations = explain_with_accounts(store, &comparison)?;
     }
     let comparison = &comparison;
     about.machine = machine(store, comparison).unwrap_or_default();
@@ -192,7 +192,7 @@ pub fn write_bisect(
         Format::Mail => mail::LOOK,
         Format::Json => {
             let mut found = found.clone();
-            found.comparison.explanations = explain(store, &found.comparison)?;
+            found.comparison.explanations = explain_with_accounts(store, &found.comparison)?;
             out.write_all(json::pretty(&found).as_bytes())?;
             return Ok(Vec::new());
         }

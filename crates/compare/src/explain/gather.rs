@@ -15,7 +15,7 @@ use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
-use crate::profiled::{SeedAccount, seed_account};
+use crate::profiled::{Accountant, SeedAccount};
 
 /// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
 /// millions of events takes time.
@@ -31,14 +31,33 @@ pub struct CellExplanation {
     /// Explanation of the difference in time.
     pub explanation: Explanation,
     /// Exact account of the difference in the first seed that is profiled on both sides; `None` if there is no such
-    /// seed.
+    /// seed, or if the explanation comes from [`explain`], which reads no profiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<SeedAccount>,
     /// Reasons why the explanation is based on less data than possible, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Explains every column in every cell that has trials both in the column and in the baseline.
+/// Explains every column in every cell that has trials both in the column and in the baseline, and adds the exact
+/// accounts from the profiled passes.
+pub fn explain_with_accounts(
+    store: &Store,
+    comparison: &Comparison,
+) -> Result<Vec<CellExplanation>, CompareError> {
+    let mut all = explain(store, comparison)?;
+    for of_cell in all.chunk_by_mut(|a, b| a.cell == b.cell) {
+        let sides = &comparison.cells[of_cell[0].cell].sides;
+        let mut accountant = Accountant::new(store, &sides[0]);
+        for explained in of_cell {
+            let side = &sides[explained.column];
+            explained.account = accountant.account(side, &mut explained.notes);
+        }
+    }
+    Ok(all)
+}
+
+/// Explains every column in every cell that has trials both in the column and in the baseline. Reads no profiled
+/// passes; [`explain_with_accounts`] does.
 pub fn explain(
     store: &Store,
     comparison: &Comparison,
@@ -56,14 +75,12 @@ pub fn explain(
             if baseline.trials.is_empty() || other.trials.is_empty() {
                 continue;
             }
-            let (explanation, mut notes) =
-                gatherer.pair(baseline, other, &claims(group, column))?;
-            let account = seed_account(store, [baseline, other], &mut notes);
+            let (explanation, notes) = gatherer.pair(baseline, other, &claims(group, column))?;
             all.push(CellExplanation {
                 cell,
                 column,
                 explanation,
-                account,
+                account: None,
                 notes,
             });
         }

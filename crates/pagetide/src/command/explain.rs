@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pagetide_compare::Names;
-use pagetide_compare::explain::explain;
+use pagetide_compare::explain::explain_with_accounts;
 use pagetide_report::why::explanations;
 
 use crate::accept_args::AcceptArgs;
@@ -45,7 +45,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 pub fn why(names: &Names, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let mut comparison = names.compare(&store)?;
-    comparison.explanations = explain(&store, &comparison)?;
+    comparison.explanations = explain_with_accounts(&store, &comparison)?;
     out.show(&comparison.explanations, || {
         explanations(&comparison, &out.look)
     })?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pagetide_compare::Comparison;
-use pagetide_compare::explain::explain;
+use pagetide_compare::explain::explain_with_accounts;
 use pagetide_record::Machine;
 use pagetide_store::Store;
 
@@ -47,7 +47,7 @@ pub fn of_store(
 fn explain_or_omit(store: &Store, comparison: &Comparison, sources: &mut Sources) -> Comparison {
     let mut comparison = comparison.clone();
     if comparison.columns.len() > 1 {
-        match explain(store, &comparison) {
+        match explain_with_accounts(store, &comparison) {
             Ok(explanations) => comparison.explanations = explanations,
             Err(error) => sources.omitted.push(format!("why: {error}")),
         }
