@@ -4,7 +4,7 @@ use std::fmt;
 
 use pagetide_quantity::command::told;
 use pagetide_quantity::{Direction, Unit};
-use pagetide_record::{Subject, Variant};
+use pagetide_record::{Subject, SwapSpec, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
@@ -147,6 +147,15 @@ pub struct Values {
     pub values: Vec<(usize, f64)>,
     /// Why there are no values, as stated by the first trial without one; `None` if there are values.
     pub absent: Option<String>,
+}
+
+impl Cell {
+    /// Returns the swap of a column's trials. A column is given by index.
+    pub fn swap_of(&self, column: usize) -> SwapSpec {
+        let own = self.sides.get(column).and_then(|side| side.swap.as_ref());
+        let of_cell = || self.subject.as_ref().map(|subject| subject.swap);
+        own.map(|own| own.kind).or_else(of_cell).unwrap_or_default()
+    }
 }
 
 impl Values {

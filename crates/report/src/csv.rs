@@ -209,8 +209,6 @@ fn judged(
     index: usize,
 ) -> [String; JUDGEMENTS.len()] {
     let subject = about::subject(group);
-    let own_swap = group.sides.get(index).and_then(|side| side.swap.as_ref());
-    let swap = own_swap.map_or(subject.swap, |own| own.kind);
     let column = &comparison.columns[index];
     let judgement = row.and_then(|row| about::judgement(row, index));
     let values = row
@@ -231,7 +229,7 @@ fn judged(
         subject.as_written.to_string(),
         cell(&params(&subject.params)),
         subject.memory.to_string(),
-        swap.to_string(),
+        group.swap_of(index).to_string(),
         of_row(|row| cell(&row.name)),
         of_row(|row| name_of(row.unit)),
         of_row(|row| name_of(row.direction)),

@@ -221,7 +221,7 @@ fn test(place: &TestContext, decides: bool) -> Test {
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             memory: subject.memory.to_string(),
-            swap: own_swap.map_or(subject.swap, |own| own.kind).to_string(),
+            swap: group.swap_of(index).to_string(),
             variant: text(&column.name),
             baseline: text(about::name(comparison, BASELINE)),
             settings: text(&about::settings(column)),

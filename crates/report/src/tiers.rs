@@ -25,18 +25,14 @@ pub struct TierTable {
 /// Reads from a record the tier table of each moment at which tiers were sampled. Empty if swap has only one tier.
 pub fn tables(reader: &RecordReader) -> Result<Vec<TierTable>, FileError> {
     let swap = reader.record().subject.swap;
-    let names: Vec<String> = reader
-        .series_names()
-        .filter(|name| name.starts_with("pages-"))
-        .map(str::to_owned)
-        .collect();
     let mut tables = Vec::new();
     if swap.tiers().len() < 2 {
         return Ok(tables);
     }
-    for name in names {
-        if let Some(pages) = TierPages::read(&reader.series(&name)?) {
-            tables.push(table(name, &pages, swap));
+    let names = reader.series_names();
+    for name in names.filter(|name| name.starts_with("pages-")) {
+        if let Some(pages) = TierPages::read(&reader.series(name)?) {
+            tables.push(table(name.to_owned(), &pages, swap));
         }
     }
     Ok(tables)

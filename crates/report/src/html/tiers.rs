@@ -9,12 +9,15 @@ const LONG: usize = 200;
 
 /// Writes in which tier the pages of each variant's first trial were at the end. Writes nothing if swap has only one
 /// tier.
-pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
-    let Some(cell) = input.comparison.cells.get(place) else {
+pub(crate) fn section(input: &Input<'_>, cell: usize, out: &mut String) {
+    let Some(cell) = input.comparison.cells.get(cell) else {
         return;
     };
     let mut rows = String::new();
-    for (side, column) in cell.sides.iter().zip(&input.comparison.columns) {
+    for (place, (side, column)) in cell.sides.iter().zip(&input.comparison.columns).enumerate() {
+        if cell.swap_of(place).tiers().len() < 2 {
+            continue;
+        }
         let Some(trial) = side.trials.first() else {
             continue;
         };
