@@ -38,14 +38,25 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
             "Debian's kernels cannot be fetched; give .deb files, images or built trees",
             "on Debian or Ubuntu: apt-get install apt",
         ),
-        doctor::program(
-            "mke2fs",
-            &["mke2fs"],
-            "scenarios on a file system (filecopy) cannot run",
-            "apt-get install e2fsprogs",
-        ),
+        mke2fs(),
     ];
     found.map(|found| found.of(ArenaKind::Exact)).into()
+}
+
+/// Looks for the two programs that trials start, without booting anything: the emulator, and mke2fs, which only
+/// scenarios on a file system need. Returns the two pieces in this order.
+pub fn programs() -> [Piece; 2] {
+    let found = [emulator_piece(Emulator::find().as_ref()), mke2fs()];
+    found.map(|found| found.of(ArenaKind::Exact))
+}
+
+fn mke2fs() -> Diagnosis {
+    doctor::program(
+        "mke2fs",
+        &["mke2fs"],
+        "scenarios on a file system (filecopy) cannot run",
+        "apt-get install e2fsprogs",
+    )
 }
 
 fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {

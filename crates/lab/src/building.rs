@@ -58,13 +58,15 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
 
 /// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet is
 /// planned with the kernel `otherwise`. A variant that would be left out is removed from the campaign, and `say`
-/// receives the reason.
+/// receives the reason. If a kernel must be built and a program is missing that a build or a trial needs, `on_missing`
+/// receives an error that names all missing programs, and decides whether the forecast fails.
 pub(crate) fn foretell(
     campaign: &mut Campaign,
     cache: Cache,
     options: &Options,
     otherwise: &str,
     say: &dyn Fn(&str),
+    on_missing: impl FnOnce(LabError) -> Result<(), LabError>,
 ) -> Result<Vec<KernelForecast>, LabError> {
     let mut kernels = Vec::new();
     if !is_built(campaign) {
@@ -73,9 +75,9 @@ pub(crate) fn foretell(
     let workshop = workshop(cache, options);
     let foretold = workshop.foretell(&orders(campaign))?;
     if foretold.iter().any(VariantForecast::is_to_build)
-        && let Err(why) = programs(campaign, &workshop, options)
+        && let Err(why) = programs(campaign, &workshop)
     {
-        say(&why.to_string());
+        on_missing(why)?;
     }
     for (mut variant, foretold) in std::mem::take(&mut campaign.variants)
         .into_iter()
@@ -109,12 +111,8 @@ pub(crate) fn foretell(
 }
 
 /// Fails if a program is missing that a build or a trial of the campaign needs. The error names all missing programs.
-pub(crate) fn check(campaign: &Campaign, cache: Cache, options: &Options) -> Result<(), LabError> {
-    programs(campaign, &workshop(cache, options), options)
-}
-
-fn programs(campaign: &Campaign, workshop: &Workshop, options: &Options) -> Result<(), LabError> {
-    needs::check(campaign, &options.cache)?;
+fn programs(campaign: &Campaign, workshop: &Workshop) -> Result<(), LabError> {
+    needs::check(campaign)?;
     Ok(workshop.needs()?)
 }
 
@@ -131,7 +129,7 @@ pub(crate) fn build(
     if !is_built(campaign) {
         return Ok(outcome);
     }
-    needs::check(campaign, &options.cache)?;
+    needs::check(campaign)?;
     let mut workshop = workshop(cache, options);
     let is_stopped = || options.stop.load(Ordering::Relaxed);
     let deliveries = workshop.deliver(&orders(campaign), &is_stopped, say)?;

@@ -94,7 +94,11 @@ impl Lab {
     /// is planned with the default kernel.
     pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
         let (cache, kernel) = (self.cache()?, vocabulary().kernel);
-        building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
+        let options = &self.options;
+        building::foretell(campaign, cache, options, &kernel, &*self.say, |why| {
+            self.say(&why.to_string());
+            Ok(())
+        })
     }
 
     /// Predicts the cost of building the kernels of a campaign. Builds and fetches nothing, and prints no messages.
@@ -109,10 +113,11 @@ impl Lab {
         let there = cache.list()?.pop().map(|kernel| kernel.digest.to_string());
         let otherwise = there.clone().unwrap_or_default();
         let quiet = |_: &str| {};
-        let kernels = building::foretell(&mut planned, cache, &self.options, &otherwise, &quiet)?;
-        if kernels.iter().any(|kernel| !kernel.is_built) {
-            building::check(campaign, self.cache()?, &self.options)?;
-        }
+        let options = &self.options;
+        let kernels =
+            building::foretell(&mut planned, cache, options, &otherwise, &quiet, |why| {
+                Err(why)
+            })?;
         Ok((kernels, there.map(|_| planned)))
     }
 

@@ -1,8 +1,6 @@
 //! Checks that the programs which a campaign needs are on this machine, before anything is fetched or built.
 
-use std::path::Path;
-
-use pagetide_arena::doctor::State;
+use pagetide_arena::doctor::{Piece, State};
 use pagetide_campaign::{Campaign, Cell};
 use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::Context;
@@ -13,24 +11,23 @@ use crate::error::LabError;
 /// Fails if the emulator is missing, or if a scenario needs a file system and mke2fs is missing. The error also names
 /// missing tools of kernel builds, so that the user can install everything with one command. Missing tools of kernel
 /// builds alone are no error here. The build checks for them, because only the build knows whether it must compile.
-pub(crate) fn check(campaign: &Campaign, cache: &Path) -> Result<(), LabError> {
+pub(crate) fn check(campaign: &Campaign) -> Result<(), LabError> {
     if campaign.arena != ArenaKind::Exact {
         return Ok(());
     }
-    let pieces = pagetide_exact::doctor::examine(cache, cache);
-    let lacks = |name: &str| {
-        let piece = pieces.iter().find(|piece| piece.name == name)?;
+    let [emulator, mke2fs] = pagetide_exact::doctor::programs();
+    let lacks = |piece: &Piece| {
         let is_there = piece.state == State::Works;
         // A remedy that installs no package, such as naming another emulator, is in the arena's own error.
         let package = piece.remedy.strip_prefix("apt-get install ")?;
         (!is_there).then(|| package.to_owned())
     };
     let mut missing = Vec::new();
-    if let Some(package) = lacks("emulator") {
+    if let Some(package) = lacks(&emulator) {
         missing.push(("qemu-system-x86_64".to_owned(), package));
     }
     if campaign.cells().any(|cell| has_files(&cell))
-        && let Some(package) = lacks("mke2fs")
+        && let Some(package) = lacks(&mke2fs)
     {
         missing.push(("mke2fs".to_owned(), package));
     }
