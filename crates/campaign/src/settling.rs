@@ -98,8 +98,7 @@ fn sizes(comparison: &Comparison) -> Vec<f64> {
 fn sentence(comparison: &Comparison, cell: usize) -> String {
     let mut parts = Vec::new();
     for (column, name) in comparison.columns.iter().enumerate().skip(1) {
-        let beside = comparison.beside(cell, column);
-        let deaths = beside.and_then(|beside| beside.deaths.as_ref());
+        let deaths = comparison.deaths(cell, column);
         if let Some(deaths) = deaths.filter(|deaths| deaths.verdict.is_difference()) {
             parts.push(format!("{} deaths {}", name.name, deaths.verdict));
         }

@@ -8,7 +8,7 @@ use pagetide_record::{Subject, SwapSpec, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
-use crate::beside::ColumnNotes;
+use crate::beside::{ColumnNotes, Deaths};
 use crate::difference::Difference;
 use crate::divergence::Change;
 use crate::explain::CellExplanation;
@@ -417,6 +417,11 @@ impl Comparison {
     pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
         let mut beside = self.beside.iter();
         beside.find(|beside| (beside.cell, beside.column) == (cell, column))
+    }
+
+    /// Returns the deaths in a column and in the baseline of a cell, both given by index; `None` if no trial died.
+    pub fn deaths(&self, cell: usize, column: usize) -> Option<&Deaths> {
+        self.beside(cell, column)?.deaths.as_ref()
     }
 
     /// Returns the explanation for a column of a cell, both given by index; `None` if it was not computed.

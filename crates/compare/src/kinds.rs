@@ -247,15 +247,12 @@ fn cost(row: &MetricRow, column: usize) -> Option<Cost> {
 /// deaths against the baseline.
 fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Option<Verdict>) {
     let valid = comparison.cells[cell].sides[column].trials.len() as u64;
-    let mut beside = comparison.beside.iter().filter(|b| b.cell == cell);
     let (side, found) = match column {
-        0 => (0, beside.find_map(|beside| beside.deaths.as_ref())),
-        _ => (
-            1,
-            beside
-                .find(|beside| beside.column == column)
-                .and_then(|beside| beside.deaths.as_ref()),
-        ),
+        0 => {
+            let mut others = 1..comparison.columns.len();
+            (0, others.find_map(|other| comparison.deaths(cell, other)))
+        }
+        _ => (1, comparison.deaths(cell, column)),
     };
     match found {
         None => (0, valid, None),

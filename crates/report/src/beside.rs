@@ -83,7 +83,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
         "ran out of memory"
     };
     let count = |side: usize| {
-        let of = format!("in {} of {}", deaths.died[side], deaths.trials[side]);
+        let of = format!("in {}", deaths.share(side));
         match deaths.early[side] {
             some if some > 0 && early < died => format!("{of} ({some} with memory to spare)"),
             _ => of,
@@ -135,9 +135,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
 pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
-        let deaths = comparison
-            .beside(cell, column)
-            .and_then(|beside| beside.deaths.as_ref());
+        let deaths = comparison.deaths(cell, column);
         if let Some(deaths) = deaths.filter(|deaths| deaths.verdict.is_difference()) {
             all.extend(dying(comparison, deaths, column, look).into_iter().take(1));
         }
@@ -145,31 +143,35 @@ pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sen
     all
 }
 
+/// Deaths of a column in all cells where trials died.
+fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
+    let of_column = comparison.beside.iter().filter(|b| b.column == column);
+    of_column.filter_map(|b| b.deaths.as_ref()).collect()
+}
+
+/// The deaths that decide over all cells: the first regression, else the first other sure difference. `None` if there is
+/// no sure difference.
+fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
+    let first = |is: fn(&Verdict) -> bool| all.iter().find(|deaths| is(&deaths.verdict)).copied();
+    first(|verdict| *verdict == Verdict::Regressed).or_else(|| first(Verdict::is_difference))
+}
+
 /// Verdict on the deaths of a column, over all cells: a regression if a cell has one, else an improvement if a cell has
 /// one. `None` if no cell has a sure difference.
 pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
-    let of_column = comparison.beside.iter().filter(|b| b.column == column);
-    let all = of_column.filter_map(|b| Some(&b.deaths.as_ref()?.verdict));
-    let mut sure: Vec<&Verdict> = all.filter(|verdict| verdict.is_difference()).collect();
-    sure.sort_by_key(|verdict| **verdict != Verdict::Regressed);
-    sure.first().copied()
+    deciding(&all_deaths(comparison, column)).map(|deaths| &deaths.verdict)
 }
 
 /// Deaths of a column in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8, improved"; `None` if no
 /// trial died.
 pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String> {
-    let all = comparison.beside.iter().filter(|b| b.column == column);
-    let all: Vec<&Deaths> = all.filter_map(|beside| beside.deaths.as_ref()).collect();
-    let decided = all
-        .iter()
-        .find(|deaths| deaths.verdict == Verdict::Regressed);
-    let decided = decided.or_else(|| all.iter().find(|deaths| deaths.verdict.is_difference()));
-    let shown = decided.or(all.first())?;
+    let all = all_deaths(comparison, column);
+    let shown = deciding(&all).or(all.first().copied())?;
     let more = match all.len() {
         1 => String::new(),
         many => format!(", in one of {many} cells where trials died"),
     };
-    let [a, b] = [0, 1].map(|side| format!("{} of {}", shown.died[side], shown.trials[side]));
+    let [a, b] = [0, 1].map(|side| shown.share(side));
     Some(format!("deaths {b} against {a}, {}{more}", shown.verdict))
 }
 

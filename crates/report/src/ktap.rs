@@ -62,9 +62,7 @@ fn suite(
         .iter()
         .filter_map(|row| Some((row, about::judgement(row, variant)?)))
         .collect();
-    let deaths = comparison
-        .beside(cell, variant)
-        .and_then(|beside| beside.deaths.as_ref());
+    let deaths = comparison.deaths(cell, variant);
     if rows.is_empty() && deaths.is_none() {
         put!(out, "ok {number} {name} # SKIP nothing to judge\n");
         return;
@@ -78,7 +76,7 @@ fn suite(
     let (mut failed, mut passed) = (false, false);
     let first = 1 + usize::from(deaths.is_some());
     if let Some(deaths) = deaths {
-        let [a, b] = [0, 1].map(|side| format!("{} of {}", deaths.died[side], deaths.trials[side]));
+        let [a, b] = [0, 1].map(|side| deaths.share(side));
         let what = format!("{} {b} against {a}", deaths.verdict);
         failed = deaths.verdict == Verdict::Regressed;
         passed = deaths.verdict == Verdict::Improved;

@@ -52,6 +52,14 @@ impl Default for Deaths {
     }
 }
 
+impl Deaths {
+    /// Returns the number of deaths of a side as text, such as "6 of 8". Side 0 is the baseline, side 1 is the compared
+    /// side.
+    pub fn share(&self, side: usize) -> String {
+        format!("{} of {}", self.died[side], self.trials[side])
+    }
+}
+
 /// Sets `died` in the trials of a side that died for lack of memory.
 pub(super) fn mark(
     side: &mut Side,
