@@ -114,10 +114,7 @@ impl Lab {
         let otherwise = there.clone().unwrap_or_default();
         let quiet = |_: &str| {};
         let options = &self.options;
-        let kernels =
-            building::foretell(&mut planned, cache, options, &otherwise, &quiet, |why| {
-                Err(why)
-            })?;
+        let kernels = building::foretell(&mut planned, cache, options, &otherwise, &quiet, Err)?;
         Ok((kernels, there.map(|_| planned)))
     }
 
