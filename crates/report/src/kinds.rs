@@ -8,7 +8,7 @@ use pagetide_verdict::Verdict;
 use crate::about;
 use crate::draw::quantity::show;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
-use crate::sentence::Sentence;
+use crate::sentence::{Sentence, listed};
 use crate::terminal::effect;
 
 /// Maximum length of a variant's name, in columns.
@@ -91,14 +91,7 @@ pub(crate) fn table(
     sign: &dyn Fn(&Verdict) -> Cell,
 ) -> String {
     let ascii = look.ascii;
-    let mut grid = Grid::new([
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Left,
-    ]);
+    let mut grid = Grid::new(Align::names_and_numbers(4).chain([Align::Left]));
     let space = |place: usize| if place > 0 && place < 5 { "  " } else { "" };
     let heads = heads(kinds).into_iter().enumerate();
     grid.row(heads.map(|(place, head)| {
@@ -213,15 +206,6 @@ fn words(kinds: &Kinds, of: CostKind) -> String {
         CostKind::Time => kinds.metric.clone().unwrap_or_else(|| "time".to_owned()),
         CostKind::Written => "bytes written to disk".to_owned(),
         CostKind::Memory => "memory held by compression".to_owned(),
-    }
-}
-
-/// Joins words to a list for a sentence: `a, b and c`. `last` is the word before the last element.
-fn listed(words: &[String], last: &str) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }
 

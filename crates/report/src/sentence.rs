@@ -1,4 +1,4 @@
-//! A sentence below a table, with its style.
+//! A sentence below a table, with its style, and lists in sentences.
 
 use crate::draw::Ink;
 
@@ -9,4 +9,13 @@ pub struct Sentence {
     pub ink: Ink,
     /// Text of the sentence.
     pub text: String,
+}
+
+/// Joins words to a list for a sentence: `a, b and c`. `last` is the word before the last element.
+pub(crate) fn listed(words: &[String], last: &str) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
 }

@@ -14,6 +14,13 @@ pub enum Align {
     Right,
 }
 
+impl Align {
+    /// Alignments of a table whose first column has names, followed by `count` columns of numbers.
+    pub fn names_and_numbers(count: usize) -> impl Iterator<Item = Self> {
+        std::iter::once(Self::Left).chain(std::iter::repeat_n(Self::Right, count))
+    }
+}
+
 /// A cell: pieces of clean text, each with a style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {

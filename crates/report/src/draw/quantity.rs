@@ -30,6 +30,11 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
+/// A counted time or number as the value that [`Scale`] shows.
+pub(crate) fn number(value: u64) -> f64 {
+    value as f64
+}
+
 impl Scale {
     /// The scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and pages
     /// below one thousand are shown as integers.

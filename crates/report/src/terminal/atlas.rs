@@ -113,15 +113,7 @@ pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
     }
-    let mut grid = Grid::new([
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Left,
-    ]);
+    let mut grid = Grid::new(Align::names_and_numbers(5).chain([Align::Left]));
     let heads = [
         "",
         "trials",

@@ -115,7 +115,7 @@ impl Page {
 
     fn section(&mut self, seen: &Observation, section: Section, title: &str) {
         let mut notes: Vec<String> = Vec::new();
-        let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Left]);
+        let mut grid = Grid::new(Align::names_and_numbers(2).chain([Align::Left]));
         grid.row(["", "traced", "vmstat", ""].map(|head| Cell::new(Ink::Faint, head)));
         let rows = seen.table.rows.iter();
         for row in rows.filter(|row| row.section == section) {
@@ -379,7 +379,7 @@ impl Page {
             return;
         };
         self.title("What observing changed (the same trial timed and observed)");
-        let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+        let mut grid = Grid::new(Align::names_and_numbers(3));
         let heads = ["", "timed", "observed", "difference"];
         grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
         let percent = |percent: Option<f64>| {

@@ -6,20 +6,16 @@ use pagetide_profile::{Group, Profile, group_of};
 use pagetide_quantity::Unit;
 
 use crate::draw::clean::clean;
-use crate::draw::quantity::{Scale, count, show};
+use crate::draw::quantity::{Scale, count, number, show};
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
 /// Maximum length of a function's name, in terminal columns.
 const NAME_CHARS: usize = 44;
 
-fn nanos(time: u64) -> f64 {
-    time as f64
-}
-
 /// Draws a table of names, each with its time and its share of `whole`. The order is that of `rows`.
 fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String {
-    let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| nanos(*time)));
-    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right]);
+    let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| number(*time)));
+    let mut grid = Grid::new(Align::names_and_numbers(2));
     grid.row([
         Cell::new(Ink::Strong, head),
         Cell::new(Ink::Faint, "time"),
@@ -28,7 +24,7 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
     for (name, time) in rows {
         grid.row([
             Cell::plain(clean(name, NAME_CHARS, look.ascii)),
-            Cell::plain(scale.show(nanos(*time), look.ascii)),
+            Cell::plain(scale.show(number(*time), look.ascii)),
             Cell::plain(share(*time, whole)),
         ]);
     }
@@ -36,7 +32,7 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
 }
 
 fn share(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * nanos(part) / nanos(whole.max(1)))
+    format!("{:.1} %", 100.0 * number(part) / number(whole.max(1)))
 }
 
 /// Sums by name, largest first. Sums that are zero are left out.
@@ -54,7 +50,7 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
     put!(
         out,
         "{}: {} instructions, and {} ns of waiting in which no task ran\n{proof}\n\n",
-        show(Unit::Nanos, nanos(whole), look.ascii),
+        show(Unit::Nanos, number(whole), look.ascii),
         count(profile.instructions()),
         count(profile.idle)
     );
@@ -74,15 +70,9 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
     let listed = &profile.functions[..top.min(profile.functions.len())];
     let scale = Scale::of_all(
         Unit::Nanos,
-        listed.iter().map(|one| nanos(one.instructions)),
+        listed.iter().map(|one| number(one.instructions)),
     );
-    let mut grid = Grid::new([
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ]);
+    let mut grid = Grid::new(Align::names_and_numbers(4));
     grid.row([
         Cell::new(Ink::Strong, "function"),
         Cell::new(Ink::Faint, "time"),
@@ -97,11 +87,11 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
         };
         let each = match function.calls {
             0 => String::new(),
-            calls => format!("{:.1}", nanos(function.instructions) / nanos(calls)),
+            calls => format!("{:.1}", number(function.instructions) / number(calls)),
         };
         grid.row([
             Cell::plain(clean(&name, NAME_CHARS, look.ascii)),
-            Cell::plain(scale.show(nanos(function.instructions), look.ascii)),
+            Cell::plain(scale.show(number(function.instructions), look.ascii)),
             Cell::plain(share(function.instructions, whole)),
             Cell::plain(count(function.calls)),
             Cell::plain(each),

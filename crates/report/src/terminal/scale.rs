@@ -11,15 +11,7 @@ const NAME_CHARS: usize = 24;
 
 /// A row with the distance from the fewest possible faults for each variant; `None` if the references are unknown.
 pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
-    let mut grid = Grid::new([
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ]);
+    let mut grid = Grid::new(Align::names_and_numbers(6));
     let faint = |text: String| Cell::new(Ink::Faint, text);
     let heads = [
         "for scale",

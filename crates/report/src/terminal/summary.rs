@@ -8,6 +8,7 @@ use crate::about::{self, BASELINE};
 use crate::beside;
 use crate::draw::clean;
 use crate::names::Names;
+use crate::sentence::listed;
 use crate::terminal::effect;
 
 /// Maximum length of a name in the sentence, in columns.
@@ -114,7 +115,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     format!(
         "{subject}: of {}, {}.",
         counted(all, kind, ""),
-        join(&parts)
+        listed(&parts, "and")
     )
 }
 
@@ -154,12 +155,4 @@ fn largest<'a, 'b>(findings: &'b [Finding<'a>], word: &str) -> Option<&'b Findin
         .iter()
         .filter(|finding| is(&finding.judgement.verdict, word))
         .max_by(|a, b| size(a).total_cmp(&size(b)))
-}
-
-fn join(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }

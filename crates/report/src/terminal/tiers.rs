@@ -10,14 +10,7 @@ pub fn tiers(tables: &[TierTable], look: &Look) -> String {
     for table in tables {
         let title = format!("Tiers of swap, `{}`", table.moment);
         put!(out, "\n{}\n", look.ink(Ink::Strong, &title));
-        let mut grid = Grid::new([
-            Align::Left,
-            Align::Right,
-            Align::Right,
-            Align::Right,
-            Align::Right,
-            Align::Right,
-        ]);
+        let mut grid = Grid::new(Align::names_and_numbers(5));
         grid.row(HEADS.map(|head| Cell::new(Ink::Faint, head)));
         for row in &table.rows {
             grid.row(row.each_ref().map(|text| Cell::plain(text.as_str())));

@@ -7,26 +7,22 @@ use pagetide_quantity::Unit;
 use super::paragraph::lines;
 use super::words::{arrow, both, signed};
 use crate::draw::clean::clean;
-use crate::draw::quantity::Scale;
+use crate::draw::quantity::{Scale, number};
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
 /// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
 
-fn nanos(time: u64) -> f64 {
-    time as f64
-}
-
 /// Name of a function with its times and calls on both sides, as text.
 fn change(function: &FunctionChange, look: &Look) -> String {
     let ascii = look.ascii;
-    let times = both(function.instructions.map(nanos), Unit::Nanos, ascii);
+    let times = both(function.instructions.map(number), Unit::Nanos, ascii);
     let calls = if function.calls == [0; 2] {
         String::new()
     } else {
         format!(
             ", {} calls",
-            both(function.calls.map(nanos), Unit::Count, ascii)
+            both(function.calls.map(number), Unit::Count, ascii)
         )
     };
     format!(
@@ -39,7 +35,7 @@ fn change(function: &FunctionChange, look: &Look) -> String {
 /// that changed most in each group.
 pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
     let ascii = look.ascii;
-    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    let mut grid = Grid::new(Align::names_and_numbers(3));
     let head = |name: &str| Cell::new(Ink::Strong, clean(name, NAME_CHARS, ascii));
     grid.row([
         Cell::new(Ink::Faint, "exact time by function"),
@@ -48,8 +44,8 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
         Cell::new(Ink::Faint, "difference"),
     ]);
     let row = |name: &str, time: [u64; 2], ink: Ink| {
-        let scale = Scale::of_all(Unit::Nanos, time.map(nanos));
-        let [a, b] = time.map(nanos);
+        let scale = Scale::of_all(Unit::Nanos, time.map(number));
+        let [a, b] = time.map(number);
         [
             Cell::new(ink, name),
             Cell::new(ink, scale.show(a, ascii)),

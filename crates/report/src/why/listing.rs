@@ -76,7 +76,7 @@ fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> S
     if rows.is_empty() {
         return String::new();
     }
-    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    let mut grid = Grid::new(Align::names_and_numbers(3));
     let head = |index: usize| {
         Cell::new(
             Ink::Strong,
