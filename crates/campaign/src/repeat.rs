@@ -8,7 +8,7 @@ use pagetide_compare::{Change, Divergence, differences, first_divergence, larges
 use pagetide_outside::remedy;
 use pagetide_quantity::command::told;
 use pagetide_record::{ArenaKind, Maker, Record, RecordWriter, Subject};
-use pagetide_store::{Store, StoreError};
+use pagetide_store::{Store, StoreError, short};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -186,11 +186,6 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
         notes.push("the kernel's command line is not the same".to_owned());
     }
     notes
-}
-
-/// The first digits of an identity or digest, as displayed in lists.
-fn short(id: &str) -> &str {
-    id.get(..12).unwrap_or(id)
 }
 
 /// Prepares the trial of a record again. The kernel is looked up by its digest first, because its name may now stand

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_store::{Row, Store};
+use pagetide_store::{Row, Store, short};
 
 use crate::comparison::Caution;
 use crate::divergence::largest_change;
@@ -46,15 +46,15 @@ fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, 
 fn counted(all: &BTreeMap<&str, usize>) -> Vec<String> {
     let told = |(digest, trials): (&&str, &usize)| {
         let word = if *trials == 1 { "trial" } else { "trials" };
-        format!("{} ({trials} {word})", short(digest))
+        format!("{} ({trials} {word})", named(digest))
     };
     all.iter().map(told).collect()
 }
 
-fn short(digest: &str) -> &str {
-    match digest.get(..12).unwrap_or(digest) {
+fn named(digest: &str) -> &str {
+    match short(digest) {
         "" => "not recorded",
-        short => short,
+        known => known,
     }
 }
 

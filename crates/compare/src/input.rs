@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_record::{ArenaKind, Pass};
-use pagetide_store::{CampaignNote, CellNote, Pairing, Row, Store};
+use pagetide_store::{CampaignNote, CellNote, Pairing, Row, Store, short};
 
 use crate::beside::Intent;
 use crate::comparison::Caution;
@@ -259,9 +259,8 @@ fn not_exact(rows: &[Row]) -> Option<Caution> {
         .filter(|row| row.is_valid() && row.cell.subject.arena.kind == ArenaKind::Exact);
     let first = valid.next()?;
     let other = valid.find(|row| row.digest != first.digest)?;
-    let short = |row: &Row| row.id.get(..12).unwrap_or(&row.id).to_owned();
     Some(Caution::NotExact {
-        a: short(first),
-        b: short(other),
+        a: short(&first.id).to_owned(),
+        b: short(&other.id).to_owned(),
     })
 }

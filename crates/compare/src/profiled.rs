@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pagetide_profile::{Account, PROFILE, Profile, ProfileError, account};
 use pagetide_record::record::SectionInfo;
 use pagetide_record::{FileError, Pass, Record, Subject, TraceRing};
-use pagetide_store::{Row, Store, StoreError};
+use pagetide_store::{Row, Store, StoreError, short};
 use serde::Serialize;
 
 use crate::comparison::{Side, TrialRef};
@@ -57,7 +57,6 @@ impl Proof {
 
     /// Sentence that says what was compared, and the result.
     pub fn sentence(&self) -> String {
-        let short = |digest: &str| digest.get(..12).unwrap_or(digest).to_owned();
         let counted = match self.gap {
             0 => "instructions and waits add up to the time to the nanosecond".to_owned(),
             gap => format!("instructions and waits miss the time by {gap} ns"),

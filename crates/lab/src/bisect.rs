@@ -11,7 +11,7 @@ use pagetide_campaign::bisect::{
 use pagetide_campaign::{Campaign, Site};
 use pagetide_kernel::{Freshness, Kernel, KernelRef};
 use pagetide_source::{BuildStep, Commits, Recipe, SourceRef};
-use pagetide_store::Store;
+use pagetide_store::{Store, short};
 
 use crate::building::{self, share_limit};
 use crate::error::LabError;
@@ -161,7 +161,7 @@ fn commits(like: &Recipe, request: &BisectRequest) -> Result<(History, Vec<Strin
         .collect();
     let version = |commit: &pagetide_source::Commit| Version {
         id: commit.id.clone(),
-        name: commit.id.get(..12).unwrap_or(&commit.id).to_owned(),
+        name: short(&commit.id).to_owned(),
         what: commit.subject.clone(),
     };
     let history = History {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_compare::{Cell, Column, Comparison, InvalidTrial, MetricRow, Values};
 use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, Machine, Subject};
+use pagetide_store::short;
 use pagetide_verdict::{Judgement, number};
 
 /// Data that a comparison does not contain: its title, the command that repeats it, the machine, pictures.
@@ -75,10 +76,7 @@ pub(crate) fn kernel(column: &Column) -> String {
         .as_ref()
         .map_or("", |v| v.kernel.digest.as_str());
     match built_from(column) {
-        Some(from) => format!(
-            "{release}, image {}, from {from}",
-            digest.get(..12).unwrap_or(digest)
-        ),
+        Some(from) => format!("{release}, image {}, from {from}", short(digest)),
         None => release.to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_report::draw::clean;
 use pagetide_store::Store;
-use pagetide_store::{Filter, Row};
+use pagetide_store::{Filter, Row, short};
 use serde::{Deserialize, Serialize};
 
 use crate::pages::{NAME_CHARS, answer, given, rendered};
@@ -126,7 +126,7 @@ pub(crate) async fn list(
 
 fn shown(row: Row) -> RecordRow {
     RecordRow {
-        short: clean(row.id.get(..12).unwrap_or(&row.id), 12, false),
+        short: clean(short(&row.id), 12, false),
         cell: clean(&row.cell.subject.cell_label(), NAME_CHARS, false),
         variant: clean(&row.variant.name, NAME_CHARS, false),
         release: clean(&row.variant.kernel.release, NAME_CHARS, false),

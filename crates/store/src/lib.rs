@@ -43,7 +43,7 @@ pub mod whole_file;
 pub use error::{StoreError, at};
 pub use files::deposit;
 pub use merge::{Conflict, Merge};
-pub use names::Names;
+pub use names::{Names, short};
 pub use note::{
     CampaignLock, CampaignNote, CellNote, Entry, MOST_NOTE_BYTES, MOST_VARIANTS, Pairing,
     is_campaign_name,

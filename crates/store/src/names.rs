@@ -1,4 +1,4 @@
-//! Names in a store, for shell completion.
+//! Names in a store, for shell completion, and the short form of identities.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +7,13 @@ use crate::{Filter, Store, StoreError};
 
 /// Maximum number of records, newest first, whose names are offered for completion.
 const NEWEST: u32 = 500;
-/// Number of digits to which a record's identity is shortened for completion.
+/// Number of digits to which identities and digests are shortened.
 const DIGITS: usize = 12;
+
+/// Returns the first digits of an identity or digest, as many as lists display.
+pub fn short(id: &str) -> &str {
+    id.get(..DIGITS).unwrap_or(id)
+}
 
 /// Names in a store that a shell can complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -19,6 +19,7 @@ use crate::database::database_of;
 use crate::error::{StoreError, TransactionError, at, index};
 use crate::files::{check_format, entries, has_writer, is_recent, path, replace, settle};
 use crate::index::{connect, enter, fill, remove_index};
+use crate::names::short;
 use crate::note::{CampaignLock, CampaignNote};
 use crate::report::{DamagedFile, StoreReport};
 use crate::row::Row;
@@ -463,7 +464,7 @@ impl Store {
 fn describe(row: &Row) -> String {
     format!(
         "{} is {} {} seed {}",
-        row.id.get(..12).unwrap_or(&row.id),
+        short(&row.id),
         row.cell.subject.scenario,
         row.variant.name,
         row.seed

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{Part, TaskTime};
 use pagetide_record::Record;
-use pagetide_store::Store;
+use pagetide_store::{Store, short};
 use serde::Serialize;
 
 use super::account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTime, together};
@@ -293,10 +293,6 @@ fn identical(sides: &[Vec<&TrialRef>; 2]) -> bool {
             .collect()
     };
     digests(&sides[0]) == digests(&sides[1])
-}
-
-fn short(id: &str) -> &str {
-    id.get(..12).unwrap_or(id)
 }
 
 fn growth(record: &Record) -> Amounts {

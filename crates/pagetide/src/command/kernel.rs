@@ -6,6 +6,7 @@ use pagetide_kernel::{Cache, Freshness, Kernel, KernelListing, KernelRef, Step, 
 use pagetide_lab::Interrupt;
 use pagetide_quantity::command::told;
 use pagetide_report::{draw::Align, terminal::Row};
+use pagetide_store::short;
 use serde::Serialize;
 
 use crate::exit::End;
@@ -116,7 +117,7 @@ impl Row for KernelRow {
         let digest = &kernel.digest;
         vec![
             kernel.release.clone(),
-            digest.get(..12).unwrap_or(digest).to_owned(),
+            short(digest).to_owned(),
             kernel.names.join(", "),
             kernel.modules.to_string(),
             kernel.size.to_string(),

@@ -10,7 +10,7 @@ use pagetide_profile::{
 use pagetide_quantity::command::told;
 use pagetide_report::terminal::profile;
 use pagetide_report::why::account;
-use pagetide_store::Store;
+use pagetide_store::{Store, short};
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -135,9 +135,4 @@ fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;
     Ok(out.flush()?)
-}
-
-/// First digits of a record's identity, as many as lists display.
-fn short(id: &str) -> &str {
-    id.get(..12).unwrap_or(id)
 }

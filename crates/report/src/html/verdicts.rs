@@ -2,6 +2,7 @@
 
 use pagetide_compare::kinds::Kinds;
 use pagetide_compare::{Cell, Comparison, MetricRow};
+use pagetide_store::short;
 use pagetide_verdict::judgement::Note;
 use pagetide_verdict::{Judgement, Verdict};
 
@@ -516,8 +517,7 @@ fn listed(all: &[about::Invalid<'_>], id: &str, head: &str, out: &mut String) {
     for (invalid, seeds) in reasons.iter().take(SHOWN_INVALID) {
         let which = match &seeds[..] {
             [seed] => {
-                let record = &invalid.trial.record;
-                let short = text(record.get(..12).unwrap_or(record), 12);
+                let short = text(short(&invalid.trial.record), 12);
                 format!("seed {seed}</strong> <code>{short}</code>")
             }
             many => {

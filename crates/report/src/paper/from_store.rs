@@ -5,7 +5,7 @@ use pagetide_compare::{Cell, Comparison, ObservationError, observation};
 use pagetide_quantity::command::command;
 use pagetide_quantity::{ColumnData, Nanos};
 use pagetide_record::{FileError, RecordReader};
-use pagetide_store::{Row, Store, StoreError};
+use pagetide_store::{Row, Store, StoreError, short};
 
 use super::extras::{CellColumn, CpuTime, Extras, ProcessTimes};
 use super::graphs::{self, RunData};
@@ -150,7 +150,7 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let reader = store.load(&first.record)?;
     let maps = presence(&reader)?;
     let last = maps.last().map_or(&[][..], std::slice::from_ref);
-    let id = first.record.get(..12).unwrap_or(&first.record);
+    let id = short(&first.record);
     let text = vmregress::report(reader.record(), last);
     let graphs = graphs::graphs(&run_data(store, &reader, &first.record)?);
     Ok(Some(format!(

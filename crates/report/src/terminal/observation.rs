@@ -10,6 +10,7 @@ use pagetide_probe::meaning::{
 };
 use pagetide_quantity::Unit;
 use pagetide_record::Subject;
+use pagetide_store::short;
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count, signed};
@@ -68,10 +69,6 @@ pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String
     page.blocks(seen);
     page.effect(seen);
     page.out
-}
-
-fn short(id: &str) -> &str {
-    id.get(..12).unwrap_or(id)
 }
 
 struct Page {

@@ -7,7 +7,7 @@ use pagetide_compare::{CalibrationNote, Comparison, MOST_SEEDS, MetricMedian, Me
 use pagetide_quantity::command::told;
 use pagetide_quantity::{Nanos, Unit};
 use pagetide_record::Pass;
-use pagetide_store::{CampaignNote, Row as Indexed};
+use pagetide_store::{CampaignNote, Row as Indexed, short};
 use pagetide_verdict::judgement::EffectKind;
 use serde::Serialize;
 
@@ -334,13 +334,13 @@ impl Row for RecordRow {
             pass @ (Pass::Observed | Pass::Profiled) => format!("{state}, {pass}"),
         };
         vec![
-            row.id.get(..12).unwrap_or(&row.id).to_owned(),
+            short(&row.id).to_owned(),
             row.cell.subject.cell_label(),
             row.variant.name.clone(),
             row.seed.to_string(),
             row.wall.to_string(),
             ago(row.started),
-            row.digest.get(..12).unwrap_or(&row.digest).to_owned(),
+            short(&row.digest).to_owned(),
             state,
         ]
     }
