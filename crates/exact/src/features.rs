@@ -75,9 +75,14 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         }
         wanted.push(need_of(system));
     }
-    if needs.thp {
-        wanted.push(Need::Thp);
-    }
+    let of_scenario = [
+        (Need::Thp, needs.thp),
+        (Need::Memcg, needs.groups),
+        (Need::ReclaimRequests, needs.reclaim_requests),
+        (Need::ZswapMax, needs.zswap_max),
+    ];
+    let of_scenario = of_scenario.into_iter().filter(|(_, is_needed)| *is_needed);
+    wanted.extend(of_scenario.map(|(need, _)| need));
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
     }

@@ -7,7 +7,7 @@
 use pagetide_quantity::{Direction, MetricDef, Unit};
 use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::outcome::Invalid;
-use pagetide_record::record::Results;
+use pagetide_record::record::{Counters, Results};
 use pagetide_scenario::Outcome;
 use pagetide_system::free::Zones;
 use pagetide_system::swaps;
@@ -101,6 +101,9 @@ fn take(outcome: Option<&[u8]>, results: &mut Results) {
             results.invalid.extend(outcome.invalid);
             results.warnings.extend(outcome.warnings);
             results.texts.extend(outcome.texts);
+            let counters = outcome.counters.into_iter();
+            let counters = counters.map(|(source, values)| (source, Counters { values }));
+            results.counters.extend(counters);
         }
         None if results.invalid.is_empty() => {
             results.invalid.push(Invalid::Scenario {

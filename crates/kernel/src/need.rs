@@ -79,11 +79,15 @@ pub enum Need {
     ZswapShrinker,
     /// A switch in control groups that disables the writeback of zswap.
     ZswapNoWriteback,
+    /// Requests to reclaim memory from a control group, made through `memory.reclaim`.
+    ReclaimRequests,
+    /// A limit on the compressed memory of a control group in zswap.
+    ZswapMax,
 }
 
 impl Need {
     /// All features that a trial may need.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -117,6 +121,8 @@ impl Need {
         Self::ZramRecompression,
         Self::ZswapShrinker,
         Self::ZswapNoWriteback,
+        Self::ReclaimRequests,
+        Self::ZswapMax,
     ];
 
     /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
@@ -155,6 +161,8 @@ impl Need {
             Self::ZramRecompression => "CONFIG_ZRAM_MULTI_COMP",
             Self::ZswapShrinker => "CONFIG_ZSWAP_SHRINKER_DEFAULT_ON (of any value, since 6.8)",
             Self::ZswapNoWriteback => "CONFIG_MEMCG with memory.zswap.writeback (since 6.8)",
+            Self::ReclaimRequests => "CONFIG_MEMCG with memory.reclaim (since 5.19)",
+            Self::ZswapMax => "CONFIG_ZSWAP with memory.zswap.max (since 5.19)",
         }
     }
 
@@ -194,6 +202,8 @@ impl Need {
             Self::ZramRecompression => "the recompression of zram",
             Self::ZswapShrinker => "the shrinker of zswap",
             Self::ZswapNoWriteback => "zswap without writeback",
+            Self::ReclaimRequests => "a request to reclaim from a memory group",
+            Self::ZswapMax => "a group's limit in zswap",
         }
     }
 
@@ -226,13 +236,19 @@ impl Need {
 
     /// Checks that a kernel with this release and configuration has the feature. The error names the missing option.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
-        let is_recent = || version::compare(release, ZSWAP_SHRINKS) != Ordering::Less;
+        let since = |first: &str| version::compare(release, first) != Ordering::Less;
+        let is_recent = || since(ZSWAP_SHRINKS);
         let has = match self {
             // The shrinker's build option only sets the default. The parameter exists even without the option.
             Self::ZswapShrinker => config.get("CONFIG_ZSWAP").is_on() && is_recent(),
             Self::ZswapNoWriteback => {
                 let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
                 options.iter().all(|option| config.get(option).is_on()) && is_recent()
+            }
+            Self::ReclaimRequests => config.get("CONFIG_MEMCG").is_on() && since(GROUPS_RECLAIM),
+            Self::ZswapMax => {
+                let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
+                options.iter().all(|option| config.get(option).is_on()) && since(GROUPS_RECLAIM)
             }
             _ => config.get(self.option_in(release)).is_on(),
         };
@@ -252,6 +268,8 @@ const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
 /// First release in which zswap has a shrinker, and control groups have a switch for its writeback (mm/zswap.c,
 /// mm/memcontrol.c).
 const ZSWAP_SHRINKS: &str = "6.8";
+/// First release in which control groups have `memory.reclaim` and `memory.zswap.max` (mm/memcontrol.c).
+const GROUPS_RECLAIM: &str = "5.19";
 
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -397,6 +415,11 @@ mod tests {
         );
         let text = why(Need::ZswapNoWriteback, "6.7.1").unwrap();
         assert!(text.contains("memory.zswap.writeback"), "{text}");
+        for need in [Need::ReclaimRequests, Need::ZswapMax] {
+            assert_eq!(why(need, "5.19.0"), None);
+            let text = why(need, "5.15.12").unwrap();
+            assert!(text.contains("since 5.19"), "{text}");
+        }
         let text = why(Need::ZramRecompression, "7.2.13").unwrap();
         assert!(
             text.starts_with("the recompression of zram needs CONFIG_ZRAM_MULTI_COMP"),

@@ -45,6 +45,12 @@ pub struct Needs {
     pub root: Option<String>,
     /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
+    /// True if the scenario needs memory control groups.
+    pub groups: bool,
+    /// True if the scenario writes to `memory.reclaim` of a memory control group.
+    pub reclaim_requests: bool,
+    /// True if the scenario sets `memory.zswap.max` of a memory control group.
+    pub zswap_max: bool,
 }
 
 /// A scenario. Implemented by its struct of parameters.

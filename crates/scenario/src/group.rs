@@ -25,16 +25,16 @@ impl Group {
         Self::open(PROGRAM)
     }
 
-    /// Opens the group with this name, and creates it first if it does not exist. Fails if the kernel has no memory
-    /// control groups.
+    /// Opens the group with this name, and creates it first if it does not exist. A group inside another one has the
+    /// name of that one, a slash, and a name of its own. Fails if the kernel has no memory control groups.
     pub fn open(name: &str) -> io::Result<Self> {
-        let groups = Path::new(GROUPS);
-        let folder = groups.join(name);
+        let folder = Path::new(GROUPS).join(name);
         if !folder.is_dir() {
+            let parent = folder.parent().unwrap_or(Path::new(GROUPS));
             // Does not create the file: it exists only with version 2 of control groups.
             let mut control = File::options()
                 .write(true)
-                .open(groups.join("cgroup.subtree_control"))?;
+                .open(parent.join("cgroup.subtree_control"))?;
             control.write_all(b"+memory")?;
             fs::create_dir(&folder)?;
         }

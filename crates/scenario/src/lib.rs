@@ -26,6 +26,8 @@ mod floors;
 mod form;
 mod fragmentation;
 mod group;
+#[allow(dead_code, unused_imports, reason = "the scenarios that use all of it follow")]
+mod groups;
 pub mod guide;
 mod harness;
 mod launch;
