@@ -31,7 +31,7 @@ pub use error::WorkloadError;
 pub use group::Group;
 pub use instances::{group_names, instances, started};
 pub use machine::Machine;
-pub use phase::{Access, Advice, Amount, By, Phase, SWAPPINESS_MAX};
+pub use phase::{Access, Advice, Amount, By, Phase};
 pub use process::Process;
 pub use segment::{Kind, PageSize, Segment};
 pub use size::{Limit, Size, SizeError};
