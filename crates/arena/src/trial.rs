@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, TraceRing, Variant,
+    ArenaSpec, FilesSpec, KernelId, MemorySpec, NodesSpec, Pass, Subject, SwapSpec, TraceRing,
+    Variant,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct Trial {
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -82,6 +86,7 @@ impl Trial {
                 ..VariantSpec::default()
             },
             memory: subject.memory,
+            nodes: subject.nodes.clone(),
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
@@ -109,6 +114,7 @@ impl Trial {
             },
             arena: ArenaSpec::default(),
             memory: self.memory,
+            nodes: self.nodes.clone(),
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,

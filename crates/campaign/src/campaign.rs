@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::hex;
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -131,6 +131,9 @@ pub struct ScenarioSpec {
     pub params: BTreeMap<String, Vec<String>>,
     /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
     pub memory: Vec<MemorySpec>,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kinds of swap, a cell each; if empty, one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.

@@ -20,6 +20,9 @@ pub fn maker(trial: &Trial) -> Maker {
         option("--param", format!("{name}={value}"));
     }
     option("--memory", trial.memory.to_string());
+    if !trial.nodes.is_default() {
+        option("--nodes", trial.nodes.to_string());
+    }
     option("--swap", trial.swap.to_string());
     if let Some(size) = trial.swap_size {
         option("--swap-size", size.0.to_string());

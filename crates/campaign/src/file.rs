@@ -437,7 +437,7 @@ fn scenario(
     // A metric given above all scenarios may exist in only some of them. The others keep their own metrics.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
     let mut own = own.over(shared);
-    if let (true, Some(share)) = (own.memory.is_empty(), own.share) {
+    if let (true, Some(share)) = (own.memory().is_empty(), own.share) {
         own.memory = vec![MemorySpec::Free(share.of(words.original_memory))];
     }
     let files_on = own.files();
@@ -447,7 +447,8 @@ fn scenario(
             None => false,
         },
         params: params(table, &name, words)?,
-        memory: own.memory,
+        memory: own.memory(),
+        nodes: own.nodes.unwrap_or_default(),
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, NodesSpec, Pass, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
@@ -261,13 +261,20 @@ struct Look<'a> {
 }
 
 /// Attributes that are equal for cells that differ only in their parameters.
-type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
+type Shape = (
+    String,
+    bool,
+    (MemorySpec, NodesSpec),
+    SwapSpec,
+    Option<Bytes>,
+    FilesSpec,
+);
 
 fn shape(cell: &Cell) -> Shape {
     (
         cell.scenario.clone(),
         cell.as_written,
-        cell.memory,
+        (cell.memory, cell.nodes.clone()),
         cell.swap,
         cell.swap_size,
         cell.files_on,

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
+use pagetide_record::{FilesSpec, MemorySpec, NodesSpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use pagetide_store::MOST_VARIANTS;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,9 @@ pub struct Cell {
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -97,9 +100,10 @@ impl Cell {
             format!(" · {}", self.swap)
         };
         format!(
-            "{}{written}{params} · {}{swap}{}",
+            "{}{written}{params} · {}{}{swap}{}",
             self.scenario,
             self.memory,
+            self.nodes.beside_memory(),
             self.files_on.beside_swap()
         )
     }
@@ -162,6 +166,7 @@ impl ScenarioSpec {
             as_written: self.as_written,
             params,
             memory: self.memory.get(memory).copied().unwrap_or_default(),
+            nodes: self.nodes.clone(),
             swap: self.swap.get(swap).copied().unwrap_or_default(),
             swap_size: self.swap_size,
             files_on: self.files_on,
@@ -243,6 +248,7 @@ impl Campaign {
             seed: self.seed_of(block, repetition),
             variant: own.clone(),
             memory: cell.memory,
+            nodes: cell.nodes.clone(),
             swap: own.swap.unwrap_or(cell.swap),
             swap_size: own.swap_size.or(cell.swap_size),
             files_on: cell.files_on,

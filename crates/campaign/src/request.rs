@@ -5,7 +5,9 @@ use std::path::Path;
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
-use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{
+    ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing,
+};
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
@@ -66,6 +68,8 @@ pub struct Adjustment {
     pub memory: Vec<MemorySpec>,
     /// Memory sizes over which an effect is followed. These are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
+    /// Memory nodes of every scenario's machine; `None` to keep those of the campaign.
+    pub nodes: Option<NodesSpec>,
     /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device, if given.
@@ -403,6 +407,7 @@ impl Request {
             as_written: self.as_written,
             params,
             memory,
+            nodes: NodesSpec::default(),
             swap: self.adjustment.swap.clone(),
             swap_size: self.adjustment.swap_size,
             files_on: self.adjustment.files(FilesSpec::default()),
@@ -513,6 +518,14 @@ impl Adjustment {
             for memory in [&self.memory, &self.sizes] {
                 if !memory.is_empty() {
                     scenario.memory.clone_from(memory);
+                }
+            }
+            if let Some(nodes) = &self.nodes {
+                scenario.nodes = nodes.clone();
+                if let (Some(sum), true) =
+                    (nodes.sum(), self.memory.is_empty() && self.sizes.is_empty())
+                {
+                    scenario.memory = vec![MemorySpec::Free(sum)];
                 }
             }
             if !self.swap.is_empty() {

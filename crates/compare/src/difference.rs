@@ -60,6 +60,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
         }
     }
     look("memory", a.memory.to_string(), b.memory.to_string());
+    look("nodes", a.nodes.to_string(), b.nodes.to_string());
     look("swap", a.swap.to_string(), b.swap.to_string());
     // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
@@ -103,7 +104,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 11] = [
+        let changes: [(&str, Change); 12] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -115,6 +116,9 @@ mod tests {
             }),
             ("memory is 64M against 1G", |s| {
                 s.memory = "1G".parse().unwrap();
+            }),
+            ("nodes is not set against 8M,8M", |s| {
+                s.nodes = "8M,8M".parse().unwrap();
             }),
             ("swap is zram against none", |s| {
                 s.swap = "none".parse().unwrap();

@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
+use pagetide_quantity::Bytes;
 use pagetide_system::child::{self, Failure, Limits};
 use serde_json::Value;
 
 use crate::clock::{self, Clock};
 use crate::error::{ExactError, io};
 use crate::memory;
+use crate::nodes::memory_name;
 use crate::processor::Processor;
 
 /// Name of the emulator's program.
@@ -195,23 +197,31 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// Connects the guest's main memory to `ram`, the output region to `region`, the debug console to `console`, and
+    /// Connects the guest's memory to the files `ram`, one for each node with its size, the output region to `region`, the debug console to `console`, and
     /// the trial's specification to `trial`. Memory is mapped privately if a snapshot is restored.
     pub fn new(
-        ram: (&Path, bool),
-        memory: u64,
+        ram: (&[PathBuf], bool),
+        sizes: &[Bytes],
         region: &File,
         region_size: u64,
         console: &File,
         trial: &File,
     ) -> Self {
-        let (path, share) = ram;
+        let (paths, share) = ram;
         let share = if share { "on" } else { "off" };
         let (region, console, trial) = (region.as_raw_fd(), console.as_raw_fd(), trial.as_raw_fd());
-        let quoted = path.display().to_string().replace(',', ",,");
-        let mut arguments = vec![
-            "-object".to_owned(),
-            format!("memory-backend-file,id=ram,size={memory},mem-path={quoted},share={share}"),
+        let mut arguments = Vec::new();
+        for (at, (path, size)) in paths.iter().zip(sizes).enumerate() {
+            let (name, size) = (memory_name(at), size.0);
+            let quoted = path.display().to_string().replace(',', ",,");
+            arguments.extend([
+                "-object".to_owned(),
+                format!(
+                    "memory-backend-file,id={name},size={size},mem-path={quoted},share={share}"
+                ),
+            ]);
+        }
+        arguments.extend([
             "-object".to_owned(),
             format!(
                 "memory-backend-file,id=region,size={region_size},mem-path={},share=on",
@@ -224,7 +234,7 @@ impl Wiring {
                 "isa-debugcon,iobase={:#x},chardev=console",
                 pagetide_guest::port::CONSOLE
             ),
-        ];
+        ]);
         arguments.extend(super::machine::MachineSpec::trial_item(&memory::path(
             trial,
         )));

@@ -7,6 +7,7 @@ use pagetide_arena::ArenaError;
 use pagetide_kernel::KernelError;
 use pagetide_quantity::Bytes;
 use pagetide_quantity::command::told;
+use pagetide_record::{MemorySpec, NodesSpec};
 
 /// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +116,19 @@ pub enum ExactError {
         asked: Bytes,
         /// Least memory with which a guest boots.
         least: Bytes,
+    },
+    /// The memory is not the sum over the nodes.
+    #[error(
+        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of what is free on each, {sum}; leave out \
+         --memory, or give one of both"
+    )]
+    NodesAndMemory {
+        /// Memory requested for the guest.
+        memory: MemorySpec,
+        /// Nodes requested for the guest.
+        nodes: NodesSpec,
+        /// Free memory of all nodes together.
+        sum: MemorySpec,
     },
     /// The name of a setting has no known form.
     #[error(

@@ -28,7 +28,7 @@ use crate::making::Maker;
 use crate::measured;
 use crate::modules::{boot_arguments, modules};
 use crate::place::Places;
-use crate::preparation::{Preparation, fits};
+use crate::preparation::{Preparation, agrees, fits};
 use crate::program;
 use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
@@ -127,6 +127,7 @@ impl Arena for Exact {
                 least: LEAST,
             }));
         }
+        agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;
         let swap_size = trial
             .swap
             .total(trial.swap_size, default_swap_size(memory))
@@ -190,7 +191,8 @@ impl Arena for Exact {
             subject.swap_size,
             Some(on_disk),
             &boot,
-        );
+        )
+        .with_nodes(&subject.nodes);
         subject.arena = ArenaSpec {
             kind: ArenaKind::Exact,
             emulator: self.emulator.version.clone(),

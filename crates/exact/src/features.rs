@@ -86,10 +86,18 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
     }
-    let of_settings = [
+    if !subject.nodes.is_default() {
+        wanted.extend([Need::Numa, Need::AcpiNuma]);
+    }
+    if subject.nodes.has_slow() {
+        wanted.push(Need::Hmat);
+    }
+    let of_settings: [(&str, Need); 5] = [
         ("lru_gen/", Need::LruGen),
         ("zswap/", Need::Zswap),
         ("thp/", Need::Thp),
+        ("numa/", Need::Numa),
+        ("kernel.numa_balancing", Need::NumaBalancing),
     ];
     for (prefix, need) in of_settings {
         let mut names = subject.variant.settings.keys();

@@ -32,6 +32,7 @@ mod measured;
 pub mod memory;
 mod modules;
 pub mod monitor;
+mod nodes;
 pub mod place;
 mod preparation;
 mod processor;

@@ -17,6 +17,8 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
 
+use crate::nodes::MachineNode;
+
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
 /// The emulated CPU model: all features of the emulator except ERMS and FSRM.
@@ -56,6 +58,8 @@ pub struct MachineSpec {
     pub region_at: u64,
     /// Boot arguments of the kernel.
     pub cmdline: String,
+    /// Memory nodes; empty if the machine has one node.
+    pub nodes: Vec<MachineNode>,
 }
 
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
@@ -92,6 +96,7 @@ impl MachineSpec {
             memory: Bytes(memory),
             region_at: region_at(memory),
             cmdline,
+            nodes: Vec::new(),
         }
     }
 
@@ -105,7 +110,9 @@ impl MachineSpec {
                 .collect::<Vec<_>>()
         };
         let mut all = text(&["-M"]);
-        all.push(format!("{MACHINE},memory-backend=ram,hpet=off,nvdimm=on"));
+        let memory = self.memory_option();
+        all.push(format!("{MACHINE},{memory}hpet=off,nvdimm=on"));
+        all.extend(self.node_arguments());
         all.extend(text(&[
             "-accel",
             "tcg,tb-size=512",
@@ -164,7 +171,7 @@ impl MachineSpec {
 
 /// Physical address at which the emulator puts plugged-in memory: above all other memory, on a GiB boundary.
 /// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
-fn region_at(memory: u64) -> u64 {
+pub(crate) fn region_at(memory: u64) -> u64 {
     const FOUR_GIB: u64 = 4 << 30;
     let low = if memory >= 0xb000_0000 {
         0x8000_0000

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_kernel::Kernel;
-use pagetide_record::{FileSystem, MemorySpec, Subject};
+use pagetide_record::nodes::SLOW_LATENCY;
+use pagetide_record::{FileSystem, MemorySpec, NodesSpec, Subject};
 use pagetide_root::Root;
 use pagetide_scenario::Needs;
 
@@ -41,6 +42,7 @@ impl Preparation {
             spare: SPARE,
             modules,
             ssd: ssds(subject, needs),
+            nodes: nodes_of_guest(subject),
             swap: subject.swap,
             swap_size: subject.swap_size,
             compressor: subject.swap.compressor().name().to_owned(),
@@ -61,6 +63,26 @@ impl Preparation {
             arguments: machine.arguments(),
             boot,
         }
+    }
+}
+
+/// The nodes as the guest needs them: without the latency of slow nodes, which prices accesses after the trial.
+fn nodes_of_guest(subject: &Subject) -> NodesSpec {
+    let nodes = subject.nodes.clone();
+    nodes
+        .with_latency(SLOW_LATENCY)
+        .unwrap_or_else(|_| subject.nodes.clone())
+}
+
+/// Fails if the memory is not the sum over the nodes.
+pub(crate) fn agrees(memory: MemorySpec, nodes: &NodesSpec) -> Result<(), ExactError> {
+    match nodes.sum() {
+        Some(sum) if memory != MemorySpec::Free(sum) => Err(ExactError::NodesAndMemory {
+            memory,
+            nodes: nodes.clone(),
+            sum: MemorySpec::Free(sum),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -274,11 +274,10 @@ impl Run<'_> {
             "opening snapshot",
             self.snapshot.state.display().to_string(),
         ))?;
-        let ram = (self.snapshot.ram.as_path(), false);
         let size = output.whole();
         let wiring = Wiring::new(
-            ram,
-            self.machine.memory.0,
+            (&self.snapshot.rams, false),
+            &self.machine.memories(),
             output.file(),
             size,
             console,

@@ -62,6 +62,27 @@ pub enum GuestError {
         /// Actual amount of free memory, in KiB.
         found: u64,
     },
+    /// Less memory is free on a memory node than specified.
+    #[error(
+        "node {node} has {found} KiB free instead of {wanted} KiB: give the node more memory with --nodes, or choose a kernel that needs less"
+    )]
+    NodeShort {
+        /// Number of the node.
+        node: u64,
+        /// Specified amount of free memory, in KiB.
+        wanted: u64,
+        /// Actual amount of free memory, in KiB.
+        found: u64,
+    },
+    /// The kernel does not put a slow node into a lower tier.
+    #[error(
+        "this kernel puts the slow node {node} into the memory tier of the first node, so nothing would be demoted to it: choose a kernel \
+         from 6.10 on with CONFIG_ACPI_HMAT"
+    )]
+    NoTier {
+        /// Number of the slow node.
+        node: usize,
+    },
     /// The process that should run the scenario was killed while the guest was prepared.
     #[error(
         "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"

@@ -30,8 +30,8 @@ use crate::start::Start;
 use crate::tiers::SwapAreas;
 use crate::workload::Workload;
 use crate::{
-    ballast, disk, files, filesystem, maker, modules, mount, port, region, root, size, ssd, start,
-    tiers, tracearea,
+    ballast, disk, files, filesystem, maker, modules, mount, nodes, port, region, root, size, ssd,
+    start, tiers, tracearea,
 };
 
 /// Time that the guest waits for work that the kernel defers until after boot, so that this work does not run during a
@@ -129,7 +129,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         };
         file_system(&boot, device.as_deref(), size)?;
     }
-    let counters = CounterSet::open(&scope(&swap));
+    let counters = CounterSet::open(&scope(&swap, &boot));
     let missing: Vec<String> = counters
         .unsupported()
         .iter()
@@ -151,6 +151,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     spinner.pause();
     std::thread::sleep(SETTLE);
     ballast::drop_caches();
+    let tiers = nodes::proven_tiers(&boot.nodes)?;
     let (spare, jitter) = held.add(|| {
         let spare = ballast::hold(boot.spare)?;
         let jitter = Reserve::new(start::MOST_PAGES)?;
@@ -162,6 +163,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let fact = ("held".to_owned(), held.size().0.to_string());
     known.facts.extend([fact]);
     known.warnings.extend(lacking);
+    if !boot.nodes.is_default() {
+        known.facts.extend([("memory-tiers".to_owned(), tiers)]);
+    }
     if matches!(boot.swap, SwapSpec::Tiers(_)) {
         let fact = ("swap-areas".to_owned(), swap.names());
         known.facts.extend([fact]);
@@ -196,9 +200,16 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
         return Ok(());
     };
     // Each seed frees some pages in addition to the specified amount; no seed has less.
-    ballast::leave(Bytes(
-        free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
-    ))
+    let most = start::MOST_PAGES * pagetide_quantity::PAGE_SIZE;
+    if boot.nodes.is_default() {
+        return ballast::leave(Bytes(free.0 + most));
+    }
+    let mut wanted: Vec<Bytes> = boot.nodes.all().iter().map(|node| node.free).collect();
+    // The pages of seeds are on the first node.
+    if let Some(first) = wanted.first_mut() {
+        first.0 += most;
+    }
+    nodes::leave(&wanted)
 }
 
 /// Tells the kernel the size of the machine without the pages that the arena holds, and makes the kernel derive its
@@ -313,12 +324,13 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine, and the zram devices of swap.
-fn scope(swap: &SwapAreas) -> Scope {
+/// Scope of the counters: the whole machine, its memory nodes, and the zram devices of swap.
+fn scope(swap: &SwapAreas, boot: &BootSpec) -> Scope {
     Scope {
         group: None,
         zram: swap.zram(),
         devices: swap.devices(),
+        nodes: nodes::folders(&boot.nodes),
     }
 }
 
@@ -454,9 +466,16 @@ fn observer(
     ring: TraceRing,
 ) -> Result<Observer, GuestError> {
     ballast::drop_caches();
+    if !boot.nodes.is_default() {
+        let free = nodes::free(&boot.nodes)?;
+        spare.release();
+        let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
+        nodes::leave(&free)?;
+        return Ok(observer);
+    }
     let free = ballast::free()?;
     spare.release();
-    let observer = Observer::start(boot, region, &scope(swap), ring)?;
+    let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
     ballast::leave(free)?;
     Ok(observer)
 }
@@ -489,7 +508,7 @@ fn facts(
 ) -> Result<MachineFacts, GuestError> {
     let mut known = MachineFacts {
         trial: trial_item()?,
-        settings: settings.survey(|_| true),
+        settings: settings.survey(|name| !boot.nodes.is_default() || !settings::is_of_nodes(name)),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
     };

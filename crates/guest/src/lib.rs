@@ -22,6 +22,7 @@ pub mod kernel_memory;
 pub mod maker;
 pub mod modules;
 pub mod mount;
+pub mod nodes;
 pub mod observer;
 pub mod port;
 pub mod region;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{FilesSpec, Subject, SwapSpec};
+use pagetide_record::{FilesSpec, NodesSpec, Subject, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
@@ -74,6 +74,9 @@ pub struct BootSpec {
     /// Simulated solid-state disks; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.

@@ -13,10 +13,11 @@ use crate::error::HarnessError;
 use crate::fate::MachineFate;
 
 /// Short names for folders of settings, each with the folder's path.
-const FOLDERS: [(&str, &str); 6] = [
+const FOLDERS: [(&str, &str); 7] = [
     ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
     ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
     ("ksm/", "/sys/kernel/mm/ksm/"),
+    ("numa/", "/sys/kernel/mm/numa/"),
     ("swap/", "/sys/kernel/mm/swap/"),
     ("zswap/", "/sys/module/zswap/parameters/"),
     ("hugepages/", "/sys/kernel/mm/hugepages/"),
@@ -26,7 +27,7 @@ const FOLDERS: [(&str, &str); 6] = [
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
 /// Names of common settings, for suggestions and lists.
-pub const KNOWN: [&str; 28] = [
+pub const KNOWN: [&str; 30] = [
     "vm.swappiness",
     "vm.page-cluster",
     "vm.watermark_scale_factor",
@@ -55,7 +56,17 @@ pub const KNOWN: [&str; 28] = [
     "zswap/enabled",
     "zswap/max_pool_percent",
     "zswap/shrinker_enabled",
+    OF_NODES[0],
+    OF_NODES[1],
 ];
+
+/// Names of the settings that have an effect only on a machine with several memory nodes. On others they are not read.
+const OF_NODES: [&str; 2] = ["numa/demotion_enabled", "kernel.numa_balancing"];
+
+/// True if the setting has an effect only on a machine with several memory nodes.
+pub fn is_of_nodes(name: &str) -> bool {
+    OF_NODES.contains(&name)
+}
 
 /// Path of the file of a setting; `None` if the name is not in a known form.
 pub fn path(name: &str) -> Option<PathBuf> {

@@ -83,11 +83,19 @@ pub enum Need {
     ReclaimRequests,
     /// A limit on the compressed memory of a control group in zswap.
     ZswapMax,
+    /// Several memory nodes.
+    Numa,
+    /// Memory nodes as the firmware describes them.
+    AcpiNuma,
+    /// Automatic balancing of pages between memory nodes, by faults that the kernel provokes.
+    NumaBalancing,
+    /// Memory tiers by the latencies and bandwidths that the firmware states.
+    Hmat,
 }
 
 impl Need {
     /// All features that a trial may need.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 39] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -123,6 +131,10 @@ impl Need {
         Self::ZswapNoWriteback,
         Self::ReclaimRequests,
         Self::ZswapMax,
+        Self::Numa,
+        Self::AcpiNuma,
+        Self::NumaBalancing,
+        Self::Hmat,
     ];
 
     /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
@@ -163,6 +175,10 @@ impl Need {
             Self::ZswapNoWriteback => "CONFIG_MEMCG with memory.zswap.writeback (since 6.8)",
             Self::ReclaimRequests => "CONFIG_MEMCG with memory.reclaim (since 5.19)",
             Self::ZswapMax => "CONFIG_ZSWAP with memory.zswap.max (since 5.19)",
+            Self::Numa => "CONFIG_NUMA",
+            Self::AcpiNuma => "CONFIG_ACPI_NUMA",
+            Self::NumaBalancing => "CONFIG_NUMA_BALANCING",
+            Self::Hmat => "CONFIG_ACPI_HMAT with tiers of the memory present at boot (since 6.10)",
         }
     }
 
@@ -204,6 +220,9 @@ impl Need {
             Self::ZswapNoWriteback => "zswap without writeback",
             Self::ReclaimRequests => "a request to reclaim from a memory group",
             Self::ZswapMax => "a group's limit in zswap",
+            Self::Numa | Self::AcpiNuma => "a machine with several memory nodes",
+            Self::NumaBalancing => "the setting kernel.numa_balancing",
+            Self::Hmat => "a slow memory tier",
         }
     }
 
@@ -250,6 +269,10 @@ impl Need {
                 let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
                 options.iter().all(|option| config.get(option).is_on()) && since(GROUPS_RECLAIM)
             }
+            Self::Hmat => {
+                config.get("CONFIG_ACPI_HMAT").is_on()
+                    && version::compare(release, TIERS_AT_BOOT) != Ordering::Less
+            }
             _ => config.get(self.option_in(release)).is_on(),
         };
         if has {
@@ -270,6 +293,10 @@ const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
 const ZSWAP_SHRINKS: &str = "6.8";
 /// First release in which control groups have `memory.reclaim` and `memory.zswap.max` (mm/memcontrol.c).
 const GROUPS_RECLAIM: &str = "5.19";
+
+/// First release that puts memory present at boot into a tier by the firmware's table of latencies (mm/memory-tiers.c,
+/// `memory_tier_late_init`). Before, only memory that a driver adds later can be in a lower tier.
+const TIERS_AT_BOOT: &str = "6.10";
 
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -385,6 +412,28 @@ mod tests {
         let text = missing("6.1.0", &[Need::ZramLz4, Need::EarlyPrintk]);
         assert!(
             text.starts_with("the last words of a guest that dies needs CONFIG_EARLY_PRINTK"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_nodes_or_without_tiers_at_boot_is_refused_by_name() {
+        let why = |need: Need, release: &str, config: &str| {
+            let missing = need.check(release, &Config::parse(config)).err();
+            missing.map(|why| why.to_string()).unwrap_or_default()
+        };
+        let all = "CONFIG_NUMA=y\nCONFIG_ACPI_NUMA=y\nCONFIG_ACPI_HMAT=y\n";
+        for need in [Need::Numa, Need::AcpiNuma, Need::Hmat] {
+            assert_eq!(why(need, "6.12.117-cloud", all), "");
+            let text = why(need, "6.12.117-mine", "# CONFIG_NUMA is not set\n");
+            assert!(
+                text.contains("6.12.117-mine") && text.contains("CONFIG_"),
+                "{text}"
+            );
+        }
+        let text = why(Need::Hmat, "6.1.0-50-cloud-amd64", all);
+        assert!(
+            text.contains("since 6.10") && text.contains("a slow memory tier"),
             "{text}"
         );
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, Vary, pair};
-use pagetide_quantity::Bytes;
-use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec, TraceRing};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{FileSystem, FilesOn, MemorySpec, NodesSpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
 use crate::accept_args::AcceptArgs;
@@ -75,6 +75,14 @@ struct WorkloadArgs {
     /// Memory available to the workload, or total:SIZE for the whole machine [default: the scenario's, 64M for most]
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
+    /// Memory nodes with the free memory of each, such as 64M,64M. The first has the processor. 64M,256M:slow makes the
+    /// second a slow tier, 64M,256M:slow:LATENCY with another price of an access. --memory is the sum and may be left
+    /// out [default: one node]
+    #[arg(long, value_name = "SIZE,SIZE[:slow][,…]", conflicts_with_all = ["scale", "sizes"])]
+    nodes: Option<NodesSpec>,
+    /// Price of an access to a slow node on the modelled clock, which is never mixed with the exact one [default: 300ns]
+    #[arg(long, value_name = "TIME", requires = "nodes")]
+    slow_latency: Option<Nanos>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
     /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us), none, or several devices with sizes and
     /// priorities (such as zram:8M@100,ssd@10). zram also takes limit=SIZE, recompress=COMPRESSOR and writeback=DISK.
@@ -181,6 +189,10 @@ impl CampaignArgs {
         } else {
             None
         };
+        let nodes = match (workload.nodes, workload.slow_latency) {
+            (Some(nodes), Some(latency)) => Some(nodes.with_latency(latency)?),
+            (nodes, _) => nodes,
+        };
         Ok(Request {
             kernels: compared.kernel,
             settings: compared.set,
@@ -199,6 +211,7 @@ impl CampaignArgs {
             adjustment: Adjustment {
                 memory: workload.memory,
                 sizes: workload.sizes,
+                nodes,
                 swap: workload.swap,
                 swap_size: workload.swap_size,
                 files_on: workload.files_on,

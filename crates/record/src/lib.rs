@@ -12,6 +12,7 @@ pub mod disk;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod files;
+pub mod nodes;
 pub mod oom;
 pub mod outcome;
 pub mod record;
@@ -27,6 +28,7 @@ pub use disk::{DiskError, DiskSpec};
 #[cfg(feature = "file")]
 pub use file::{FileError, RecordReader, RecordWriter};
 pub use files::{FileSystem, FilesError, FilesOn, FilesSpec};
+pub use nodes::{Node, NodesError, NodesSpec};
 pub use oom::{MemoryAtKill, OomReport};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};

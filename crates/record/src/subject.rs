@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use pagetide_quantity::{Bytes, UnitError};
 
 use crate::files::{FileSystem, FilesSpec};
+use crate::nodes::NodesSpec;
 use crate::swap::SwapSpec;
 use crate::text::{exact_size, serde_as_text};
 use crate::trace_ring::TraceRing;
@@ -174,6 +175,9 @@ pub struct Subject {
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default if it has one node. `memory` is then the sum over the nodes.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.
@@ -224,6 +228,9 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
+        if !self.nodes.is_default() {
+            return 6;
+        }
         if self.swap.has_tiers() || self.pass == Pass::Profiled {
             return 5;
         }
@@ -254,8 +261,9 @@ impl Subject {
             return name;
         }
         format!(
-            "{name} · {} · {}{}",
+            "{name} · {}{} · {}{}",
             self.memory,
+            self.nodes.beside_memory(),
             self.swap,
             self.files_on.beside_swap()
         )
@@ -333,7 +341,7 @@ mod tests {
             swap: "zram:8M@100,ssd@10".parse().unwrap(),
             ..Subject::default()
         };
-        assert_eq!(tiers.schema(), SCHEMA);
+        assert_eq!(tiers.schema(), 5);
         let text = serde_json::to_string(&tiers).unwrap();
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), tiers);
     }
@@ -345,8 +353,24 @@ mod tests {
             pass: Pass::Profiled,
             ..Subject::default()
         };
-        assert_eq!(profiled.schema(), SCHEMA);
+        assert_eq!(profiled.schema(), 5);
         assert_ne!(profiled.key(), timed.key());
+    }
+
+    #[test]
+    fn a_machine_with_nodes_is_another_trial_and_one_node_is_written_as_ever() {
+        let plain = Subject::default();
+        assert!(!serde_json::to_string(&plain).unwrap().contains("nodes"));
+        let nodes = Subject {
+            nodes: "64M,256M:slow".parse().unwrap(),
+            ..Subject::default()
+        };
+        assert_eq!(nodes.schema(), SCHEMA);
+        assert_ne!(nodes.key(), plain.key());
+        assert_ne!(nodes.cell(), plain.cell());
+        let text = serde_json::to_string(&nodes).unwrap();
+        assert!(text.contains(r#""nodes":"64M,256M:slow""#), "{text}");
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), nodes);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec};
 use toml::de::DeValue;
 
 use crate::plan::MOST_MACHINES;
@@ -18,6 +18,7 @@ pub(super) struct FileDefaults {
     /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
+    pub(super) nodes: Option<NodesSpec>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
     pub(super) files_on: Option<FilesOn>,
@@ -42,6 +43,7 @@ impl FileDefaults {
         Ok(Self {
             share,
             memory,
+            nodes: table.parsed("nodes", pagetide_record::nodes::NODE_FORMS)?,
             swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
             files_on: table.parsed(
@@ -91,6 +93,7 @@ impl FileDefaults {
             } else {
                 self.memory
             },
+            nodes: self.nodes.or_else(|| above.nodes.clone()),
             swap: if self.swap.is_empty() {
                 above.swap.clone()
             } else {
@@ -101,6 +104,14 @@ impl FileDefaults {
             fs: self.fs.or(above.fs),
             primary: self.primary,
             margins,
+        }
+    }
+
+    /// The memory sizes, or else the memory of all nodes together if nodes are given.
+    pub(super) fn memory(&self) -> Vec<MemorySpec> {
+        match self.nodes.as_ref().and_then(NodesSpec::sum) {
+            Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
+            _ => self.memory.clone(),
         }
     }
 

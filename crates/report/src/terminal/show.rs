@@ -344,6 +344,7 @@ impl Page {
             ("machine", subject.arena.machine.clone()),
             ("processor", subject.arena.cpu.clone()),
             ("memory", subject.memory.to_string()),
+            ("nodes", subject.nodes.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
             ("files on", files.unwrap_or_default()),
             ("trace ring", ring.unwrap_or_default()),
