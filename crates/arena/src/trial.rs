@@ -43,6 +43,10 @@ pub struct Trial {
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory limit of a control group around the whole workload; `None` for no such group. The host arena then uses
+    /// `memory` as the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -82,6 +86,7 @@ impl Trial {
                 ..VariantSpec::default()
             },
             memory: subject.memory,
+            limit: subject.limit,
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
@@ -109,6 +114,7 @@ impl Trial {
             },
             arena: ArenaSpec::default(),
             memory: self.memory,
+            limit: self.limit,
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,

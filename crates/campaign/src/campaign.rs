@@ -131,6 +131,9 @@ pub struct ScenarioSpec {
     pub params: BTreeMap<String, Vec<String>>,
     /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
     pub memory: Vec<MemorySpec>,
+    /// Memory limits of a control group around the whole workload, a cell each; if empty, one cell without a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limit: Vec<Bytes>,
     /// Kinds of swap, a cell each; if empty, one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::subject::memory_label;
 use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use pagetide_store::MOST_VARIANTS;
@@ -41,6 +42,9 @@ pub struct Cell {
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory limit of a control group around the whole workload; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
     /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -99,7 +103,7 @@ impl Cell {
         format!(
             "{}{written}{params} · {}{swap}{}",
             self.scenario,
-            self.memory,
+            memory_label(self.memory, self.limit),
             self.files_on.beside_swap()
         )
     }
@@ -124,7 +128,11 @@ impl ScenarioSpec {
         self.params
             .values()
             .map(Vec::len)
-            .chain([self.memory.len().max(1), self.swap.len().max(1)])
+            .chain([
+                self.memory.len().max(1),
+                self.limit.len().max(1),
+                self.swap.len().max(1),
+            ])
             .fold(1, usize::saturating_mul)
     }
 
@@ -157,11 +165,13 @@ impl ScenarioSpec {
             .collect();
         let swap = digit(self.swap.len());
         let memory = digit(self.memory.len());
+        let limit = digit(self.limit.len());
         Cell {
             scenario: self.name.clone(),
             as_written: self.as_written,
             params,
             memory: self.memory.get(memory).copied().unwrap_or_default(),
+            limit: self.limit.get(limit).copied(),
             swap: self.swap.get(swap).copied().unwrap_or_default(),
             swap_size: self.swap_size,
             files_on: self.files_on,
@@ -243,6 +253,7 @@ impl Campaign {
             seed: self.seed_of(block, repetition),
             variant: own.clone(),
             memory: cell.memory,
+            limit: cell.limit,
             swap: own.swap.unwrap_or(cell.swap),
             swap_size: own.swap_size.or(cell.swap_size),
             files_on: cell.files_on,

@@ -78,6 +78,9 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     if needs.thp {
         wanted.push(Need::Thp);
     }
+    if subject.limit.is_some() {
+        wanted.push(Need::Memcg);
+    }
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
     }

@@ -198,6 +198,8 @@ impl CampaignArgs {
             name: sampling.name,
             adjustment: Adjustment {
                 memory: workload.memory,
+                limit: Vec::new(),
+                arena: None,
                 sizes: workload.sizes,
                 swap: workload.swap,
                 swap_size: workload.swap_size,

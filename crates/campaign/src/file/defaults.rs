@@ -18,6 +18,8 @@ pub(super) struct FileDefaults {
     /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
+    /// Memory limits of the workload's control group. Only the caller knows whether the table has this key.
+    pub(super) limit: Vec<Bytes>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
     pub(super) files_on: Option<FilesOn>,
@@ -42,6 +44,7 @@ impl FileDefaults {
         Ok(Self {
             share,
             memory,
+            limit: Vec::new(),
             swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
             files_on: table.parsed(
@@ -74,6 +77,17 @@ impl FileDefaults {
         })
     }
 
+    /// Reads the memory limits of the workload's control group. In the table of a program, the key `limit` is an
+    /// attribute of the program instead.
+    pub(super) fn with_limits(self, table: &Table<'_>) -> Result<Self, FileError> {
+        let limit: Vec<Bytes> = parsed(table, "limit", "a size such as \"32M\"")?;
+        let scaled = |size| self.share.map_or(size, |share| share.of(size));
+        Ok(Self {
+            limit: limit.into_iter().map(scaled).collect(),
+            ..self
+        })
+    }
+
     /// File system and disk for files.
     pub(super) fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
@@ -90,6 +104,11 @@ impl FileDefaults {
                 above.memory.clone()
             } else {
                 self.memory
+            },
+            limit: if self.limit.is_empty() {
+                above.limit.clone()
+            } else {
+                self.limit
             },
             swap: if self.swap.is_empty() {
                 above.swap.clone()
