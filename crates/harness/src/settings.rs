@@ -237,7 +237,7 @@ impl Settings {
 
     /// Paths and current values of the files to restore after `settings` are applied, including settings that change as
     /// a side effect. Empty if the machine ends with the trial.
-    fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
+    pub fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.fate == MachineFate::Ends {
             return Vec::new();
         }

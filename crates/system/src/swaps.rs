@@ -2,23 +2,56 @@
 
 use std::fs;
 
+use pagetide_quantity::Bytes;
+
 use crate::scan;
 
-/// Paths of the active swap areas, with the kernel's octal escapes (`\040` for a blank) decoded; empty if there are
-/// none.
+/// A swap area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Path of the device or file, with the kernel's octal escapes (`\040` for a blank) decoded.
+    pub path: String,
+    /// Size of the area.
+    pub size: Bytes,
+    /// Used part of the area.
+    pub used: Bytes,
+    /// Priority of the area: pages go to the area with the highest one first.
+    pub priority: i32,
+}
+
+/// The active swap areas; empty if there are none.
+pub fn table() -> Vec<Area> {
+    rows(&fs::read("/proc/swaps").unwrap_or_default())
+}
+
+/// Paths of the active swap areas; empty if there are none.
 pub fn areas() -> Vec<String> {
-    parse(&fs::read("/proc/swaps").unwrap_or_default())
+    table().into_iter().map(|area| area.path).collect()
 }
 
 /// Parses the text of `/proc/swaps` and returns the paths of the swap areas. Truncated lines are ignored.
 pub fn parse(text: &[u8]) -> Vec<String> {
+    rows(text).into_iter().map(|area| area.path).collect()
+}
+
+/// Parses the text of `/proc/swaps`. Truncated lines are ignored.
+fn rows(text: &[u8]) -> Vec<Area> {
     scan::lines(text)
         .skip(1)
         .filter_map(|line| {
             let mut words = scan::words(line);
-            let path = words.next()?;
-            // Kind, size, used, priority.
-            (words.count() == 4).then(|| unescaped(path))
+            let path = unescaped(words.next()?);
+            // The kind: `file` or `partition`.
+            words.next()?;
+            let mut kib = || words.next().and_then(scan::number);
+            let (size, used) = (kib()?, kib()?);
+            let priority = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+            Some(Area {
+                path,
+                size: Bytes(size << 10),
+                used: Bytes(used << 10),
+                priority,
+            })
         })
         .collect()
 }
@@ -45,6 +78,13 @@ mod tests {
     fn areas_are_read_with_blanks_in_their_names_and_negative_priorities() {
         let text = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/var/my\\040swap                          file\t\t262140\t\t1024\t\t-2\n/dev/zram0 partition 1000 0 100\n";
         assert_eq!(parse(text), ["/var/my swap", "/dev/zram0"]);
+        let areas = rows(text);
+        let [file, zram] = &areas[..] else {
+            panic!("{areas:?}")
+        };
+        assert_eq!(file.path, "/var/my swap");
+        assert_eq!((file.used, file.priority), (Bytes::from_mib(1), -2));
+        assert_eq!((zram.path.as_str(), zram.priority), ("/dev/zram0", 100));
     }
 
     #[test]

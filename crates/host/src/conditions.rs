@@ -1,0 +1,450 @@
+//! What can spoil a trial on a machine that does other things too: read before, during and after the trial.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pagetide_quantity::Bytes;
+use pagetide_system::{Counters, Syntax, meminfo};
+
+use crate::foreign::ForeignUse;
+use crate::group::Group;
+use crate::swap_device::SwapDevice;
+
+/// Share of the processors that other processes may use before times are doubtful.
+pub const MOST_OTHER_CPU: f64 = 0.10;
+/// Share of the time that a hypervisor may take before times are doubtful.
+pub const MOST_STEAL: f64 = 0.01;
+/// Share of a trial's time in which some process of the group may wait for a processor although it could run.
+pub const MOST_CPU_WAIT: f64 = 0.05;
+/// Share of a trial's time in which processes outside of the group may wait for memory.
+pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
+/// Pages that others may swap in or out during a trial, or that the kernel may reclaim for others: 4 MiB.
+pub const MOST_OTHER_PAGES: u64 = 1024;
+/// Share of the highest frequency below which a processor counts as slowed down.
+pub const LEAST_FREQUENCY: f64 = 0.9;
+/// Memory that must stay available to the machine, as a share of all memory.
+pub const LEAST_AVAILABLE: f64 = 0.10;
+
+/// A reason why a trial's results may be wrong, or are.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Doubt {
+    /// Another process had pages in the swap area of the trial.
+    #[error(
+        "other processes put at least {0} into the swap area of the trial: end them, limit their swap, or run it again"
+    )]
+    ForeignSwap(Bytes),
+    /// The machine had little memory left.
+    #[error(
+        "only {available} of memory were available, of {total}: the machine itself was short of memory"
+    )]
+    LittleMemory {
+        /// Least memory that was available during the trial.
+        available: Bytes,
+        /// Memory of the machine.
+        total: Bytes,
+    },
+    /// The group is gone, with its limits and counters.
+    #[error("the memory group was removed during the trial by somebody else: run it again")]
+    GroupGone,
+    /// The kernel reclaimed or swapped for others.
+    #[error(
+        "the kernel {what} {pages} pages for others during the trial: run it on a quiet machine"
+    )]
+    OtherReclaim {
+        /// What the kernel did, such as `swapped in`.
+        what: &'static str,
+        /// Number of pages.
+        pages: u64,
+    },
+    /// Other processes used the processors.
+    #[error("other processes used {0:.0} % of the processors: times are doubtful")]
+    Busy(f64),
+    /// The hypervisor gave processor time to others.
+    #[error("the hypervisor took {0:.1} % of the processors' time: times are doubtful")]
+    Steal(f64),
+    /// Processes of the group waited for a processor.
+    #[error(
+        "processes of the trial waited {0:.0} % of its time for a processor: times are doubtful"
+    )]
+    CpuWait(f64),
+    /// Other processes waited for memory.
+    #[error(
+        "other processes waited {0:.1} % of the trial's time for memory: run it on a quiet machine"
+    )]
+    OtherMemoryWait(f64),
+    /// A processor ran below its highest frequency.
+    #[error("processors ran at {0:.0} % of their highest frequency: times are doubtful")]
+    Slow(f64),
+    /// A processor was slowed down because of heat.
+    #[error("processors were slowed down {0} times because of heat: times are doubtful")]
+    Throttled(u64),
+}
+
+impl Doubt {
+    /// True if no result of the trial may be used, so that it must run again. False if it is only doubtful.
+    pub fn is_invalid(&self) -> bool {
+        matches!(
+            self,
+            Self::ForeignSwap(_) | Self::LittleMemory { .. } | Self::GroupGone
+        )
+    }
+
+    /// True if only times are affected, and counts are not.
+    pub fn is_of_times(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy(_) | Self::Steal(_) | Self::CpuWait(_) | Self::Slow(_) | Self::Throttled(_)
+        )
+    }
+}
+
+/// Processor time of the whole machine in clock ticks, from `/proc/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CpuTime {
+    busy: u64,
+    steal: u64,
+    all: u64,
+}
+
+impl CpuTime {
+    fn read() -> Self {
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Parses the first line: user, nice, system, idle, iowait, irq, softirq, steal (kernel
+    /// `Documentation/filesystems/proc.rst`, section 1.7).
+    fn parse(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        let words = line.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let all: u64 = ticks.iter().sum();
+        let of = |at: usize| ticks.get(at).copied().unwrap_or(0);
+        Self {
+            busy: all - of(3) - of(4) - of(7),
+            steal: of(7),
+            all,
+        }
+    }
+}
+
+/// Readings of the whole machine and of a group at one moment.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    cpu: CpuTime,
+    vmstat: Counters,
+    /// The group's counters, from `memory.stat`.
+    group: Counters,
+    /// Processor time of the group in microseconds; `None` if the kernel does not tell it.
+    group_cpu: Option<u64>,
+    /// Pressure of the machine and of the group, in nanoseconds of `some`.
+    memory_wait: u64,
+    group_memory_wait: u64,
+    group_cpu_wait: u64,
+    throttled: u64,
+}
+
+fn counters(path: &Path, syntax: Syntax) -> Counters {
+    let mut counters = Counters::new();
+    counters.parse(&fs::read(path).unwrap_or_default(), syntax);
+    counters
+}
+
+/// Nanoseconds in which some task waited, from a pressure file; 0 if there is none.
+fn pressure(path: &Path) -> u64 {
+    counters(path, Syntax::Pressure).get("some").unwrap_or(0)
+}
+
+/// Number in a file of sysfs.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Folders of the processors in sysfs.
+fn cpus() -> Vec<PathBuf> {
+    let folder = "/sys/devices/system/cpu";
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_cpu = |name: &str| {
+        name.strip_prefix("cpu")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_cpu))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Lowest share of its highest frequency at which a processor runs now; `None` if the kernel does not tell it.
+fn frequency() -> Option<f64> {
+    let share = |cpu: PathBuf| {
+        let now = number(&cpu.join("cpufreq/scaling_cur_freq"))?;
+        let most = number(&cpu.join("cpufreq/cpuinfo_max_freq"))?;
+        Some(now as f64 / most.max(1) as f64)
+    };
+    cpus().into_iter().filter_map(share).reduce(f64::min)
+}
+
+/// Number of times that processors were slowed down because of heat.
+fn throttled() -> u64 {
+    let count = |cpu: PathBuf| number(&cpu.join("thermal_throttle/core_throttle_count"));
+    cpus().into_iter().filter_map(count).sum()
+}
+
+impl Reading {
+    fn of(group: &Group) -> Self {
+        let twin = group.pressure();
+        let of_twin = |file: &str| twin.map(|folder| folder.join(file));
+        Self {
+            cpu: CpuTime::read(),
+            vmstat: counters(Path::new("/proc/vmstat"), Syntax::KeyValue),
+            group: counters(&group.path().join("memory.stat"), Syntax::KeyValue),
+            group_cpu: of_twin("cpu.stat")
+                .and_then(|path| counters(&path, Syntax::KeyValue).get("usage_usec")),
+            memory_wait: pressure(Path::new("/proc/pressure/memory")),
+            group_memory_wait: of_twin("memory.pressure").map_or(0, |path| pressure(&path)),
+            group_cpu_wait: of_twin("cpu.pressure").map_or(0, |path| pressure(&path)),
+            throttled: throttled(),
+        }
+    }
+}
+
+/// Observes the conditions of one trial.
+#[derive(Debug)]
+pub struct Conditions {
+    before: Reading,
+    began: Instant,
+    least_available: Bytes,
+    total: Bytes,
+    foreign: Bytes,
+    lowest_frequency: Option<f64>,
+    is_gone: bool,
+}
+
+impl Conditions {
+    /// Time between two calls of [`Conditions::sample`].
+    pub const INTERVAL: Duration = Duration::from_millis(50);
+
+    /// Facts about the machine that do not change during a trial, each with its name, for the record.
+    pub fn facts() -> Vec<(String, String)> {
+        let read = |path: &str| {
+            fs::read_to_string(path)
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
+        [
+            ("load-before", "/proc/loadavg"),
+            ("thp", "/sys/kernel/mm/transparent_hugepage/enabled"),
+            ("ksm", "/sys/kernel/mm/ksm/run"),
+            ("numa-nodes", "/sys/devices/system/node/online"),
+            (
+                "governor",
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            ),
+            ("preemption", "/sys/kernel/debug/sched/preempt"),
+        ]
+        .into_iter()
+        .filter_map(|(name, path)| Some((name.to_owned(), read(path)?)))
+        .collect()
+    }
+
+    /// Checks before a trial that the machine has enough memory for a workload of `wanted` bytes, swap in memory
+    /// included. Returns the reason if not.
+    pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
+        let amount = |name| meminfo::amount(name).unwrap_or_default();
+        let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
+        let rest = Bytes(available.0.saturating_sub(wanted.0));
+        if (rest.0 as f64) < LEAST_AVAILABLE * total.0 as f64 {
+            return Err(Doubt::LittleMemory {
+                available: rest,
+                total,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the state before a trial in this group.
+    pub fn before(group: &Group) -> Self {
+        let amount = |name| meminfo::amount(name).unwrap_or_default();
+        Self {
+            before: Reading::of(group),
+            began: Instant::now(),
+            least_available: amount("MemAvailable"),
+            total: amount("MemTotal"),
+            foreign: Bytes(0),
+            lowest_frequency: frequency(),
+            is_gone: false,
+        }
+    }
+
+    /// Looks at what changes during a trial. Returns the reason if the trial should be ended now.
+    pub fn sample(&mut self, group: &Group, swap: Option<&SwapDevice>) -> Option<Doubt> {
+        if group.usage().is_none() {
+            self.is_gone = true;
+            return Some(Doubt::GroupGone);
+        }
+        let available = meminfo::amount("MemAvailable").unwrap_or_default();
+        self.least_available = self.least_available.min(available);
+        if let Some(swap) = swap {
+            let now: ForeignUse = swap.foreign_use(group);
+            self.foreign = self.foreign.max(now.certain());
+        }
+        if let Some(now) = frequency() {
+            self.lowest_frequency = Some(self.lowest_frequency.map_or(now, |low| low.min(now)));
+        }
+        self.short().or_else(|| self.shared())
+    }
+
+    fn short(&self) -> Option<Doubt> {
+        let short = (self.least_available.0 as f64) < LEAST_AVAILABLE * self.total.0 as f64;
+        short.then_some(Doubt::LittleMemory {
+            available: self.least_available,
+            total: self.total,
+        })
+    }
+
+    fn shared(&self) -> Option<Doubt> {
+        (self.foreign.0 > 0).then_some(Doubt::ForeignSwap(self.foreign))
+    }
+
+    /// Reads the state after the trial, before its group is removed. Returns all reasons for doubt.
+    pub fn after(self, group: &Group) -> Vec<Doubt> {
+        let after = Reading::of(group);
+        let span = self.began.elapsed();
+        let mut doubts = Vec::new();
+        if self.is_gone || group.usage().is_none() {
+            doubts.push(Doubt::GroupGone);
+        }
+        doubts.extend(self.short());
+        doubts.extend(self.shared());
+        if !doubts.contains(&Doubt::GroupGone) {
+            doubts.extend(compared(&self.before, &after, span));
+        }
+        if let Some(share) = self
+            .lowest_frequency
+            .filter(|share| *share < LEAST_FREQUENCY)
+        {
+            doubts.push(Doubt::Slow(share * 100.0));
+        }
+        doubts
+    }
+}
+
+/// What others did between two readings that are `span` apart.
+fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let change = |now: &Counters, then: &Counters, names: &[&str]| {
+        let (now, then) = (now.sum(names).unwrap_or(0), then.sum(names).unwrap_or(0));
+        now.saturating_sub(then)
+    };
+    // The names differ between versions 1 and 2 of control groups; a group of version 1 that swaps counts major faults
+    // only, so that swapped pages of others cannot be told from those of the group there.
+    for (what, of_machine, of_group) in [
+        ("swapped in", ["pswpin", ""], ["pswpin", "total_pswpin"]),
+        ("swapped out", ["pswpout", ""], ["pswpout", "total_pswpout"]),
+        (
+            "reclaimed",
+            ["pgsteal_kswapd", "pgsteal_direct"],
+            ["pgsteal_kswapd", "pgsteal_direct"],
+        ),
+    ] {
+        if what != "reclaimed" && after.group.sum(&of_group).is_none() {
+            continue;
+        }
+        let all = change(&after.vmstat, &before.vmstat, &of_machine);
+        let ours = change(&after.group, &before.group, &of_group);
+        let pages = all.saturating_sub(ours);
+        if pages > MOST_OTHER_PAGES {
+            doubts.push(Doubt::OtherReclaim { what, pages });
+        }
+    }
+    let all = after.cpu.all.saturating_sub(before.cpu.all).max(1) as f64;
+    let seconds = span.as_secs_f64().max(1e-3);
+    if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
+        // Ticks are converted by the number of ticks that passed on all processors in this time.
+        let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
+        let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
+        let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;
+        let others = busy - ours;
+        if others > MOST_OTHER_CPU {
+            doubts.push(Doubt::Busy(others * 100.0));
+        }
+    }
+    let steal = after.cpu.steal.saturating_sub(before.cpu.steal) as f64 / all;
+    if steal > MOST_STEAL {
+        doubts.push(Doubt::Steal(steal * 100.0));
+    }
+    let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9 / seconds;
+    let waited = share(after.group_cpu_wait, before.group_cpu_wait);
+    if waited > MOST_CPU_WAIT {
+        doubts.push(Doubt::CpuWait(waited * 100.0));
+    }
+    let of_group = share(after.group_memory_wait, before.group_memory_wait);
+    let waited = share(after.memory_wait, before.memory_wait) - of_group;
+    if waited > MOST_OTHER_MEMORY_WAIT {
+        doubts.push(Doubt::OtherMemoryWait(waited * 100.0));
+    }
+    let times = after.throttled.saturating_sub(before.throttled);
+    if times > 0 {
+        doubts.push(Doubt::Throttled(times));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(busy: u64, vmstat: &[(&str, u64)], group: &[(&str, u64)]) -> Reading {
+        Reading {
+            cpu: CpuTime {
+                busy,
+                steal: 0,
+                all: 1000,
+            },
+            vmstat: vmstat.iter().copied().collect(),
+            group: group.iter().copied().collect(),
+            group_cpu: Some(0),
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn processor_time_is_read_with_steal_apart() {
+        let text = "cpu  10 1 5 100 20 1 2 3 0 0\ncpu0 1 1 1 1 1 1 1 1\n";
+        let time = CpuTime::parse(text);
+        assert_eq!((time.busy, time.steal, time.all), (19, 3, 142));
+    }
+
+    #[test]
+    fn pages_of_the_group_are_no_reason_for_doubt_and_those_of_others_are() {
+        let span = Duration::from_secs(1);
+        let before = Reading {
+            cpu: CpuTime::default(),
+            ..reading(0, &[("pswpin", 0)], &[("pswpin", 0)])
+        };
+        let quiet = reading(0, &[("pswpin", 70_000)], &[("pswpin", 69_500)]);
+        assert_eq!(compared(&before, &quiet, span), []);
+        let loud = reading(0, &[("pswpin", 70_000)], &[("pswpin", 60_000)]);
+        let doubts = compared(&before, &loud, span);
+        assert_eq!(
+            doubts,
+            [Doubt::OtherReclaim {
+                what: "swapped in",
+                pages: 10_000
+            }]
+        );
+        assert!(!doubts[0].is_invalid());
+    }
+
+    #[test]
+    fn a_busy_machine_makes_times_doubtful_only() {
+        let span = Duration::from_secs(1);
+        let before = Reading {
+            cpu: CpuTime::default(),
+            ..reading(0, &[], &[])
+        };
+        let doubts = compared(&before, &reading(500, &[], &[]), span);
+        assert_eq!(doubts, [Doubt::Busy(50.0)]);
+        assert!(doubts[0].is_of_times() && !doubts[0].is_invalid());
+    }
+}

@@ -1,0 +1,142 @@
+//! Pages of other processes in a swap area that pagetide switched on.
+//!
+//! A swap area is open to every process of the machine. When it is switched off, the pages in it are read back into the
+//! groups of their owners. If such a group is at its limit, the kernel kills a process in it. So an area is switched off
+//! only when no other process has pages in it.
+
+use std::fs;
+use std::path::Path;
+
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_system::swaps;
+
+use crate::group::swap_of_version_1;
+use crate::group_files::{self, number};
+use crate::hierarchy::Hierarchy;
+
+/// Pages that the kernel keeps reserved for each processor in caches of swap slots, which count as used (kernel 6.12
+/// `include/linux/swap_slots.h`: two lists of 64).
+const CACHED_SLOTS: u64 = 128;
+
+/// Use of a swap area by processes outside of a workload's group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForeignUse {
+    /// Used part of the area.
+    pub used: Bytes,
+    /// Swap space of the workload's group, in any area.
+    pub ours: Bytes,
+    /// Swap space of all other groups and of processes without a group, in any area.
+    pub others: Bytes,
+    /// Part of the area whose use may be due to caches of the kernel.
+    pub slack: Bytes,
+}
+
+impl ForeignUse {
+    /// Measures the use of the area on `device`. `group` is the folder of the workload's memory group.
+    pub fn of(device: &str, group: Option<&Path>) -> Self {
+        let used = swaps::table()
+            .iter()
+            .filter(|area| area.path == device)
+            .map(|area| area.used.0)
+            .sum();
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+        let ours = group.map_or(0, |group| swap_of(group).unwrap_or(0));
+        Self {
+            used: Bytes(used),
+            ours: Bytes(ours),
+            others: Bytes(others(group)),
+            slack: Bytes(CACHED_SLOTS * cpus * PAGE_SIZE),
+        }
+    }
+
+    /// Bytes in the area that cannot belong to the workload's group. A lower bound.
+    pub fn certain(&self) -> Bytes {
+        Bytes(self.used.0.saturating_sub(self.ours.0 + self.slack.0))
+    }
+
+    /// True if the area can be switched off without reading back pages of other processes.
+    pub fn allows_switching_off(&self) -> bool {
+        self.used.0 == 0 || (self.others.0 == 0 && self.used.0 <= self.ours.0 + self.slack.0)
+    }
+}
+
+/// Swap space of a group with the groups in it, of version 1 or 2; `None` if it has no memory controller.
+fn swap_of(group: &Path) -> Option<u64> {
+    number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
+}
+
+/// Swap space of all processes outside of `group`.
+fn others(group: Option<&Path>) -> u64 {
+    let hierarchy = Hierarchy::find();
+    let root = match &hierarchy {
+        Ok(Hierarchy::Root { root }) => root,
+        Ok(Hierarchy::Version1 { memory, .. }) => memory,
+        // Only root switches swap on.
+        _ => return of_processes(&all_processes()),
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let groups = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| Some(path.as_path()) != group)
+        .filter_map(|path| swap_of(&path));
+    groups.sum::<u64>() + of_processes(&group_files::members(root))
+}
+
+/// Numbers of all processes of the machine.
+fn all_processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Swap space of these processes, without shared memory.
+fn of_processes(pids: &[u32]) -> u64 {
+    let swap = |pid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmSwap:"))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+    };
+    pids.iter().filter_map(swap).sum::<u64>() << 10
+}
+
+/// Names of the groups and processes outside of `group` that use swap, with the largest first, at most `most`.
+pub fn owners(group: Option<&Path>, most: usize) -> Vec<(String, Bytes)> {
+    let mut found: Vec<(String, Bytes)> = Vec::new();
+    let ours = group.map(group_files::all_members).unwrap_or_default();
+    for pid in all_processes() {
+        let swap = of_processes(&[pid]);
+        if swap == 0 || ours.contains(&pid) {
+            continue;
+        }
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name: String = name.trim().chars().filter(|c| !c.is_control()).collect();
+        found.push((format!("{name} ({pid})"), Bytes(swap)));
+    }
+    found.sort_by_key(|(_, swap)| std::cmp::Reverse(swap.0));
+    found.truncate(most);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_is_switched_off_only_without_pages_of_others() {
+        let area = |used: u64, ours: u64, others: u64| ForeignUse {
+            used: Bytes::from_mib(used),
+            ours: Bytes::from_mib(ours),
+            others: Bytes::from_mib(others),
+            slack: Bytes::from_mib(1),
+        };
+        assert!(area(0, 0, 40).allows_switching_off());
+        assert!(area(1, 0, 0).allows_switching_off());
+        assert!(area(9, 8, 0).allows_switching_off());
+        assert!(!area(1, 0, 1).allows_switching_off());
+        assert!(!area(8, 0, 0).allows_switching_off());
+        assert_eq!(area(50, 8, 43).certain(), Bytes::from_mib(41));
+        assert_eq!(area(8, 8, 0).certain(), Bytes(0));
+    }
+}

@@ -1,0 +1,304 @@
+//! A memory group for one workload, with its limits.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+
+use crate::change::{Change, Left};
+use crate::error::{HostError, io};
+use crate::group_files::{self, number, number_of};
+use crate::hierarchy::Hierarchy;
+use crate::journal::{Entry, Journal};
+use crate::process::Process;
+
+/// Limits of a memory group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most memory of the group (`memory.max`).
+    pub max: Bytes,
+    /// Memory from which the group is slowed down and reclaimed (`memory.high`); `None` for no such limit. Version 1
+    /// does not have it.
+    pub high: Option<Bytes>,
+    /// Most swap of the group (`memory.swap.max`); `None` for no limit.
+    pub swap_max: Option<Bytes>,
+    /// Swappiness of the group; only version 1 has it for a group.
+    pub swappiness: Option<u8>,
+}
+
+impl Limits {
+    /// A limit on memory, and none on swap.
+    pub const fn of(max: Bytes) -> Self {
+        Self {
+            max,
+            high: None,
+            swap_max: None,
+            swappiness: None,
+        }
+    }
+}
+
+/// Memory use and events of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupUse {
+    /// Current memory of the group.
+    pub memory: Bytes,
+    /// Largest memory of the group; `None` if the kernel does not tell it (before 5.19 with version 2).
+    pub peak: Option<Bytes>,
+    /// Swap space that the group uses, also for pages that are in memory as well.
+    pub swap: Bytes,
+    /// Number of times that the group reached its limit.
+    pub limit_hits: u64,
+    /// Number of processes of the group that the kernel killed for lack of memory.
+    pub oom_kills: u64,
+}
+
+/// A memory group. When it is dropped, its processes are killed and it is removed.
+#[derive(Debug)]
+pub struct Group {
+    /// Folder with the files of the memory controller.
+    path: PathBuf,
+    /// Folder of the group of version 2 with pressure and CPU time, if that is another one.
+    twin: Option<PathBuf>,
+    version: u8,
+    entries: Vec<Entry>,
+    journal: Journal,
+}
+
+/// Counts the groups of this process, which all have different names.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl Group {
+    /// Creates a group and sets its limits, which are read back.
+    pub fn make(
+        journal: &Journal,
+        hierarchy: &Hierarchy,
+        limits: &Limits,
+    ) -> Result<Self, HostError> {
+        let tool = Process::current();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pagetide-{}-{}-{count}", tool.pid, tool.start);
+        if let Hierarchy::Root { .. } | Hierarchy::Delegated { .. } = hierarchy {
+            give_memory(journal, hierarchy, &name)?;
+        }
+        let mut group = Self {
+            path: hierarchy.root().join(&name),
+            twin: match hierarchy {
+                Hierarchy::Version1 { unified, .. } => {
+                    unified.as_ref().map(|root| root.join(&name))
+                }
+                _ => None,
+            },
+            version: match hierarchy {
+                Hierarchy::Version1 { .. } => 1,
+                _ => 2,
+            },
+            entries: Vec::new(),
+            journal: journal.clone(),
+        };
+        for path in [Some(group.path.clone()), group.twin.clone()]
+            .into_iter()
+            .flatten()
+        {
+            let change = Change::Group { path: path.clone() };
+            let make =
+                || fs::create_dir(&path).map_err(io("making group", path.display().to_string()));
+            let (entry, ()) = journal.make(change, make)?;
+            group.entries.push(entry);
+        }
+        group.limit(limits)?;
+        Ok(group)
+    }
+
+    /// Sets the limits, and reads them back.
+    pub fn limit(&self, limits: &Limits) -> Result<(), HostError> {
+        let page = |bytes: Bytes| (bytes.0 / PAGE_SIZE * PAGE_SIZE).to_string();
+        let max = || "max".to_owned();
+        if self.version == 2 {
+            let high = limits.high.map_or_else(max, page);
+            self.set("memory.high", &high)?;
+            self.set("memory.max", &page(limits.max))?;
+            let swap = limits.swap_max.map_or_else(max, page);
+            // A kernel without swap has no such file, and then no swap to limit.
+            if limits.swap_max.is_some() || self.path.join("memory.swap.max").exists() {
+                self.set("memory.swap.max", &swap)?;
+            }
+            return Ok(());
+        }
+        if limits.high.is_some() {
+            return Err(HostError::NoGroup {
+                why: "memory groups of version 1 have no memory.high".to_owned(),
+                remedy: "leave it out, or boot with systemd.unified_cgroup_hierarchy=1".to_owned(),
+            });
+        }
+        // The limit of both together must never be below the limit of memory.
+        let both = "memory.memsw.limit_in_bytes";
+        if self.path.join(both).exists() {
+            let path = self.path.join(both);
+            fs::write(&path, "-1").map_err(io("setting", path.display().to_string()))?;
+        }
+        self.set("memory.limit_in_bytes", &page(limits.max))?;
+        if let Some(swap) = limits.swap_max {
+            self.set(both, &page(Bytes(limits.max.0 + swap.0)))?;
+        }
+        if let Some(swappiness) = limits.swappiness {
+            self.set("memory.swappiness", &swappiness.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of the group and reads it back. A group's files need no entry in the journal.
+    pub fn set(&self, file: &str, wanted: &str) -> Result<(), HostError> {
+        let path = self.path.join(file);
+        fs::write(&path, wanted).map_err(io("setting", path.display().to_string()))?;
+        let found = fs::read_to_string(&path).map_err(io("reading", path.display().to_string()))?;
+        if found.trim() == wanted {
+            return Ok(());
+        }
+        Err(HostError::Limit {
+            file: path,
+            wanted: wanted.to_owned(),
+            found: found.trim().to_owned(),
+        })
+    }
+
+    /// Version of the control groups: 1 or 2.
+    pub fn version(&self) -> u8 {
+        self.version
+    }
+
+    /// Folder with the files of the memory controller.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Folder with the files of pressure and CPU time; `None` if the kernel has none.
+    pub fn pressure(&self) -> Option<&Path> {
+        let path = self.twin.as_deref().unwrap_or(&self.path);
+        path.join("memory.pressure").exists().then_some(path)
+    }
+
+    /// Opens the files through which a process enters the group: it writes `0` to each of them. A child writes to them
+    /// between fork and exec.
+    pub fn doors(&self) -> Result<Vec<File>, HostError> {
+        let folders = [Some(&self.path), self.twin.as_ref()].into_iter().flatten();
+        folders
+            .map(|folder| {
+                let path = folder.join("cgroup.procs");
+                File::options()
+                    .write(true)
+                    .open(&path)
+                    .map_err(io("opening", path.display().to_string()))
+            })
+            .collect()
+    }
+
+    /// Moves a process into the group.
+    pub fn admit(&self, pid: u32) -> Result<(), HostError> {
+        for folder in [Some(&self.path), self.twin.as_ref()].into_iter().flatten() {
+            let path = folder.join("cgroup.procs");
+            fs::write(&path, pid.to_string())
+                .map_err(io("moving a process with", path.display().to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Current use and events; `None` if the group is gone.
+    pub fn usage(&self) -> Option<GroupUse> {
+        let bytes = |file: &str| number(&self.path, file).map(Bytes);
+        if self.version == 2 {
+            return Some(GroupUse {
+                memory: bytes("memory.current")?,
+                peak: bytes("memory.peak"),
+                swap: bytes("memory.swap.current").unwrap_or_default(),
+                limit_hits: number_of(&self.path, "memory.events", "max")?,
+                oom_kills: number_of(&self.path, "memory.events", "oom_kill")?,
+            });
+        }
+        Some(GroupUse {
+            memory: bytes("memory.usage_in_bytes")?,
+            peak: bytes("memory.max_usage_in_bytes"),
+            swap: Bytes(swap_of_version_1(&self.path)?),
+            limit_hits: number(&self.path, "memory.failcnt")?,
+            oom_kills: number_of(&self.path, "memory.oom_control", "oom_kill").unwrap_or_default(),
+        })
+    }
+
+    /// Processes in the group and in groups below it.
+    pub fn members(&self) -> Vec<u32> {
+        let mut all = group_files::all_members(&self.path);
+        if let Some(twin) = &self.twin {
+            all.extend(group_files::all_members(twin));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Kills all processes of the group and waits until they are gone, at most for `patience`. Returns the number of
+    /// processes that remain.
+    pub fn kill_all(&self, patience: Duration) -> usize {
+        if let Some(twin) = &self.twin {
+            group_files::kill(twin);
+        }
+        group_files::empty(&self.path, patience)
+    }
+
+    /// Kills the processes of the group and removes it. Returns what could not be undone.
+    pub fn remove(mut self) -> Vec<Left> {
+        let entries = std::mem::take(&mut self.entries);
+        self.journal.undo(&entries)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What could not be undone stays in the journal.
+        self.journal.undo(&self.entries);
+    }
+}
+
+/// Swap space that a group of version 1 uses, with the groups in it.
+pub(crate) fn swap_of_version_1(group: &Path) -> Option<u64> {
+    let file = "memory.stat";
+    let swap = number_of(group, file, "total_swap")?;
+    Some(swap + number_of(group, file, "total_swapcached").unwrap_or(0))
+}
+
+/// Enables the memory controller for children of the group in which groups are made. If processes are in the way, they
+/// are moved into a group of their own first, because a group with processes may not have controlled children.
+fn give_memory(journal: &Journal, hierarchy: &Hierarchy, name: &str) -> Result<(), HostError> {
+    let parent = hierarchy.root();
+    let control = parent.join("cgroup.subtree_control");
+    let fault = || io("reading", control.display().to_string());
+    let enabled = fs::read_to_string(&control).map_err(fault())?;
+    if enabled.split_whitespace().any(|name| name == "memory") {
+        return Ok(());
+    }
+    let in_the_way = hierarchy.in_the_way();
+    if !in_the_way.is_empty() {
+        let path = parent.join(format!("{name}-others"));
+        let change = Change::Leaf { path: path.clone() };
+        let (_stays, ()) = journal.make(change, || {
+            let fault = || io("making group", path.display().to_string());
+            fs::create_dir(&path).map_err(fault())?;
+            for pid in in_the_way {
+                // A process may have ended by itself.
+                let _ = fs::write(path.join("cgroup.procs"), pid.to_string());
+            }
+            Ok(())
+        })?;
+    }
+    let change = Change::Controller {
+        group: parent.to_owned(),
+    };
+    let (_stays, ()) = journal.make(change, || {
+        fs::write(&control, "+memory").map_err(io(
+            "enabling the memory controller with",
+            control.display().to_string(),
+        ))
+    })?;
+    Ok(())
+}

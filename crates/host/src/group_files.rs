@@ -1,0 +1,150 @@
+//! Operations on the folder of a control group, of version 1 or 2: members, killing, removal.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Pause between two looks at a group.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Longest time to wait until killed processes are gone. A process that waits for a slow disk cannot end before.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Processes in a group itself, without those in groups below; empty if the group is gone.
+pub fn members(group: &Path) -> Vec<u32> {
+    fs::read_to_string(group.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect()
+}
+
+/// A group and all groups in it, the innermost first.
+pub fn tree(group: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    for entry in entries {
+        // Links are no groups.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(tree(&entry.path()));
+        }
+    }
+    all.push(group.to_owned());
+    all
+}
+
+/// Processes in a group and in all groups in it.
+pub fn all_members(group: &Path) -> Vec<u32> {
+    tree(group)
+        .iter()
+        .flat_map(|group| members(group))
+        .collect()
+}
+
+/// Sends SIGKILL to every process of a group and of the groups in it. Does not wait.
+pub fn kill(group: &Path) {
+    // Since kernel 5.14, one write kills all processes, also those that are just being forked.
+    if fs::write(group.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    for pid in all_members(group) {
+        let pid = pid.cast_signed();
+        if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 1) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Kills every process of a group and of the groups in it, and waits until they are gone. Returns the number of those
+/// that remain.
+pub fn empty(group: &Path, patience: Duration) -> usize {
+    let began = Instant::now();
+    loop {
+        let remain = all_members(group).len();
+        if remain == 0 {
+            return 0;
+        }
+        // Repeated, because a process may have forked while the list was read.
+        kill(group);
+        if began.elapsed() >= patience {
+            return remain;
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// Kills every process of a group, and removes the group with all groups in it. A group that is gone is no error.
+pub fn remove(group: &Path) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        if !group.is_dir() {
+            return Ok(());
+        }
+        let remain = empty(group, PATIENCE);
+        if remain > 0 {
+            return Err(io::Error::other(format!(
+                "{remain} of its processes cannot be killed"
+            )));
+        }
+        // Version 1: returns the pages of files to the system, which would stay charged to the removed group.
+        let _ = fs::write(group.join("memory.force_empty"), "0");
+        let mut last = None;
+        for group in tree(group) {
+            match fs::remove_dir(&group) {
+                Err(why) if why.kind() != ErrorKind::NotFound => last = Some(why),
+                _ => {}
+            }
+        }
+        match last {
+            None => return Ok(()),
+            Some(why) if began.elapsed() >= PATIENCE => return Err(why),
+            Some(_) => sleep(PAUSE),
+        }
+    }
+}
+
+/// Moves every process of a group to its parent group, and removes the group.
+pub fn dissolve(group: &Path) -> io::Result<()> {
+    let parent = group.parent().unwrap_or(group).join("cgroup.procs");
+    let began = Instant::now();
+    loop {
+        if !group.is_dir() {
+            return Ok(());
+        }
+        let mut last = None;
+        for pid in members(group) {
+            if let Err(why) = fs::write(&parent, pid.to_string()) {
+                last = Some(why);
+            }
+        }
+        match fs::remove_dir(group) {
+            Ok(()) => return Ok(()),
+            Err(why) if began.elapsed() >= PATIENCE => return Err(last.unwrap_or(why)),
+            Err(_) => sleep(PAUSE),
+        }
+    }
+}
+
+/// Number in a file that contains one number; `None` if it cannot be read, or is `max`.
+pub fn number(group: &Path, file: &str) -> Option<u64> {
+    fs::read_to_string(group.join(file))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// Number in a line of a file of names and numbers.
+pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(group.join(file)).ok()?;
+    text.lines().find_map(|line| {
+        line.strip_prefix(name)?
+            .strip_prefix(' ')?
+            .trim()
+            .parse()
+            .ok()
+    })
+}

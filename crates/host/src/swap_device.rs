@@ -1,0 +1,300 @@
+//! A swap area of our own: a loop device on a file without a name, or a free zram device.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+
+use crate::change::{Change, Left, SettingFile};
+use crate::error::{HostError, io};
+use crate::foreign::ForeignUse;
+use crate::group::Group;
+use crate::journal::{Entry, Journal};
+use crate::loop_device::{self, LoopDevice};
+
+/// Flags of swapon(2): the highest priority, so that pages of a workload go to this area first. Source: kernel
+/// `include/linux/swap.h`, `SWAP_FLAG_PREFER` and `SWAP_FLAG_PRIO_MASK`.
+const HIGHEST: libc::c_int = 0x8000 | 0x7fff;
+
+/// Device of a swap area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SwapOn {
+    /// A loop device on a new file in this folder, which must be on a disk.
+    Loop {
+        /// Folder in which the file without a name is made.
+        folder: PathBuf,
+    },
+    /// A zram device that nobody uses.
+    Zram {
+        /// Name of the compressor, such as `lz4`.
+        compressor: String,
+    },
+}
+
+/// A swap area that is switched on. When it is dropped, it is switched off, unless other processes have pages in it.
+#[derive(Debug)]
+pub struct SwapDevice {
+    /// Path of the device.
+    device: PathBuf,
+    size: Bytes,
+    is_direct: bool,
+    /// Name of the zram device; `None` for a loop device.
+    zram: Option<String>,
+    entries: Vec<Entry>,
+    journal: Journal,
+}
+
+impl SwapDevice {
+    /// Sets up a device of this size and switches swap on.
+    pub fn switch_on(journal: &Journal, on: &SwapOn, size: Bytes) -> Result<Self, HostError> {
+        let size = Bytes(size.0.next_multiple_of(PAGE_SIZE));
+        let uuid = new_uuid();
+        let mut swap = Self {
+            device: PathBuf::new(),
+            size,
+            is_direct: true,
+            zram: None,
+            entries: Vec::new(),
+            journal: journal.clone(),
+        };
+        // Keeps a loop device connected until it is used for swap.
+        let _connected: Option<LoopDevice> = match on {
+            SwapOn::Loop { folder } => {
+                let (device, entry) = loop_device::connect(journal, folder, size)?;
+                swap.entries.push(entry);
+                swap.device.clone_from(&device.path);
+                swap.is_direct = device.is_direct;
+                Some(device)
+            }
+            SwapOn::Zram { compressor } => {
+                let name = free_zram().map_err(|(why, remedy)| HostError::NoSwap {
+                    on: "zram",
+                    size,
+                    why,
+                    remedy: remedy.to_owned(),
+                })?;
+                swap.device = PathBuf::from(node(&name));
+                swap.zram = Some(name.clone());
+                swap.set_up_zram(&name, compressor, &uuid)?;
+                None
+            }
+        };
+        let device = swap.device.display().to_string();
+        format(&device, size, &uuid).map_err(io("formatting swap on", &device))?;
+        let change = Change::Swap {
+            device: device.clone(),
+            uuid,
+        };
+        let path = CString::new(device.as_str()).unwrap_or_default();
+        let (entry, ()) = journal.make(change, || {
+            // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
+            if unsafe { libc::swapon(path.as_ptr(), HIGHEST) } == 0 {
+                return Ok(());
+            }
+            let why = io::Error::last_os_error();
+            Err(HostError::NoSwap {
+                on: if swap.zram.is_some() {
+                    "zram"
+                } else {
+                    "a loop device"
+                },
+                size,
+                why: format!("{device}: {why}"),
+                remedy: "run it as root, or use the swap that is there".to_owned(),
+            })
+        })?;
+        swap.entries.push(entry);
+        Ok(swap)
+    }
+
+    /// Sets compressor and size of a free zram device.
+    fn set_up_zram(&mut self, name: &str, compressor: &str, uuid: &str) -> Result<(), HostError> {
+        let folder = Path::new("/sys/block").join(name);
+        let path = folder.join("comp_algorithm");
+        let shown = fs::read_to_string(&path).map_err(io("reading", path.display().to_string()))?;
+        let old = chosen(&shown).to_owned();
+        if old != compressor {
+            let file = SettingFile {
+                path: path.clone(),
+                old,
+                ours: Some(compressor.to_owned()),
+            };
+            let change = Change::Settings { files: vec![file] };
+            let (entry, ()) = self.journal.make(change, || {
+                fs::write(&path, compressor).map_err(io(
+                    "setting the compressor with",
+                    path.display().to_string(),
+                ))
+            })?;
+            self.entries.push(entry);
+        }
+        let change = Change::Zram {
+            name: name.to_owned(),
+            size: self.size.0,
+            uuid: uuid.to_owned(),
+        };
+        let path = folder.join("disksize");
+        let (entry, ()) = self.journal.make(change, || {
+            fs::write(&path, self.size.0.to_string())
+                .map_err(io("setting the size with", path.display().to_string()))
+        })?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// Path of the device.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// Size of the area.
+    pub fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// Name of the zram device; `None` for a loop device.
+    pub fn zram(&self) -> Option<&str> {
+        self.zram.as_deref()
+    }
+
+    /// True if reads and writes of a loop device bypass the page cache. Always true for zram.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Use of the area by processes outside of `group`. Cheap enough to be called 20 times a second.
+    pub fn foreign_use(&self, group: &Group) -> ForeignUse {
+        ForeignUse::of(&self.device.display().to_string(), Some(group.path()))
+    }
+
+    /// Switches the area off and removes its device. The workload's group must be empty. If pages of other processes are
+    /// in the area, it is left on, and the returned value says so.
+    pub fn switch_off(mut self) -> Vec<Left> {
+        let entries = std::mem::take(&mut self.entries);
+        self.journal.undo(&entries)
+    }
+}
+
+impl Drop for SwapDevice {
+    fn drop(&mut self) {
+        // What could not be undone stays in the journal.
+        self.journal.undo(&self.entries);
+    }
+}
+
+/// The choice in brackets of a file that lists choices; the whole text if there are no brackets.
+fn chosen(shown: &str) -> &str {
+    let shown = shown.trim();
+    shown
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+        .unwrap_or(shown)
+}
+
+/// Path of the device node of a block device.
+pub(crate) fn node(name: &str) -> String {
+    format!("/dev/{name}")
+}
+
+/// Name of a zram device that has no size yet. Never makes a device: reading `hot_add` would leave it behind.
+fn free_zram() -> Result<String, (String, &'static str)> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with("zram"))
+        .collect();
+    names.sort();
+    if names.is_empty() {
+        return Err((
+            "there is no zram device".to_owned(),
+            "run `modprobe zram` as root",
+        ));
+    }
+    let is_free = |name: &&String| {
+        let state = Path::new("/sys/block").join(name).join("initstate");
+        fs::read_to_string(state).is_ok_and(|state| state.trim() == "0")
+            && Path::new(&node(name)).exists()
+    };
+    names.iter().find(is_free).cloned().ok_or((
+        format!("{} are in use", names.join(", ")),
+        "free one with `zramctl --reset`, or use a loop device",
+    ))
+}
+
+/// A random identity, in the usual form.
+fn new_uuid() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/uuid")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Bytes of an identity. `None` if the text is no identity.
+fn uuid_bytes(uuid: &str) -> Option<[u8; 16]> {
+    let digits: String = uuid.chars().filter(|c| *c != '-').collect();
+    Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
+}
+
+/// Writes a swap header with an identity. Source: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
+/// version, the last page, the number of bad pages and the identity; the magic in the last ten bytes of the first page.
+fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
+    let too_large = |_| io::Error::other("the device is too large");
+    let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];
+    let last = u32::try_from(size.0 / PAGE_SIZE - 1).map_err(too_large)?;
+    header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
+    header[1028..1032].copy_from_slice(&last.to_le_bytes());
+    header[1036..1052].copy_from_slice(&uuid_bytes(uuid).unwrap_or_default());
+    let magic = header.len() - 10;
+    header[magic..].copy_from_slice(b"SWAPSPACE2");
+    let file = File::options().write(true).open(device)?;
+    file.write_all_at(&header, 0)?;
+    file.sync_all()
+}
+
+/// Identity in the swap header of a device; `None` if the device cannot be read or has no swap header.
+pub(crate) fn uuid(device: &str) -> Option<String> {
+    let mut file = File::options()
+        .read(true)
+        .custom_flags(libc::O_CLOEXEC)
+        .open(device)
+        .ok()?;
+    let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];
+    file.read_exact(&mut header).ok()?;
+    if !header.ends_with(b"SWAPSPACE2") {
+        return None;
+    }
+    let bytes: [u8; 16] = header[1036..1052].try_into().ok()?;
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    Some(parts.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_has_the_identity_that_is_read_back() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        assert_eq!(uuid(&path), None);
+        let ours = new_uuid();
+        format(&path, Bytes::from_mib(1), &ours).unwrap();
+        assert_eq!(uuid(&path).unwrap(), ours);
+    }
+
+    #[test]
+    fn the_choice_in_brackets_is_found() {
+        assert_eq!(chosen("[lzo-rle] lzo lz4\n"), "lzo-rle");
+        assert_eq!(chosen("lz4\n"), "lz4");
+    }
+}

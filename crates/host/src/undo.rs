@@ -1,0 +1,182 @@
+//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what is no longer ours.
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pagetide_probe::trace::Tracefs;
+use pagetide_record::setting::means;
+use pagetide_system::swaps;
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::change::{Change, SettingFile};
+use crate::foreign::{self, ForeignUse};
+use crate::group_files;
+use crate::loop_device;
+use crate::swap_device;
+
+/// Longest time to wait until other processes have no pages in a swap area. The last pages of processes that were just
+/// killed take a moment.
+const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two looks at a swap area.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Most owners of foreign pages that a message names.
+const NAMED: usize = 3;
+
+/// Kills the processes of all groups among the changes, without waiting. A swap area is then emptied by the ends of its
+/// users instead of being read back into memory.
+pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
+    for change in changes {
+        if let Change::Group { path } = change {
+            group_files::kill(path);
+        }
+    }
+}
+
+/// Undoes a change. A change that no longer stands, or was replaced by somebody else's, is left alone. The error says
+/// what stands in the way.
+pub(crate) fn undo(change: &Change) -> Result<(), String> {
+    let text = |why: io::Error| why.to_string();
+    match change {
+        Change::Group { path } => group_files::remove(path).map_err(text),
+        Change::Leaf { path } => group_files::dissolve(path).map_err(text),
+        Change::Controller { group } => {
+            let path = group.join("cgroup.subtree_control");
+            match fs::write(path, "-memory") {
+                Err(why) if why.kind() != ErrorKind::NotFound => Err(why.to_string()),
+                _ => Ok(()),
+            }
+        }
+        Change::Settings { files } => settings(files),
+        Change::Loop {
+            number,
+            device,
+            inode,
+            added,
+        } => loop_device::release(*number, (*device, *inode), *added).map_err(text),
+        Change::Zram { name, size, uuid } => zram(name, *size, uuid).map_err(text),
+        Change::Swap { device, uuid } => swap(device, uuid),
+        Change::Folder { path } => gone(fs::remove_dir_all(path)).map_err(text),
+        Change::File { path } => gone(fs::remove_file(path)).map_err(text),
+        Change::Mount { path } => match unmount(path, UnmountFlags::DETACH) {
+            // Nothing is mounted there, or the folder is gone.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) | Ok(()) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        },
+        Change::TraceInstance { name } => trace_instance(name),
+    }
+}
+
+/// An object that does not exist was removed already.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Value of a setting's file; `None` if it cannot be read.
+fn value(path: &Path) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// Restores settings. If none of them has the value of the tool, somebody else has changed them, and nothing is written.
+fn settings(files: &[SettingFile]) -> Result<(), String> {
+    let stands = |file: &&SettingFile| match (&file.ours, value(&file.path)) {
+        (Some(ours), Some(now)) => means(&now, ours),
+        _ => false,
+    };
+    let ours: Vec<&SettingFile> = files.iter().filter(stands).collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let beside = files.iter().filter(|file| file.ours.is_none());
+    let all: Vec<&SettingFile> = ours.iter().copied().chain(beside).collect();
+    let differs =
+        |file: &&&SettingFile| value(&file.path).is_some_and(|now| !means(&now, &file.old));
+    // Twice, because one setting may reset another: `vm.dirty_bytes` cannot be set to zero directly, but writing
+    // `vm.dirty_ratio` does so.
+    let mut why = None;
+    for _ in 0..2 {
+        for file in all.iter().filter(differs) {
+            why = fs::write(&file.path, &file.old).err().or(why);
+        }
+    }
+    match all.iter().find(differs) {
+        None => Ok(()),
+        Some(file) => Err(format!(
+            "{} does not take its old value `{}`{}",
+            file.path.display(),
+            file.old,
+            why.map_or_else(String::new, |why| format!(" ({why})"))
+        )),
+    }
+}
+
+/// Switches a swap area off, unless pages of other processes are in it.
+fn swap(device: &str, uuid: &str) -> Result<(), String> {
+    let is_on = || swaps::areas().iter().any(|path| path == device);
+    if !is_on() || swap_device::uuid(device).as_deref() != Some(uuid) {
+        return Ok(());
+    }
+    let began = Instant::now();
+    loop {
+        let foreign = ForeignUse::of(device, None);
+        if foreign.allows_switching_off() {
+            break;
+        }
+        if began.elapsed() >= FOREIGN_PATIENCE {
+            let owners: Vec<String> = foreign::owners(None, NAMED)
+                .into_iter()
+                .map(|(name, swap)| format!("{name} has {swap}"))
+                .collect();
+            let owners = match owners.join(", ") {
+                none if none.is_empty() => String::new(),
+                owners => format!(" ({owners})"),
+            };
+            return Err(format!(
+                "other processes have pages in it, {} are used{owners}, and reading them back could kill these processes",
+                foreign.used
+            ));
+        }
+        sleep(PAUSE);
+    }
+    let path = CString::new(device).unwrap_or_default();
+    // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
+    if unsafe { libc::swapoff(path.as_ptr()) } == 0 || !is_on() {
+        return Ok(());
+    }
+    Err(format!("swapoff: {}", io::Error::last_os_error()))
+}
+
+/// Resets a zram device, unless it has another size or another swap area than ours.
+fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
+    let folder = Path::new("/sys/block").join(name);
+    let read = |file: &str| value(&folder.join(file)).unwrap_or_default();
+    if read("initstate") != "1" || read("disksize") != size.to_string() {
+        return Ok(());
+    }
+    match swap_device::uuid(&swap_device::node(name)) {
+        Some(other) if other != uuid => return Ok(()),
+        _ => {}
+    }
+    fs::write(folder.join("reset"), "1")
+}
+
+/// Removes an instance from tracefs, which need not be mounted.
+fn trace_instance(name: &str) -> Result<(), String> {
+    let tracefs = Tracefs::open().map_err(|why| why.to_string())?;
+    let path = tracefs.root().join("instances").join(name);
+    let began = Instant::now();
+    loop {
+        match gone(fs::remove_dir(&path)) {
+            Ok(()) => return Ok(()),
+            // A process that was killed has its files still open.
+            Err(_) if began.elapsed() < Duration::from_secs(2) => sleep(PAUSE),
+            Err(why) => return Err(why.to_string()),
+        }
+    }
+}
