@@ -23,6 +23,8 @@ pub struct Options {
     pub jobs: Option<usize>,
     /// True to query the package archive again even if the kernels are known.
     pub refresh: bool,
+    /// True if a trial in the host arena may apply settings that act on the whole machine.
+    pub may_change_machine: bool,
     /// Stop request: once it is true, work outside of trials ends early, such as fetching a kernel.
     pub stop: Arc<AtomicBool>,
 }
@@ -46,6 +48,7 @@ impl Options {
             trace_limit: Self::TRACE_LIMIT,
             jobs: None,
             refresh: false,
+            may_change_machine: false,
             stop: Arc::default(),
         }
     }

@@ -47,6 +47,10 @@ pub struct Trial {
     /// Memory nodes of the machine; the default for one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
+    /// Memory limit of a control group around the whole workload; `None` for no such group. The host arena then uses
+    /// `memory` as the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -87,6 +91,7 @@ impl Trial {
             },
             memory: subject.memory,
             nodes: subject.nodes.clone(),
+            limit: subject.limit,
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
@@ -115,6 +120,7 @@ impl Trial {
             arena: ArenaSpec::default(),
             memory: self.memory,
             nodes: self.nodes.clone(),
+            limit: self.limit,
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,

@@ -134,6 +134,9 @@ pub struct ScenarioSpec {
     /// Memory nodes of the machine; the default for one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
+    /// Memory limits of a control group around the whole workload, a cell each; if empty, one cell without a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limit: Vec<Bytes>,
     /// Kinds of swap, a cell each; if empty, one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.

@@ -1,6 +1,7 @@
 //! Command lines of this program, as written into records and messages.
 
 use pagetide_arena::Trial;
+use pagetide_record::text::exact_size;
 use pagetide_record::{FileSystem, Maker};
 use pagetide_store::shell;
 
@@ -22,6 +23,9 @@ pub fn maker(trial: &Trial) -> Maker {
     option("--memory", trial.memory.to_string());
     if !trial.nodes.is_default() {
         option("--nodes", trial.nodes.to_string());
+    }
+    if let Some(limit) = trial.limit {
+        option("--limit", exact_size(limit));
     }
     option("--swap", trial.swap.to_string());
     if let Some(size) = trial.swap_size {

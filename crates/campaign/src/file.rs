@@ -167,7 +167,7 @@ fn parse_at(
     if let Some(share) = share.filter(|share| share.is_other_than(&top)) {
         campaign_name = format!("{campaign_name}-scale-{}", share.in_name());
     }
-    let shared = FileDefaults::read(&top, share)?;
+    let shared = FileDefaults::read(&top, share)?.with_limits(&top)?;
     let variants = variants(&top, vocabulary)?;
     let programs = match top.get("program") {
         Some(item) => item.tables(&PROGRAM_KEYS)?,
@@ -413,7 +413,7 @@ fn scenario(
             ),
         })
     })?;
-    let own = FileDefaults::read(table, shared.share)?;
+    let own = FileDefaults::read(table, shared.share)?.with_limits(table)?;
     let known_metric = |item: &Item<'_>, metric: &str| {
         if words.metrics.is_empty() || words.metrics.iter().any(|known| known == metric) {
             return Ok(());
@@ -449,6 +449,7 @@ fn scenario(
         params: params(table, &name, words)?,
         memory: own.memory(),
         nodes: own.nodes.unwrap_or_default(),
+        limit: own.limit,
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::subject::memory_label;
 use pagetide_record::{FilesSpec, MemorySpec, NodesSpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use pagetide_store::MOST_VARIANTS;
@@ -44,6 +45,9 @@ pub struct Cell {
     /// Memory nodes of the machine; the default for one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
+    /// Memory limit of a control group around the whole workload; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
     /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
@@ -102,7 +106,7 @@ impl Cell {
         format!(
             "{}{written}{params} · {}{}{swap}{}",
             self.scenario,
-            self.memory,
+            memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
             self.files_on.beside_swap()
         )
@@ -128,7 +132,11 @@ impl ScenarioSpec {
         self.params
             .values()
             .map(Vec::len)
-            .chain([self.memory.len().max(1), self.swap.len().max(1)])
+            .chain([
+                self.memory.len().max(1),
+                self.limit.len().max(1),
+                self.swap.len().max(1),
+            ])
             .fold(1, usize::saturating_mul)
     }
 
@@ -161,12 +169,14 @@ impl ScenarioSpec {
             .collect();
         let swap = digit(self.swap.len());
         let memory = digit(self.memory.len());
+        let limit = digit(self.limit.len());
         Cell {
             scenario: self.name.clone(),
             as_written: self.as_written,
             params,
             memory: self.memory.get(memory).copied().unwrap_or_default(),
             nodes: self.nodes.clone(),
+            limit: self.limit.get(limit).copied(),
             swap: self.swap.get(swap).copied().unwrap_or_default(),
             swap_size: self.swap_size,
             files_on: self.files_on,
@@ -249,6 +259,7 @@ impl Campaign {
             variant: own.clone(),
             memory: cell.memory,
             nodes: cell.nodes.clone(),
+            limit: cell.limit,
             swap: own.swap.unwrap_or(cell.swap),
             swap_size: own.swap_size.or(cell.swap_size),
             files_on: cell.files_on,

@@ -17,6 +17,8 @@ use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, check_swap, crossed};
 
+/// Name of the kernel that runs on this machine, the only one of the host arena.
+pub const RUNNING: &str = "running";
 /// Name of the variant with the compared patches.
 pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
@@ -70,6 +72,10 @@ pub struct Adjustment {
     pub sizes: Vec<MemorySpec>,
     /// Memory nodes of every scenario's machine; `None` to keep those of the campaign.
     pub nodes: Option<NodesSpec>,
+    /// Memory limits of a control group around the workload of every scenario; empty to keep those of the campaign.
+    pub limit: Vec<Bytes>,
+    /// Kind of arena; `None` to keep that of the campaign.
+    pub arena: Option<ArenaKind>,
     /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device, if given.
@@ -184,6 +190,15 @@ pub enum RequestError {
     /// A calibration is requested for several variants.
     #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
     ManyVariants,
+    /// A campaign that compares kernels is to run in the host arena.
+    #[error(
+        "--on host runs on the kernel of this machine, and the variant {variant} has another kernel or boot argument than the first: \
+         compare kernels in the exact arena"
+    )]
+    OneKernel {
+        /// Name of the variant.
+        variant: String,
+    },
     /// Two variants have the same name.
     #[error(transparent)]
     NameTaken(#[from] NameTaken),
@@ -213,13 +228,13 @@ impl Request {
         what: &[String],
         vocabulary: &Vocabulary,
     ) -> Result<Campaign, RequestError> {
-        let me = self.with_cells()?;
+        let me = self.with_cells(false)?;
         me.whole_campaign(what, vocabulary)
     }
 
     /// A copy of the request in which varied keys that are not attributes of variants become lists of values, which
-    /// make cells.
-    fn with_cells(&self) -> Result<Self, RequestError> {
+    /// make cells. A limit is a parameter of the user's own program (`is_program`), and surrounds any other workload.
+    fn with_cells(&self, is_program: bool) -> Result<Self, RequestError> {
         let mut me = self.clone();
         for vary in std::mem::take(&mut me.vary) {
             for value in &vary.values {
@@ -236,8 +251,12 @@ impl Request {
                     }
                     "limit" => {
                         let limit: Result<Bytes, _> = value.parse();
-                        let limit = limit.map_err(|e| wrong(e.to_string()))?.0.to_string();
-                        me.params.push((vary.key.clone(), limit));
+                        let limit = limit.map_err(|e| wrong(e.to_string()))?;
+                        if is_program {
+                            me.params.push((vary.key.clone(), limit.0.to_string()));
+                        } else {
+                            me.adjustment.limit.push(limit);
+                        }
                     }
                     key => check_swap(key, value).map_err(wrong)?,
                 }
@@ -267,6 +286,7 @@ impl Request {
                 }
                 let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
                 self.adjustment.apply(&mut campaign, vocabulary);
+                self.adjustment.move_to_arena(&mut campaign)?;
                 campaign
             }
             (_, Some(path)) => return Err(RequestError::NotAlone { path }),
@@ -287,7 +307,7 @@ impl Request {
         if let Some(word) = what.first().cloned() {
             return Err(RequestError::BesideProgram { word });
         }
-        self = self.with_cells()?;
+        self = self.with_cells(true)?;
         self.params.extend(spec.params(place)?);
         let mut campaign = self.of_scenarios(&[PROGRAM.to_owned()], vocabulary)?;
         for scenario in &mut campaign.scenarios {
@@ -325,7 +345,7 @@ impl Request {
     ) -> Result<Campaign, RequestError> {
         let mut campaign = Campaign {
             name: String::new(),
-            arena: ArenaKind::Exact,
+            arena: self.adjustment.arena.unwrap_or_default(),
             seed: 1,
             variants: self.variants(vocabulary)?,
             scenarios: scenarios
@@ -408,6 +428,7 @@ impl Request {
             params,
             memory,
             nodes: NodesSpec::default(),
+            limit: self.adjustment.limit.clone(),
             swap: self.adjustment.swap.clone(),
             swap_size: self.adjustment.swap_size,
             files_on: self.adjustment.files(FilesSpec::default()),
@@ -432,7 +453,10 @@ impl Request {
         let all = if self.is_built() {
             self.built_variants()?
         } else if self.kernels.is_empty() {
-            let kernels = [vocabulary.kernel.clone()];
+            let kernels = [match self.adjustment.arena {
+                Some(ArenaKind::Host) => RUNNING.to_owned(),
+                _ => vocabulary.kernel.clone(),
+            }];
             variants(&kernels, &self.boot, &self.settings, &self.changes, &swap)?
         } else {
             let kernels = &self.kernels;
@@ -493,6 +517,35 @@ impl Adjustment {
         spec.with(self.fs, self.files_on)
     }
 
+    /// Moves the campaign of a file to the arena given, under a name of its own. In the host arena, the running kernel
+    /// takes the place of the variants' kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the campaign compares kernels and the arena has only one.
+    fn move_to_arena(&self, campaign: &mut Campaign) -> Result<(), RequestError> {
+        let Some(arena) = self.arena.filter(|arena| *arena != campaign.arena) else {
+            return Ok(());
+        };
+        if arena == ArenaKind::Host {
+            let first = campaign.variants.first().cloned().unwrap_or_default();
+            for variant in &mut campaign.variants {
+                if variant.kernel != first.kernel || variant.boot != first.boot {
+                    return Err(RequestError::OneKernel {
+                        variant: variant.name.clone(),
+                    });
+                }
+                variant.kernel = RUNNING.to_owned();
+            }
+            if self.observe.is_none() {
+                campaign.observe = Observe::None;
+            }
+        }
+        campaign.arena = arena;
+        campaign.name = format!("{}-{arena}", campaign.name);
+        Ok(())
+    }
+
     /// Changes the campaign according to the given options.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
@@ -508,6 +561,9 @@ impl Adjustment {
         }
         if let Some(observe) = self.observe {
             campaign.observe = observe;
+        } else if campaign.arena == ArenaKind::Host {
+            // An observed pass is another trial, and no trial of a machine with noise explains another.
+            campaign.observe = Observe::None;
         }
         if let Some(profile) = self.profile {
             campaign.profile = profile;
@@ -527,6 +583,9 @@ impl Adjustment {
                 {
                     scenario.memory = vec![MemorySpec::Free(sum)];
                 }
+            }
+            if !self.limit.is_empty() && scenario.name != PROGRAM {
+                scenario.limit.clone_from(&self.limit);
             }
             if !self.swap.is_empty() {
                 scenario.swap.clone_from(&self.swap);
@@ -631,10 +690,7 @@ mod tests {
         assert_eq!(names.len(), 6);
         assert_eq!(names[..2], ["swappiness=10 zram", "swappiness=10 ssd"]);
         let labels: Vec<String> = made.cells().map(|cell| cell.label()).collect();
-        assert_eq!(
-            labels[0], "linear limit=8388608 · 16M",
-            "the kind is compared"
-        );
+        assert_eq!(labels[0], "linear · 8M of 16M", "the kind is compared");
         assert_eq!(labels.len(), 4);
         let wrong = Request {
             vary: vec!["swap=zram,tape".parse().unwrap()],

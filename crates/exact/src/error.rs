@@ -130,6 +130,24 @@ pub enum ExactError {
         /// Free memory of all nodes together.
         sum: MemorySpec,
     },
+    /// The scenario cannot run in a memory control group.
+    #[error("{scenario} cannot run under --limit: {why}")]
+    NoGroup {
+        /// Name of the scenario.
+        scenario: String,
+        /// Why the scenario needs a machine of its own.
+        why: &'static str,
+    },
+    /// The limit of the workload's memory group is zero or larger than the machine's memory.
+    #[error(
+        "--limit {limit} never acts in {memory} of memory: give one above 0 and below --memory"
+    )]
+    Limit {
+        /// The limit as given.
+        limit: Bytes,
+        /// Memory of the machine.
+        memory: Bytes,
+    },
     /// The name of a setting has no known form.
     #[error(
         "setting `{name}` is of no known form{suggestion}: use vm.NAME, lru_gen/NAME, thp/NAME, zswap/NAME or a path below /sys or /proc/sys"

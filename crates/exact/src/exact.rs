@@ -22,6 +22,7 @@ use crate::error::{ExactError, ended, is_restore};
 use crate::estimate;
 use crate::features::wanted;
 use crate::kernels::{Kernels, Say, kernel_id};
+use crate::limit;
 use crate::lock::locked;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec};
 use crate::making::Maker;
@@ -133,7 +134,7 @@ impl Arena for Exact {
             .total(trial.swap_size, default_swap_size(memory))
             .map_err(ArenaError::wrong)?;
         let context = pagetide_scenario::Context {
-            memory,
+            memory: trial.limit.unwrap_or(memory),
             swap_size,
             cpus: 1,
         };
@@ -154,6 +155,9 @@ impl Arena for Exact {
         };
         measured::check(&subject).map_err(ArenaError::wrong)?;
         let mut needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        if let Some(limit) = trial.limit {
+            limit::check(&subject, &needs, limit).map_err(ArenaError::wrong)?;
+        }
         if let Some(digest) = &needs.root {
             let root = Roots::of(&self.options.cache).get(digest);
             let root = root.map_err(ArenaError::wrong)?;

@@ -77,7 +77,7 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     }
     let of_scenario = [
         (Need::Thp, needs.thp),
-        (Need::Memcg, needs.groups),
+        (Need::Memcg, needs.groups || subject.limit.is_some()),
         (Need::ReclaimRequests, needs.reclaim_requests),
         (Need::ZswapMax, needs.zswap_max),
     ];

@@ -25,6 +25,7 @@ pub mod handover;
 mod headroom;
 pub mod initrd;
 mod kernels;
+mod limit;
 mod lock;
 pub mod machine;
 mod making;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
-use pagetide_harness::judgement::{self, Readings, Report};
+use pagetide_harness::counters::{self, CounterSet, Idle};
+use pagetide_harness::judgement::{self, Report};
 use pagetide_harness::peak::{ZSWAP_PEAK, ZswapPeak};
+use pagetide_harness::sequence::{self, MachineState, Steps};
 use pagetide_harness::settings::{self, Settings};
 use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
@@ -16,7 +17,6 @@ use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
 
-use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
 use pagetide_system::meminfo;
 
@@ -328,6 +328,7 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
 fn scope(swap: &SwapAreas, boot: &BootSpec) -> Scope {
     Scope {
         group: None,
+        machine: true,
         zram: swap.zram(),
         devices: swap.devices(),
         nodes: nodes::folders(&boot.nodes),
@@ -366,95 +367,121 @@ fn trial(ready: ReadyGuest) {
 }
 
 /// Runs the trial that `order` specifies; `text` is the same order as received, in JSON. Adds the results to `report`.
-fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
-    let (boot, known) = (&ready.boot, &ready.known);
-    let results = &mut report.results;
-    let mut applied = ready.settings.apply(&order.settings);
-    results.invalid.append(&mut applied.refused);
-    results.settings = known.settings.clone();
-    if !order.settings.is_empty() {
-        // A setting may have changed related ones, so those are read again.
-        results.settings.extend(
-            ready
-                .settings
-                .survey(|name| settings::beside(name, order.settings.keys())),
-        );
-    }
-    results.settings.append(&mut applied.read);
-    results.facts = known.facts.clone();
-    results.warnings = known.warnings.clone();
-    let observer = match order.subject.pass {
-        Pass::Timed | Pass::Profiled => None,
-        Pass::Observed => match observer(
-            boot,
-            &ready.region,
-            ready.spare,
-            &ready.swap,
-            order.subject.trace_ring,
-        ) {
-            Ok(observer) => Some(observer),
-            Err(why) => {
-                let why = why.to_string();
-                results.invalid.push(Invalid::Scenario { why });
-                return;
-            }
-        },
-    };
-    let start = Start::of(order.subject.seed);
-    if boot.free.is_some() {
-        ready.jitter.take(start::MOST_PAGES - start.pages);
-    }
-    if !results.invalid.is_empty() {
-        return;
-    }
-    std::thread::sleep(start.phase);
-    let started = monotonic();
-    let before = match ready.counters.before() {
-        Ok(before) => before,
-        Err(why) => {
-            let why = why.to_string();
-            results.invalid.push(Invalid::Scenario { why });
-            return;
-        }
-    };
-    let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
-    results.invalid.extend(ready.workload.run(
+fn run(ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
+    let mut steps = GuestSteps {
+        boot: ready.boot,
+        known: ready.known,
+        region: ready.region,
+        settings: ready.settings,
+        swap: ready.swap,
+        spinner: ready.spinner,
+        jitter: ready.jitter,
+        spare: Some(ready.spare),
+        workload: Some(ready.workload),
+        peak: ready.peak,
+        observer: None,
+        start: Start::of(order.subject.seed),
+        order,
         text,
-        &ready.region,
-        order.hang_after,
-        ready.peak.as_mut(),
-        &ready.spinner,
-    ));
-    if let Some(peak) = &ready.peak {
-        let fact = (ZSWAP_PEAK.to_owned(), peak.most().0.to_string());
-        results.facts.extend([fact]);
-    }
-    let stopped = observing.and_then(|()| observer.as_ref().map_or(Ok(()), Observer::stop));
-    let idle_after = counters::idle();
-    let counted = ready.counters.after();
-    let observed = stopped.and_then(|()| observer.map_or(Ok(()), Observer::end));
-    let mut failed = |why: String| results.invalid.push(Invalid::Scenario { why });
-    if let Err(why) = observed {
-        failed(why.to_string());
-    }
-    let after = match counted {
-        Ok((after, counters)) => {
-            results.counters = counters;
-            after
-        }
-        Err(why) => {
-            failed(why.to_string());
-            Moment::default()
-        }
     };
-    report.ran = Some(Readings {
-        started,
-        ended: monotonic(),
-        before,
-        after,
-        idle_before: ready.idle,
-        idle_after,
-    });
+    sequence::run(&mut steps, ready.counters, Some(ready.idle), report);
+}
+
+/// The steps of a trial in the guest.
+struct GuestSteps<'a> {
+    boot: BootSpec,
+    known: MachineFacts,
+    region: Region<'static>,
+    settings: Settings,
+    swap: SwapAreas,
+    spinner: Spinner,
+    jitter: Reserve,
+    /// Memory for the observer; `None` once it has been freed.
+    spare: Option<Ballast>,
+    /// The workload; `None` once it has been started.
+    workload: Option<Workload>,
+    peak: Option<ZswapPeak>,
+    /// The observer; `None` if the trial is not observed.
+    observer: Option<Observer>,
+    start: Start,
+    order: &'a Order,
+    /// The order as received, in JSON.
+    text: &'a [u8],
+}
+
+impl Steps for GuestSteps<'_> {
+    fn apply(&mut self) -> MachineState {
+        let asked = &self.order.settings;
+        let mut applied = self.settings.apply(asked);
+        let mut settings = self.known.settings.clone();
+        if !asked.is_empty() {
+            // A setting may have changed related ones, so those are read again.
+            let beside = |name: &str| settings::beside(name, asked.keys());
+            settings.extend(self.settings.survey(beside));
+        }
+        settings.append(&mut applied.read);
+        MachineState {
+            settings,
+            refused: std::mem::take(&mut applied.refused),
+            facts: self.known.facts.clone(),
+            warnings: self.known.warnings.clone(),
+        }
+    }
+
+    fn prepare(&mut self) -> Result<(), String> {
+        if self.order.subject.pass == Pass::Observed
+            && let Some(spare) = self.spare.take()
+        {
+            let ring = self.order.subject.trace_ring;
+            let started = observer(&self.boot, &self.region, spare, &self.swap, ring);
+            self.observer = Some(started.map_err(|why| why.to_string())?);
+        }
+        if self.boot.free.is_some() {
+            self.jitter.take(start::MOST_PAGES - self.start.pages);
+        }
+        Ok(())
+    }
+
+    fn wait_for_start(&mut self) {
+        std::thread::sleep(self.start.phase);
+    }
+
+    fn begin_observing(&mut self) -> Result<(), String> {
+        let observer = self.observer.as_ref();
+        let begun = observer.map_or(Ok(()), Observer::begin);
+        begun.map_err(|why| why.to_string())
+    }
+
+    fn workload(&mut self) -> Vec<Invalid> {
+        let Some(workload) = self.workload.take() else {
+            return Vec::new();
+        };
+        workload.run(
+            self.text,
+            &self.region,
+            self.order.hang_after,
+            self.peak.as_mut(),
+            &self.spinner,
+        )
+    }
+
+    fn facts(&mut self) -> BTreeMap<String, String> {
+        let peak = self.peak.as_ref();
+        let fact = |peak: &ZswapPeak| (ZSWAP_PEAK.to_owned(), peak.most().0.to_string());
+        peak.map(fact).into_iter().collect()
+    }
+
+    fn stop_observing(&mut self) -> Result<(), String> {
+        let observer = self.observer.as_ref();
+        let stopped = observer.map_or(Ok(()), Observer::stop);
+        stopped.map_err(|why| why.to_string())
+    }
+
+    fn end_observing(&mut self) -> Result<(), String> {
+        let observer = self.observer.take();
+        let ended = observer.map_or(Ok(()), Observer::end);
+        ended.map_err(|why| why.to_string())
+    }
 }
 
 /// Frees the spare memory and starts the observer in it. Then makes the same amount of memory free as before.

@@ -6,13 +6,14 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 
 use pagetide_harness::peak::ZswapPeak;
-use pagetide_harness::supervise;
+use pagetide_harness::supervise::{self, Reap};
 use pagetide_probe::meaning::TaskAccounting;
 use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
 use pagetide_quantity::Nanos;
 use pagetide_record::Pass;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
+use pagetide_scenario::Group;
 
 use pagetide_system::clock::monotonic;
 
@@ -109,7 +110,8 @@ impl Workload {
             return vec![Invalid::Scenario { why }];
         }
         let limit = (hang_after, "virtual");
-        let invalid = supervise::wait(self.child, region, limit, self.signals, peak, || {
+        let child = (self.child, Reap::All);
+        let invalid = supervise::wait(child, region, limit, self.signals, peak, || {
             // Makes the kernel log which task waits for what.
             let _ = fs::write("/proc/sysrq-trigger", "w");
         });
@@ -181,6 +183,15 @@ fn accounting(
         .collect()
 }
 
+/// The outcome of a scenario that could not run for the reason `why`, as JSON.
+fn failed(why: String) -> Vec<u8> {
+    let outcome = pagetide_scenario::Outcome {
+        invalid: vec![Invalid::Scenario { why }],
+        ..pagetide_scenario::Outcome::default()
+    };
+    serde_json::to_vec(&outcome).unwrap_or_default()
+}
+
 /// Runs the scenario and returns its outcome as JSON.
 fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8> {
     // The scenario's processes do not write to the region, and each would need memory for its page tables.
@@ -219,7 +230,14 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         work_dir: Path::new(work_dir),
         data,
         watch,
+        surroundings: pagetide_scenario::Surroundings::default(),
     };
+    if let Some(limit) = order.subject.limit
+        && let Err(why) = Group::join_limited(limit)
+    {
+        let why = format!("joining a memory group with a limit of {limit}: {why}");
+        return failed(why);
+    }
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {
         let tasks = accounting(&outcome, begin, monotonic());

@@ -15,7 +15,7 @@ const TEXTS: [&str; 3] = ["zoneinfo", "buddyinfo", "swaps"];
 /// The opened sources of counters that are read just before and just after a scenario.
 pub struct CounterSet {
     probes: Probes,
-    /// True if the whole machine belongs to the workload; false if only a control group does.
+    /// True if counters of the whole machine are read.
     machine: bool,
 }
 
@@ -24,7 +24,7 @@ impl CounterSet {
     pub fn open(scope: &Scope) -> Self {
         Self {
             probes: Probes::open(scope, 0),
-            machine: scope.group.is_none(),
+            machine: scope.group.is_none() || scope.machine,
         }
     }
 
@@ -66,7 +66,7 @@ impl CounterSet {
     }
 }
 
-/// Reads the files of [`TEXTS`]. Returns no texts unless the whole machine belongs to the workload.
+/// Reads the files of [`TEXTS`]. Returns no texts if `machine` is false.
 fn read_texts(machine: bool) -> Moment {
     let texts = TEXTS.iter().filter(|_| machine).filter_map(|name| {
         let text = fs::read_to_string(format!("/proc/{name}")).ok()?;

@@ -21,6 +21,10 @@ use crate::peak::ZSWAP_PEAK;
 pub const REPORT: &str = "report";
 /// Name of the frame that contains the whole kernel log.
 pub const LOG: &str = "log";
+/// Name of the fact with the number of times that the workload met the limit of its control group.
+pub const LIMIT_HITS: &str = "limit-hits";
+/// Name of the counters of the workload's control group.
+const GROUP: &str = "memory.stat";
 /// Name of the metric with the bytes written to swap areas that are disks.
 pub const SWAP_WRITTEN: &str = "swap-written";
 /// Name of the metric with the peak memory that zram and zswap held for compressed pages.
@@ -48,16 +52,17 @@ pub struct Readings {
     pub before: Moment,
     /// Texts of files in `/proc` after the scenario.
     pub after: Moment,
-    /// Idle counters before the scenario, read after all other data.
-    pub idle_before: Idle,
+    /// Idle counters before the scenario, read after all other data. `None` if idle processors are normal on this
+    /// machine, because it has several or others use it too.
+    pub idle_before: Option<Idle>,
     /// Idle counters after the scenario, read before all other data.
     pub idle_after: Idle,
 }
 
 impl Report {
     /// Computes the results of the trial. `outcome` is an [`Outcome`] as JSON, `None` if the scenario returned none.
-    /// Uses the counters and the kernel log to check whether the trial did what it claims. If `needs_pressure`, a trial
-    /// without reclaim is invalid.
+    /// Uses the counters and the kernel log to check whether the trial did what it claims. `log` must only contain lines
+    /// about this trial's machine or control group. If `needs_pressure`, a trial without reclaim is invalid.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -65,8 +70,13 @@ impl Report {
         };
         results.elapsed = ran.ended.since(ran.started);
         results.texts = counters::texts(&ran.before, &ran.after);
-        results.halts = Some(counters::halts(ran.idle_before, ran.idle_after));
-        let zones = ran.before.text("zoneinfo").map(Zones::parse);
+        results.halts = ran
+            .idle_before
+            .map(|before| counters::halts(before, ran.idle_after));
+        // The free memory of a machine says nothing about a workload that has its own control group there.
+        let is_alone = !results.counters.contains_key(GROUP);
+        let zones = ran.before.text("zoneinfo").filter(|_| is_alone);
+        let zones = zones.map(Zones::parse);
         if let Some(pages) = zones.and_then(|zones| zones.all_free()) {
             results
                 .facts
@@ -125,22 +135,27 @@ fn judge(needs_pressure: bool, results: &mut Results) {
         results.invalid.push(Invalid::Halted { times: halted });
     }
     // If the workload has its own control group, reclaim elsewhere on the machine does not count.
-    let group = results.counters.get("memory.stat");
-    let Some(vmstat) = group.or_else(|| results.counters.get("vmstat")) else {
+    let group = results.counters.get(GROUP);
+    let machine = results.counters.get("vmstat");
+    let Some(vmstat) = group.or(machine) else {
         return;
     };
-    let reclaimed: u64 = vmstat
-        .values
-        .iter()
-        .filter(|(name, _)| {
-            name.starts_with("pgsteal_") && !name.ends_with("_anon") && !name.ends_with("_file")
-        })
-        .map(|(_, [before, after])| after.saturating_sub(*before))
-        .sum();
-    if needs_pressure && reclaimed == 0 && results.invalid.is_empty() {
+    let reclaimed = reclaimed(vmstat);
+    // Groups of version 1 do not count reclaim, but how often the workload met its limit.
+    let met_limit = || {
+        let hits = results.facts.get(LIMIT_HITS)?;
+        hits.parse::<u64>().ok()
+    };
+    let pressure = reclaimed.or_else(met_limit).unwrap_or(0);
+    if needs_pressure && pressure == 0 && results.invalid.is_empty() {
         results.invalid.push(Invalid::NoReclaim);
     }
-    let count = |name: &str| vmstat.delta(name);
+    // Groups of version 1 do not count swap. There the machine's counts stand for those of the workload; the arena checks
+    // that no other process uses the same swap.
+    let count = |name: &str| {
+        let of_group = vmstat.delta(name);
+        of_group.or_else(|| machine.and_then(|machine| machine.delta(name)))
+    };
     let mut add = vec![
         (
             MetricDef::count("major-faults", Direction::Lower, ""),
@@ -156,7 +171,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
         ),
         (
             MetricDef::of("reclaimed", Unit::Pages, Direction::Neutral, ""),
-            Some(reclaimed),
+            reclaimed,
         ),
     ];
     if let Some(use_of) = SwapUse::of(results) {
@@ -181,6 +196,20 @@ fn judge(needs_pressure: bool, results: &mut Results) {
             }
         }
     }
+}
+
+/// Number of reclaimed pages; `None` if the counters of reclaim are not among `counters`.
+fn reclaimed(counters: &Counters) -> Option<u64> {
+    let mut of_reclaim = counters
+        .values
+        .iter()
+        .filter(|(name, _)| {
+            name.starts_with("pgsteal_") && !name.ends_with("_anon") && !name.ends_with("_file")
+        })
+        .peekable();
+    of_reclaim.peek()?;
+    let grown = of_reclaim.map(|(_, [before, after])| after.saturating_sub(*before));
+    Some(grown.sum())
 }
 
 /// Costs of swap in a trial, other than time.
@@ -236,6 +265,7 @@ mod tests {
             ..Report::default()
         };
         let values = [("pgsteal_kswapd".to_owned(), [5, 5 + reclaimed])].into();
+        report.ran.as_mut().unwrap().idle_before = Some(Idle::default());
         let vmstat = pagetide_record::record::Counters { values };
         report.results.counters.insert("vmstat".to_owned(), vmstat);
         report
@@ -251,6 +281,41 @@ mod tests {
         let metric = |name: &str| results.metrics.iter().find(|m| m.name == name).unwrap();
         assert_eq!(metric("reclaimed").value.number(), Some(7.0));
         assert_eq!(metric("swapped-in").value.number(), None, "no such counter");
+    }
+
+    #[test]
+    fn on_a_shared_machine_idle_processors_are_normal_and_the_group_is_judged() {
+        let mut report = ran(0);
+        let readings = report.ran.as_mut().unwrap();
+        readings.idle_before = None;
+        readings.idle_after.ticks = 900;
+        readings.before = Moment::of("zoneinfo", "Node 0, zone Normal\n".to_owned());
+        let machine = report.results.counters.get_mut("vmstat").unwrap();
+        machine.values.insert("pswpin".into(), [10, 17]);
+        machine.values.insert("pgmajfault".into(), [10, 99]);
+        // A group of version 1 counts faults, but neither swap nor reclaim.
+        let values = [("pgmajfault".to_owned(), [1, 5])].into();
+        report
+            .results
+            .counters
+            .insert(GROUP.into(), Counters { values });
+        let hits = (LIMIT_HITS.to_owned(), "3".to_owned());
+        report.results.facts.extend([hits]);
+        let outcome = serde_json::to_vec(&Outcome::default()).unwrap();
+        let results = report.clone().finish(Some(&outcome), "", true);
+        assert_eq!(results.invalid, []);
+        assert!(results.halts.is_none());
+        assert!(!results.facts.contains_key("free-at-start"));
+        let number = |name: &str| {
+            let metric = results.metrics.iter().find(|metric| metric.name == name);
+            metric.unwrap().value.number()
+        };
+        assert_eq!(number("major-faults"), Some(4.0));
+        assert_eq!(number("swapped-in"), Some(7.0));
+        assert_eq!(number("reclaimed"), None);
+        report.results.facts.clear();
+        let results = report.finish(Some(&outcome), "", true);
+        assert_eq!(results.invalid, [Invalid::NoReclaim]);
     }
 
     /// Values of the metrics `swap-written` and `swap-memory` of a trial with this content of `/proc/swaps`. The outer

@@ -4,7 +4,8 @@
 //! Some machines end with the trial, others continue ([`MachineFate`]). On a machine that continues, nothing global is
 //! written that cannot be restored: guards restore what they changed when dropped, even if a trial ends early.
 //!
-//! This crate does not depend on guests, emulators or reports. Begin reading in [`settings`], then [`judgement`].
+//! This crate does not depend on guests, emulators or reports. Begin reading in [`sequence`], then [`settings`]
+//! and [`judgement`].
 
 pub mod counters;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod judgement;
 pub mod log;
 pub mod peak;
 pub mod range;
+pub mod sequence;
 pub mod settings;
 pub mod supervise;
 pub mod swap;

@@ -26,12 +26,37 @@ fn lock(what: libc::c_int) {
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// Waits for the workload and updates the clock in the region every second. If `peak` is given, updates both the clock
+/// The children for which a supervisor waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reap {
+    /// All children: for PID 1, whose children include the orphans of the workload.
+    All,
+    /// Only the workload: for a process with other children, whose ends are the business of others.
+    Workload,
+}
+
+/// Returns why the result of a workload must not be used whose main process ended with this status of `waitpid`; `None`
+/// if it exited with status 0.
+pub fn fault(status: libc::c_int) -> Option<Invalid> {
+    let how = if libc::WIFSIGNALED(status) {
+        format!("signal {}", libc::WTERMSIG(status))
+    } else if libc::WEXITSTATUS(status) != 0 {
+        format!("status {}", libc::WEXITSTATUS(status))
+    } else {
+        return None;
+    };
+    Some(Invalid::ProcessDied {
+        process: "the main process".to_owned(),
+        how,
+    })
+}
+
+/// Waits for the workload and, if `reap` says so, for all other children. Updates the clock in the region every second. If `peak` is given, updates both the clock
 /// and `peak` at every [`peak::INTERVAL`] instead. If the workload makes no progress for `hang_after` on the named
 /// clock, calls `on_hang` and kills the workload. `on_hang` may make the kernel log the waiting tasks. Returns the
 /// reasons why the result must not be used.
 pub fn wait(
-    child: libc::pid_t,
+    (child, reap): (libc::pid_t, Reap),
     region: &Region,
     (hang_after, clock): (Nanos, &str),
     signals: libc::sigset_t,
@@ -49,23 +74,16 @@ pub fn wait(
     let mut invalid = Vec::new();
     loop {
         let mut status = 0;
-        // Reap every child, because orphans of the workload become children of PID 1.
+        let awaited = match reap {
+            Reap::All => -1,
+            Reap::Workload => child,
+        };
         // SAFETY: `status` lives through the call.
-        let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        let ended = unsafe { libc::waitpid(awaited, &raw mut status, libc::WNOHANG) };
         if ended == child {
-            if libc::WIFSIGNALED(status) {
-                let how = format!("signal {}", libc::WTERMSIG(status));
-                if invalid.is_empty() {
-                    invalid.push(Invalid::ProcessDied {
-                        process: "the main process".to_owned(),
-                        how,
-                    });
-                }
-            } else if libc::WEXITSTATUS(status) != 0 {
-                invalid.push(Invalid::ProcessDied {
-                    process: "the main process".to_owned(),
-                    how: format!("status {}", libc::WEXITSTATUS(status)),
-                });
+            // A workload that was killed as hung has its reason already.
+            if invalid.is_empty() || libc::WIFEXITED(status) {
+                invalid.extend(fault(status));
             }
             return invalid;
         }

@@ -210,6 +210,8 @@ impl CampaignArgs {
             name: sampling.name,
             adjustment: Adjustment {
                 memory: workload.memory,
+                limit: Vec::new(),
+                arena: None,
                 sizes: workload.sizes,
                 nodes,
                 swap: workload.swap,

@@ -12,6 +12,7 @@ use pagetide_arena::Options;
 use pagetide_kernel::{Cache, named_root};
 use pagetide_lab::Slurm;
 use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::ArenaKind;
 use pagetide_store::Store;
 
 /// Options for the locations of the store and the cache.
@@ -42,10 +43,14 @@ pub struct ArenaArgs {
     /// Maximum size of the trace of an observed trial
     #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
-    /// Where trials run: here, or on a cluster as slurm[:PARTITION]. Slurm's own options come from its environment
-    /// variables, such as SBATCH_ACCOUNT
+    /// Where trials run: in the arena of the campaign, in the arena `exact` or `host` (the running kernel), or on a
+    /// cluster as slurm[:PARTITION]. Slurm's own options come from its environment variables, such as SBATCH_ACCOUNT
     #[arg(long, value_name = "PLACE", default_value = "here")]
     pub on: Place,
+    /// With --on host: allow settings that act on the whole machine while a trial runs, such as vm.page-cluster. They are
+    /// restored after each trial
+    #[arg(long)]
+    pub change_this_machine: bool,
     /// With --on slurm: end when the job is submitted. The same command without --detach waits for the job and shows
     /// results
     #[arg(long)]
@@ -61,8 +66,10 @@ pub struct ArenaArgs {
 /// Place where trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this process.
+    /// In this process, in the arena of the campaign.
     Here,
+    /// In this process, in an arena of this kind.
+    Arena(ArenaKind),
     /// On a Slurm cluster, in this partition; `None` for the default partition.
     Slurm(Option<String>),
 }
@@ -73,11 +80,16 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "here" => Ok(Self::Here),
+            None if text == "exact" => Ok(Self::Arena(ArenaKind::Exact)),
+            None if text == "host" => Ok(Self::Arena(ArenaKind::Host)),
+            None if text == "vm" => {
+                Err("the arena vm is not in this version yet: give `exact` or `host`".to_owned())
+            }
             None if text == "slurm" => Ok(Self::Slurm(None)),
             Some(("slurm", partition)) if !partition.is_empty() => {
                 Ok(Self::Slurm(Some(partition.to_owned())))
             }
-            _ => Err("give `here`, `slurm` or `slurm:PARTITION`".to_owned()),
+            _ => Err("give `here`, `exact`, `host`, `slurm` or `slurm:PARTITION`".to_owned()),
         }
     }
 }
@@ -111,12 +123,20 @@ impl ArenaArgs {
     /// Cluster on which trials run; `None` if they run in this process.
     pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
         match &self.on {
-            Place::Here => None,
+            Place::Here | Place::Arena(_) => None,
             Place::Slurm(partition) => Some(Slurm {
                 partition: partition.clone(),
                 cache: cache.to_owned(),
                 node_cache: self.node_cache.clone(),
             }),
+        }
+    }
+
+    /// Kind of arena that replaces the campaign's; `None` if none is given.
+    pub fn arena(&self) -> Option<ArenaKind> {
+        match self.on {
+            Place::Arena(kind) => Some(kind),
+            Place::Here | Place::Slurm(_) => None,
         }
     }
 
@@ -129,6 +149,7 @@ impl ArenaArgs {
             hang_wall: Duration::from_nanos(self.timeout.0),
             jobs: self.jobs.map(usize::from),
             refresh: self.refresh,
+            may_change_machine: self.change_this_machine,
             stop,
         }
     }

@@ -53,8 +53,9 @@ pub struct ProgramArgs {
     /// End the program after this guest time [default: 600s]
     #[arg(long, value_name = "TIME", requires = "command")]
     pub time_limit: Option<Nanos>,
-    /// Memory limit of the program, within a larger machine (memory.max of a control group)
-    #[arg(long, value_name = "SIZE", requires = "command")]
+    /// Memory limit of the program or of any other workload, within a larger machine (memory.max of a control group).
+    /// Sizes of a scenario that depend on memory then depend on the limit
+    #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
     /// Memory above which the program is throttled and reclaimed (memory.high)
     #[arg(long, value_name = "SIZE", requires = "command")]

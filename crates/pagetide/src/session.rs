@@ -27,6 +27,8 @@ pub struct Session<'a> {
     pub lab: Lab,
     /// Progress shown while trials run.
     pub progress: Progress,
+    /// Kind of arena that replaces the campaign's; `None` if none is given.
+    on: Option<ArenaKind>,
     /// Cluster on which trials run; `None` if they run in this process.
     cluster: Option<Slurm>,
     /// True if this process submits a job to the cluster and does not wait for it.
@@ -44,6 +46,7 @@ impl<'a> Session<'a> {
         let options = arena.options(cache, interrupt.flag());
         Ok(Self {
             places,
+            on: arena.arena(),
             cluster,
             detach: arena.detach,
             lab: Lab::new(options, Arc::new(move |text: &str| told.say(text))),
@@ -58,8 +61,10 @@ impl<'a> Session<'a> {
         args: &CampaignArgs,
         program: &ProgramArgs,
     ) -> Result<Campaign> {
-        let request = args.request()?;
+        let mut request = args.request()?;
+        request.adjustment.arena = self.on;
         if program.command.is_empty() {
+            request.adjustment.limit = program.limit.into_iter().collect();
             return Ok(self.lab.campaign(&request, what)?);
         }
         let (spec, files) = (program.spec()?, program.files());

@@ -11,9 +11,12 @@ use crate::text::{Owner, SOURCES, Text};
 /// The control group and the zram devices of the workload, whose counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The workload's control group: a folder of cgroup version 2. If set, the counters of the whole machine are not
-    /// read.
+    /// The folder of the workload's control group. If set, the counters of the whole machine are only read if `machine`
+    /// is set too.
     pub group: Option<PathBuf>,
+    /// True if the counters of the whole machine are read in addition to those of the group. They then include what other
+    /// processes do.
+    pub machine: bool,
     /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
     /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a
@@ -28,7 +31,7 @@ impl Scope {
     /// [`Owner::Node`].
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
-            Owner::Machine => self.group.is_none().then_some(Path::new("/")),
+            Owner::Machine => (self.machine || self.group.is_none()).then_some(Path::new("/")),
             Owner::Group => self.group.as_deref(),
             Owner::Zram => self.zram.as_deref(),
             // `Probes::open` opens the sources of each device and node separately.

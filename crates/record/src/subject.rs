@@ -178,6 +178,10 @@ pub struct Subject {
     /// Memory nodes of the machine; the default if it has one node. `memory` is then the sum over the nodes.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
+    /// Memory limit of a control group around the whole workload; `None` if the workload is in no such group. In the
+    /// host arena, every workload is in such a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.
@@ -193,6 +197,11 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Memory that the workload can use: the limit of its control group, or the memory of the machine without a limit.
+    pub fn room(&self) -> Bytes {
+        self.limit.unwrap_or(self.memory.bytes())
+    }
+
     /// Returns this subject without the user's names for variant and kernel, which do not affect the result.
     #[must_use]
     pub fn unnamed(&self) -> Self {
@@ -228,7 +237,7 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
-        if !self.nodes.is_default() {
+        if !self.nodes.is_default() || self.limit.is_some() {
             return 6;
         }
         if self.swap.has_tiers() || self.pass == Pass::Profiled {
@@ -262,7 +271,7 @@ impl Subject {
         }
         format!(
             "{name} · {}{} · {}{}",
-            self.memory,
+            memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
             self.swap,
             self.files_on.beside_swap()
@@ -272,6 +281,14 @@ impl Subject {
     /// True if the trial was imported from another tool: memory, swap and causes are then unknown.
     pub fn is_imported(&self) -> bool {
         self.arena.machine.starts_with(IMPORTED)
+    }
+}
+
+/// Text of memory and limit for labels: `64M`, or `64M of 256M` for a limit of 64 MiB on a machine with 256 MiB.
+pub fn memory_label(memory: MemorySpec, limit: Option<Bytes>) -> String {
+    match limit {
+        Some(limit) if limit != memory.bytes() => format!("{} of {memory}", exact_size(limit)),
+        _ => memory.to_string(),
     }
 }
 
@@ -371,6 +388,23 @@ mod tests {
         let text = serde_json::to_string(&nodes).unwrap();
         assert!(text.contains(r#""nodes":"64M,256M:slow""#), "{text}");
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), nodes);
+    }
+
+    #[test]
+    fn a_limit_is_another_trial_of_another_cell_that_needs_the_newest_reader() {
+        let plain = Subject::default();
+        let limited = Subject {
+            limit: Some(Bytes::from_mib(16)),
+            ..Subject::default()
+        };
+        assert!(!serde_json::to_string(&plain).unwrap().contains("limit"));
+        assert_eq!(limited.schema(), SCHEMA);
+        assert_ne!(limited.key(), plain.key());
+        assert_ne!(limited.cell(), plain.cell());
+        assert_eq!((plain.room().0, limited.room().0), (64 << 20, 16 << 20));
+        assert!(limited.cell_label().contains("16M of 64M"));
+        let text = serde_json::to_string(&limited).unwrap();
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), limited);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pagetide_quantity::{Bytes, Nanos};
 
 /// Exact text of a size, in the largest binary unit that divides the size, so that the text can be parsed back to the
 /// same value.
-pub(crate) fn exact_size(bytes: Bytes) -> String {
+pub fn exact_size(bytes: Bytes) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
         if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
             return format!("{}{unit}", bytes.0 >> shift);

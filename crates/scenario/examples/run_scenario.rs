@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
 use pagetide_record::{MemorySpec, Subject};
-use pagetide_scenario::{Clock, Context, NoPhaseWatch, Place, needs, resolve, run};
+use pagetide_scenario::{Clock, Context, NoPhaseWatch, Place, Surroundings, needs, resolve, run};
 
 /// Size of the output region in bytes. A file is sparse until written.
 const REGION: u64 = 32 << 20;
@@ -76,6 +76,7 @@ fn go() -> Result<(), Box<dyn Error>> {
         work_dir: &work_dir,
         data: &data,
         watch: &mut NoPhaseWatch,
+        surroundings: Surroundings::default(),
     };
     let outcome = run(&subject, place);
     println!("{}", serde_json::to_string_pretty(&outcome)?);

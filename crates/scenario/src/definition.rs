@@ -15,7 +15,7 @@ use crate::trial::Trial;
 /// Resources of the machine that are available to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// Memory available to the workload at its start.
+    /// Memory available to the workload at its start: the limit of its control group, if it has one.
     pub memory: Bytes,
     /// Size of the swap device; zero if there is none.
     pub swap_size: Bytes,
@@ -43,6 +43,9 @@ pub struct Needs {
     /// Digest of a program's root. A file system with the content of this root must be mounted at
     /// [`crate::Place::work_dir`], with `/proc` and `/dev`.
     pub root: Option<String>,
+    /// Why the scenario needs a machine of its own, as a clause such as "it counts free blocks of the whole machine";
+    /// `None` if a memory control group is enough.
+    pub own_machine: Option<&'static str>,
     /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
     /// True if the scenario needs memory control groups.

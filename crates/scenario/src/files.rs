@@ -40,12 +40,30 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
 }
 
 /// Writes back all dirty data and drops the caches of the machine. Warns if the process lacks the privilege to drop
-/// them.
+/// them. On a machine that others use too, only writes back and drops the files in the working folder.
 pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
+    if !trial.place.surroundings.own_machine {
+        forget_files(trial.place.work_dir);
+        return;
+    }
     // SAFETY: no arguments.
     unsafe { libc::sync() };
     if std::fs::write("/proc/sys/vm/drop_caches", "3").is_err() {
         trial.note("caches were not dropped between the steps: run as root");
+    }
+}
+
+/// Writes back the files of a folder and drops them from the page cache. Folders in it are left alone.
+fn forget_files(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_file() {
+            // Errors of a device are found when the scenario reads or writes the file.
+            let _ = File::open(&path).and_then(|file| file.sync_all());
+            forget(&path);
+        }
     }
 }
 

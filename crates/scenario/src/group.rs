@@ -1,9 +1,11 @@
-//! A memory control group (version 2) for the processes of a workload. Source: kernel
+//! A memory control group for the processes of a workload. Source: kernel
 //! `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Bytes;
 
 use crate::error::Stop;
 
@@ -11,6 +13,8 @@ use crate::error::Stop;
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Name of the group of a user's program.
 const PROGRAM: &str = "pagetide-program";
+/// Name of the group of a limited workload.
+const WORKLOAD: &str = "pagetide-limited";
 
 /// The control group of a workload. It is not removed, because the guest ends after the trial.
 #[derive(Debug)]
@@ -39,6 +43,22 @@ impl Group {
             fs::create_dir(&folder)?;
         }
         Ok(Self { folder })
+    }
+
+    /// The group with this folder, of version 1 or 2, which exists.
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Opens the group of a limited workload, sets its limit and adds this process to it. Fails if the kernel has no
+    /// memory control groups.
+    pub fn join_limited(limit: Bytes) -> io::Result<Self> {
+        let group = Self::open(WORKLOAD)?;
+        fs::write(group.folder.join("memory.max"), limit.0.to_string())?;
+        fs::write(group.procs_file(), "0")?;
+        Ok(group)
     }
 
     /// Returns the folder with the group's files.

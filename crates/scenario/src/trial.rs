@@ -9,6 +9,7 @@ use pagetide_record::wire::{self, Region};
 use pagetide_record::{Invalid, Subject, Warning};
 use pagetide_reference::Rng;
 use pagetide_system::Counters;
+use pagetide_system::zram::FIRST as FIRST_ZRAM;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock, Mark};
@@ -32,6 +33,30 @@ pub struct NoPhaseWatch;
 
 impl PhaseWatch for NoPhaseWatch {}
 
+/// Control group and devices of a workload, and whether it shares its machine with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Folder of the memory control group that the process of the scenario is already in; `None` if it is in none. A
+    /// user's own program then stays in this group instead of joining its own.
+    pub group: Option<&'a Path>,
+    /// True if the machine runs nothing else, so that the scenario may act on all of it, such as drop all caches. False
+    /// restricts the scenario to its own files.
+    pub own_machine: bool,
+    /// Folder in sysfs of the zram device that the workload swaps to.
+    pub zram: &'a Path,
+}
+
+impl Default for Surroundings<'_> {
+    /// A machine of its own without a control group around the workload, with swap on the first zram device if on any.
+    fn default() -> Self {
+        Self {
+            group: None,
+            own_machine: true,
+            zram: Path::new(FIRST_ZRAM),
+        }
+    }
+}
+
 /// What a running scenario gets from the arena. Nothing here may influence the result.
 pub struct Place<'a> {
     /// Output region for series, logs and progress.
@@ -44,6 +69,8 @@ pub struct Place<'a> {
     pub data: &'a [u8],
     /// Receives the start of each phase.
     pub watch: &'a mut dyn PhaseWatch,
+    /// Control group and devices of the workload, and whether it shares its machine.
+    pub surroundings: Surroundings<'a>,
 }
 
 /// Result of a scenario. Its series and logs are in the output region.
@@ -151,9 +178,9 @@ impl Trial<'_> {
         form(self.subject.as_written)
     }
 
-    /// Returns the memory available to the workload.
+    /// Returns the memory available to the workload: the limit of its control group, if it has one.
     pub(crate) fn memory(&self) -> Bytes {
-        self.subject.memory.bytes()
+        self.subject.room()
     }
 
     /// Returns the random numbers for `label`. They depend only on the seed and the label.
@@ -427,7 +454,7 @@ impl Trial<'_> {
     /// Sets the metric `compressed`: compressed size / original size of the pages in zram or zswap. Must be called
     /// while the workload still holds these pages.
     pub(crate) fn compressed(&mut self) {
-        let zram = pagetide_system::zram::now();
+        let zram = pagetide_system::zram::of(self.place.surroundings.zram);
         let amount = |name| pagetide_system::meminfo::amount(name).map(|amount| amount.0);
         let (sizes, nothing) = match (zram.get("orig_data_size"), zram.get("compr_data_size")) {
             (Some(original), Some(compressed)) => (

@@ -1,11 +1,12 @@
 //! Memory statistics of a zram device: `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
 
 use std::fs;
+use std::path::Path;
 
 use crate::counters::{Counters, Syntax};
 
-/// Path of `mm_stat` of the first zram device.
-pub const PATH: &str = "/sys/block/zram0/mm_stat";
+/// Folder in sysfs of the first zram device.
+pub const FIRST: &str = "/sys/block/zram0";
 
 /// Names of the columns of `mm_stat`; older kernels print fewer columns.
 pub const COLUMNS: &[&str] = &[
@@ -20,11 +21,11 @@ pub const COLUMNS: &[&str] = &[
     "huge_pages_since",
 ];
 
-/// Reads the current memory statistics of zram0; empty if there is no such device.
-pub fn now() -> Counters {
+/// Reads the current memory statistics of the zram device with this folder in sysfs; empty if there is no such device.
+pub fn of(device: &Path) -> Counters {
     let mut counters = Counters::new();
     counters.parse(
-        &fs::read(PATH).unwrap_or_default(),
+        &fs::read(device.join("mm_stat")).unwrap_or_default(),
         Syntax::Columns(COLUMNS),
     );
     counters

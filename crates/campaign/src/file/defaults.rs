@@ -19,6 +19,8 @@ pub(super) struct FileDefaults {
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
     pub(super) nodes: Option<NodesSpec>,
+    /// Memory limits of the workload's control group. Only the caller knows whether the table has this key.
+    pub(super) limit: Vec<Bytes>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
     pub(super) files_on: Option<FilesOn>,
@@ -44,6 +46,7 @@ impl FileDefaults {
             share,
             memory,
             nodes: table.parsed("nodes", pagetide_record::nodes::NODE_FORMS)?,
+            limit: Vec::new(),
             swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
             files_on: table.parsed(
@@ -76,6 +79,17 @@ impl FileDefaults {
         })
     }
 
+    /// Reads the memory limits of the workload's control group. In the table of a program, the key `limit` is an
+    /// attribute of the program instead.
+    pub(super) fn with_limits(self, table: &Table<'_>) -> Result<Self, FileError> {
+        let limit: Vec<Bytes> = parsed(table, "limit", "a size such as \"32M\"")?;
+        let scaled = |size| self.share.map_or(size, |share| share.of(size));
+        Ok(Self {
+            limit: limit.into_iter().map(scaled).collect(),
+            ..self
+        })
+    }
+
     /// File system and disk for files.
     pub(super) fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
@@ -94,6 +108,11 @@ impl FileDefaults {
                 self.memory
             },
             nodes: self.nodes.or_else(|| above.nodes.clone()),
+            limit: if self.limit.is_empty() {
+                above.limit.clone()
+            } else {
+                self.limit
+            },
             swap: if self.swap.is_empty() {
                 above.swap.clone()
             } else {

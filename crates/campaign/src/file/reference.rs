@@ -49,12 +49,13 @@ pub const TOP: TableKeys = TableKeys {
     meaning: "What a scenario may say as well holds here for those that do not.",
     keys: keys! {
         "name" = "\"…\"": "Name of the campaign in the store: letters, digits, hyphens, underscores. Must be there.";
-        "arena" = "\"exact\"": "Kind of arena in which the trials run. Without it: exact.";
+        "arena" = "\"exact\"": "Kind of arena in which the trials run: exact, or host (the running kernel). Without it: exact.";
         "seed" = "number": "Seed of the order in which trials run. Without it: 1.";
         "kernel" = "\"debian:bookworm/6.12\"": "Kernel of the variants that name none; see `pagetide list kernels`.";
         "source" = "\"debian:6.12\"": "Source of kernels that are built: Debian's, or a git tree as ~/linux or ~/linux@REV. Without it, where a variant has a patch: debian:6.12.";
         "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built; beside this file, or from where pagetide runs.";
         "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
+        "limit" = "\"32M\", or a list": "Limit of a memory group around the whole workload (memory.max). Sizes that depend on memory then depend on it. Without it: no group, and in the arena host: memory.";
         "scale" = "0.25": "The file gives memory and swap-size at the size of an original, and this share of them is used, in whole mebibytes; --scale puts another in its place. Without it: they are used as they stand.";
         "swap" = "\"zram\", or a list": "Kind of swap: zram, zram:COMPRESSOR, ssd, ssd:LATENCY, disk, disk:SEEK,RATE, zswap:COMPRESSOR:POOL+DISK, several devices with sizes and priorities such as zram:8M@100,ssd@10, or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
@@ -115,6 +116,7 @@ pub const SCENARIO: TableKeys = TableKeys {
         "as-written" = "true": "As the historical paper wrote it, with its faults.";
         "params" = "{ pages = \"2 * memory\" }": "Its parameters; a list of values makes a matrix.";
         "memory" = "\"64M\", or a list": "As above all tables.";
+        "limit" = "\"32M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
         "nodes" = "\"64M,256M:slow\"": "As above all tables.";

@@ -61,6 +61,7 @@ pub fn record() -> Record {
             },
             memory: MemorySpec::Free(Bytes::from_mib(64)),
             swap: SwapSpec::ZRAM,
+            limit: None,
             swap_size: Bytes::from_mib(192),
             files_on: pagetide_record::FilesSpec::default(),
             trace_ring: pagetide_record::TraceRing::default(),

@@ -13,7 +13,7 @@ use crate::harness::LockedBuffer;
 use crate::number;
 use crate::page_size::PageSize;
 use crate::params::params;
-use crate::scenario::fault::{Depth, omit_others};
+use crate::scenario::fault::{Depth, levels_need, omit_others};
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
 use crate::trial::{Trial, metrics};
 
@@ -59,6 +59,7 @@ impl Scenario for Alloc {
     fn needs(&self, _form: Form) -> Needs {
         Needs {
             swap: true,
+            own_machine: levels_need(self.floor),
             ..self.page_size.needs()
         }
     }

@@ -89,6 +89,15 @@ macro_rules! floor_metrics {
     };
 }
 
+/// Why a scenario that allocates down to these levels needs a machine of its own; `None` if it does not, because it
+/// leaves nothing free.
+pub(crate) fn levels_need(down: Depth) -> Option<&'static str> {
+    let needs = down.floors().any(|floor| floor != Floor::Zero);
+    needs.then_some(
+        "its levels lie between the watermarks of a machine, which a memory group does not have (give -p floor=zero)",
+    )
+}
+
 /// Leaves the metrics of levels that were not requested out of the results.
 pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Depth, prefixes: &[&str]) {
     for floor in FLOORS {
@@ -110,6 +119,7 @@ impl Scenario for Fault {
     fn needs(&self, _form: Form) -> Needs {
         Needs {
             swap: true,
+            own_machine: levels_need(self.floor),
             ..self.page_size.needs()
         }
     }

@@ -173,6 +173,7 @@ impl Scenario for Highalloc {
         }
         Needs {
             swap: true,
+            own_machine: Some("it counts free blocks in the zones of a whole machine"),
             // The file of the last step is as large as memory, whose size is not known here. The arena's file system
             // has at least this size; if it is full, the file is only shorter.
             filesystem: Some(filesystem_for(Bytes(

@@ -179,15 +179,23 @@ impl Scenario for Program {
         let mut environment: Vec<String> = ENVIRONMENT.map(str::to_owned).into();
         environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
         let limits = self.limits();
-        let group = Group::with_limits(&limits)?;
-        let measured = group.as_ref().filter(|_| !limits.is_empty());
+        // In a group that the arena made, the arena has set the limits.
+        let around = trial.place.surroundings.group.map(Group::at);
+        let own = match around {
+            None => Group::with_limits(&limits)?,
+            Some(_) => None,
+        };
+        let measured = around
+            .as_ref()
+            .or(own.as_ref())
+            .filter(|_| !limits.is_empty());
         if measured.is_none() {
             trial.omit("group-peak");
             trial.omit("group-swap-peak");
         }
         let server = Self::words(&self.server, seed).unwrap_or_default();
         let launch = |command, input| Launch {
-            group: group.as_ref(),
+            group: own.as_ref(),
             root: trial.place.work_dir,
             command,
             environment: &environment,
@@ -205,11 +213,14 @@ impl Scenario for Program {
         trial.phase("run");
         let run = session.load(&load, &|| trial.tick())?;
         if let Some(group) = measured {
-            for (metric, name) in [
-                ("group-peak", "memory.peak"),
-                ("group-swap-peak", "memory.swap.peak"),
+            for (metric, names) in [
+                (
+                    "group-peak",
+                    ["memory.peak", "memory.max_usage_in_bytes"].as_slice(),
+                ),
+                ("group-swap-peak", ["memory.swap.peak"].as_slice()),
             ] {
-                match group.number(name) {
+                match names.iter().find_map(|name| group.number(name)) {
                     Some(value) => trial.metric(metric, value as f64),
                     None => trial.absent(metric, "not on this kernel"),
                 }
