@@ -59,6 +59,10 @@ const UPDATES: u64 = 1 << 63;
 /// before it.
 const FOLLOWED: u64 = 1 << 62;
 
+/// Addresses at which the kernel maps the tables and stacks that the CPU accesses when it delivers a fault or an
+/// interrupt. No device is mapped there. Source: Linux `Documentation/arch/x86/x86_64/mm.rst` (cpu_entry_area mapping).
+const ENTRY_AREA: core::ops::Range<u64> = 0xffff_fe00_0000_0000..0xffff_fe80_0000_0000;
+
 /// Bytes of the instruction with which the idle loop jumps back, over 500 `nop`s and itself. Source:
 /// `guest/src/idle.rs`.
 const IDLE_JUMP: [u8; 5] = [0xe9, 0x07, 0xfe, 0xff, 0xff];
@@ -81,12 +85,15 @@ struct Ahead {
     insn: u64,
     /// Count of the function directly after this instruction was counted.
     count: u64,
+    /// Value of [`Profile::later`] when this instruction was counted.
+    later: u64,
 }
 
 const NOTHING: Ahead = Ahead {
     function: 0,
     insn: u64::MAX,
     count: 0,
+    later: 0,
 };
 
 /// An instruction of the block that is being translated.
@@ -108,6 +115,8 @@ struct Profile {
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
+    /// True while the CPU delivers a fault or an interrupt.
+    is_delivering: bool,
     /// Serial number of the last call, return or indirect jump that was counted.
     begun: u64,
     out: CString,
@@ -234,6 +243,9 @@ impl Profile {
                     }
                 }
             }
+            if at == 0 && accesses(part) && !may_be_last(at) {
+                api.add(part.handle, self.begins(), 1);
+            }
             match part.kind {
                 Kind::Memory | Kind::Update | Kind::Repeat if may_be_last(at) => {
                     let mut data = pack(function, part.address & 0x3f_ffff_ffff);
@@ -290,6 +302,19 @@ impl Profile {
         2 * self.functions
     }
 
+    /// Index of the number that counts the executions of blocks that begin with an access to memory.
+    const fn begins(&self) -> usize {
+        2 * self.functions + 1
+    }
+
+    /// A number that changes if an instruction is executed whose own count does not change before the instruction
+    /// accesses memory.
+    fn later(&mut self) -> u64 {
+        let (serial, begins) = (self.serial(), self.begins());
+        let values = self.api.values();
+        values[serial] + values[begins]
+    }
+
     /// True if an access at address `at` belongs to the most recent call, return or indirect jump. `data` is the data
     /// of the callback.
     ///
@@ -321,10 +346,14 @@ impl Profile {
     /// executed.
     fn take_back(&mut self) {
         let Ahead {
-            function, count, ..
+            function,
+            count,
+            later,
+            ..
         } = self.ahead;
         if self.ahead != NOTHING
             && !self.is_done
+            && self.later() == later
             && let Some(now) = self.api.values().get_mut(2 * function as usize)
             && *now == count
         {
@@ -378,22 +407,31 @@ extern "C" fn counted_ahead(_: c_uint, data: *mut c_void) {
         function,
         insn,
         count,
+        later: profile.later(),
     };
     profile.is_done = false;
+    profile.is_delivering = false;
 }
 
 extern "C" fn accessed(_: c_uint, access: u32, at: u64, data: *mut c_void) {
     let (profile, insn) = (profile(), data as u64);
+    // QEMU 7.2 may call this callback long after the instruction, for the accesses with which the CPU delivers an
+    // interrupt.
+    profile.is_delivering |= ENTRY_AREA.contains(&at);
+    if profile.is_delivering {
+        return;
+    }
     let function = function_of(insn);
     let count = profile.api.values()[2 * function as usize];
-    let here = Ahead {
-        function,
-        insn,
-        count,
-    };
-    if profile.ahead != here {
+    if (profile.ahead.insn, profile.ahead.count) != (insn, count) {
         let count = profile.count(function);
-        profile.ahead = Ahead { count, ..here };
+        let later = profile.later();
+        profile.ahead = Ahead {
+            function,
+            insn,
+            count,
+            later,
+        };
     }
     // If the instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU calls this
     // callback for these accesses too.
@@ -451,6 +489,7 @@ extern "C" fn entered(_: c_uint, data: *mut c_void) {
         profile.take_back();
     }
     profile.ahead = NOTHING;
+    profile.is_delivering = false;
     profile.stacks.enter(None, profile.api.values());
 }
 
@@ -532,12 +571,13 @@ pub unsafe extern "C" fn qemu_plugin_install(
         let out = argument(&arguments, "out")?;
         let (spans, functions) = read_spans(&heap::content(argument(&arguments, "functions")?)?)?;
         Some(Profile {
-            api: Api::new(version, 2 * functions + 1)?,
+            api: Api::new(version, 2 * functions + 2)?,
             spans,
             functions,
             stacks: Stacks::new(functions),
             ahead: NOTHING,
             is_done: false,
+            is_delivering: false,
             begun: 0,
             out: out.into(),
             base: Vec::new(),
