@@ -8,7 +8,8 @@ use pagetide_record::Subject;
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
 use crate::scenario::{
-    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem,
+    alloc, contswap, fault, filecopy, highalloc, kv, launches, neighbours, patterns, proactive,
+    program, swapbench, usemem,
 };
 
 /// All scenarios in display order.
@@ -33,6 +34,9 @@ static SCENARIOS: &[&Definition] = &[
     &filecopy::FILECOPY,
     &usemem::USEMEM,
     &kv::KV,
+    &neighbours::NEIGHBOURS,
+    &launches::LAUNCHES,
+    &proactive::PROACTIVE,
     &program::PROGRAM,
 ];
 
