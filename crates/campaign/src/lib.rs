@@ -47,7 +47,8 @@ pub use futility::Futile;
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{
-    CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec,
+    BesideLimits, CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace,
+    ProgramSpec,
 };
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};

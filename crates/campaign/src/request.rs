@@ -311,7 +311,7 @@ impl Request {
         self.params.extend(spec.params(place)?);
         let mut campaign = self.of_scenarios(&[PROGRAM.to_owned()], vocabulary)?;
         for scenario in &mut campaign.scenarios {
-            scenario.primary = spec.primary();
+            scenario.primary = spec.primary(!place.beside.is_empty());
         }
         campaign.check_swap()?;
         campaign.enough(vocabulary);

@@ -235,7 +235,9 @@ pub(crate) fn resolve(
         if let Some(quantity) = quantity {
             names.insert(param.name.to_owned(), quantity);
         }
-        resolved.insert(param.name.to_owned(), text);
+        if param.left_out_as != Some(text.as_str()) {
+            resolved.insert(param.name.to_owned(), text);
+        }
     }
     (definition.check)(definition.name, &resolved, form(as_written), context)?;
     Ok(resolved)

@@ -2,13 +2,15 @@
 //! from them, and their counters. Source: kernel `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
 //!
 //! A scenario describes each group by a [`GroupSpec`], refuses impossible groups with [`check`] before anything boots,
-//! creates them as [`MemoryGroup`]s, and lets processes join them. A [`GroupLog`] reads the counters of all groups
-//! before and after the workload, and over time.
+//! creates them as [`MemoryGroup`]s, and lets processes join them. A [`Watch`] reads the counters of all groups before
+//! and after the workload and over time, and makes the requests to reclaim. A [`GroupLog`] only reads the counters.
 
 mod created;
 mod log;
 mod spec;
+mod watch;
 
-pub(crate) use created::{MemoryGroup, Reclaimed};
+pub(crate) use created::MemoryGroup;
 pub(crate) use log::{GroupLog, GroupUse};
-pub(crate) use spec::{GroupSpec, Limit, check, needs, optional};
+pub(crate) use spec::{GroupSpec, Limit, ReclaimRequest, check, needs, optional};
+pub(crate) use watch::{MadeRequest, Watch};

@@ -13,6 +13,7 @@
 
 mod actors;
 mod attempt;
+mod beside;
 mod bulk;
 mod capture;
 mod clock;
@@ -27,11 +28,6 @@ mod floors;
 mod form;
 mod fragmentation;
 mod group;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the scenarios that use all of it follow"
-)]
 mod groups;
 pub mod guide;
 mod harness;
@@ -42,12 +38,14 @@ mod mapping;
 mod measure;
 mod number;
 mod order;
+mod paced;
 mod page;
 mod page_size;
 mod pagemap;
 mod params;
 mod ready;
 mod registry;
+mod relay;
 mod ring;
 mod run;
 mod running;

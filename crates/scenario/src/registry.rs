@@ -8,7 +8,8 @@ use pagetide_record::Subject;
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
 use crate::scenario::{
-    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem, workload,
+    alloc, contswap, fault, filecopy, highalloc, kv, launches, neighbours, patterns, proactive,
+    program, swapbench, usemem, workload,
 };
 
 /// All scenarios in display order.
@@ -34,6 +35,9 @@ static SCENARIOS: &[&Definition] = &[
     &usemem::USEMEM,
     &kv::KV,
     &workload::WORKLOAD,
+    &neighbours::NEIGHBOURS,
+    &launches::LAUNCHES,
+    &proactive::PROACTIVE,
     &program::PROGRAM,
 ];
 

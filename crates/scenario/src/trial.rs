@@ -409,7 +409,6 @@ impl Trial<'_> {
 
     /// Stores the values of counters before and after the workload in the outcome, as a source with this name. Counters
     /// that existed only after the workload were 0 before.
-    #[allow(dead_code, reason = "used by scenarios with memory groups")]
     pub(crate) fn counters(&mut self, source: &str, before: &Counters, after: &Counters) {
         let pairs = after.iter().enumerate().map(|(at, (key, value))| {
             let earlier = before.get_near(at, key).unwrap_or(0);

@@ -148,6 +148,14 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "limit" = "\"32M\"": "Limit of its memory group (memory.max). Without it and the next two: no group.";
         "high" = "\"24M\"": "Memory above which its group is slowed down and reclaimed (memory.high).";
         "swap-max" = "\"8M\"": "Most swap that its group may take (memory.swap.max).";
+        "low" = "\"8M\"": "Memory of its group that is reclaimed only if nothing else is left (memory.low).";
+        "min" = "\"8M\"": "Memory of its group that is never reclaimed (memory.min).";
+        "beside" = "\"sort numbers\", or a list": "Second program that runs beside it in a memory group of its own; the trial ends when both have ended, and the time of each decides.";
+        "beside-limit" = "\"32M\"": "Limit of the group of the program beside it (memory.max).";
+        "beside-high" = "\"24M\"": "Memory above which that group is slowed down and reclaimed (memory.high).";
+        "beside-low" = "\"8M\"": "Memory of that group that is reclaimed only if nothing else is left (memory.low).";
+        "beside-min" = "\"8M\"": "Memory of that group that is never reclaimed (memory.min).";
+        "beside-swap-max" = "\"8M\"": "Most swap that that group may take (memory.swap.max).";
         "metric" = "'ops=([0-9.]+) per second:higher', or a list": "Numbers to read from its output, which then decide. Without it: the elapsed time decides.";
         "memory" = "\"64M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";

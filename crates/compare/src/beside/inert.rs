@@ -45,7 +45,11 @@ impl Workload {
         let [huge_pages, files, writes] = match scenario {
             "highalloc" => [true, true, true],
             "filecopy" => [false, true, true],
-            "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" => [false; 3],
+            "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" | "proactive" => {
+                [false; 3]
+            }
+            "neighbours" => [false, is("mapping", "file"), false],
+            "launches" => [false, true, false],
             _ if params.contains_key("pattern") => {
                 let files = is("mapping", "file");
                 [false, files, files && !is("access", "read")]

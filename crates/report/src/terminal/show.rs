@@ -362,6 +362,8 @@ impl Page {
             ("stderr", "Standard error"),
             ("server-stdout", "Standard output of the server"),
             ("server-stderr", "Standard error of the server"),
+            ("beside-stdout", "Standard output of the program beside it"),
+            ("beside-stderr", "Standard error of the program beside it"),
         ] {
             let text = record.results.texts.get(name).map_or("", String::as_str);
             let lines: Vec<&str> = text.lines().collect();

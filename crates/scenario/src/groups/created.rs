@@ -47,6 +47,19 @@ impl MemoryGroup {
         Self::create_at(&spec.name, spec)
     }
 
+    /// Takes a group that already exists under this name, for its counters.
+    pub(crate) fn existing(name: impl Into<String>, group: Group) -> Self {
+        Self {
+            name: name.into(),
+            group,
+        }
+    }
+
+    /// Returns the group itself, which programs can be started in.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
     /// Creates a group inside this group. Processes may then join the new group, but no longer this one.
     pub(crate) fn create_inside(&self, spec: &GroupSpec) -> Result<Self, Stop> {
         Self::create_at(&format!("{}/{}", self.name, spec.name), spec)

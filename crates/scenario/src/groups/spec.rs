@@ -118,6 +118,7 @@ impl GroupSpec {
     }
 
     /// Parses several descriptions, separated by semicolons. The error says what is wrong with the text.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for texts with several groups"))]
     pub(crate) fn read_all(text: &str, names: &Names) -> Result<Vec<Self>, String> {
         let parts = text.split(';').filter(|part| !part.trim().is_empty());
         parts.map(|part| Self::read(part, names)).collect()
