@@ -28,6 +28,8 @@ use crate::workers::{ProcessUsage, Usage};
 params! {
     /// Parameters, in the order of the command line and the record.
     pub(crate) struct Described {
+        /// Name of the workload in tables.
+        case: String = "";
         /// The workload in canonical form. `--workload FILE` and the table `[workload]` of a campaign file set it from
         /// the form that people write.
         workload: String = "{\"process\":[{\"name\":\"reader\",\"segment\":[{\"name\":\"heap\",\"size\":\"150%\"}],\"phase\":[{\"do\":\"fill\",\"segment\":\"heap\"},{\"do\":\"access\",\"segment\":\"heap\",\"pattern\":\"zipf(0.8,scatter)\",\"writes\":0.2,\"count\":\"2x\"}]}]}";
@@ -133,6 +135,8 @@ impl Scenario for Described {
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
+        let name = [name, &self.case].join(" ");
+        let name = name.trim();
         let workload = self.read(name)?;
         let swap = Bytes(
             context
