@@ -295,6 +295,7 @@ impl Arena for Exact {
                 machine,
                 recipe: &recipe,
                 snapshot,
+                roots: &roots,
                 hang_wall: self.options.hang_wall,
                 trace_limit: self.options.trace_limit,
             };

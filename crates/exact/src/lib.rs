@@ -45,6 +45,7 @@ mod setting;
 pub mod snapshot;
 mod tiers;
 pub mod trial;
+mod watched;
 
 pub use error::ExactError;
 pub use exact::Exact;

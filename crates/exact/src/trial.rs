@@ -24,6 +24,7 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
+use pagetide_root::Roots;
 use pagetide_scenario::Needs;
 
 use serde_json::json;
@@ -39,10 +40,11 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
-use crate::profiler::{Profiler, kernel_ranges};
+use crate::profiler::{Counted, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::snapshot::Snapshot;
 use crate::tiers;
+use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);
@@ -72,6 +74,8 @@ pub struct Run<'a> {
     pub recipe: &'a Recipe,
     /// Snapshot from which the trial starts.
     pub snapshot: &'a Snapshot,
+    /// Roots of programs.
+    pub roots: &'a Roots,
     /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
     /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
@@ -119,7 +123,8 @@ impl Run<'_> {
         let order = order(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
         let json = serde_json::to_vec(&order).unwrap_or_default();
         let is_profiled = subject.pass == Pass::Profiled;
-        let profiler = is_profiled.then(|| self.profiler(progress));
+        let mut watched = None;
+        let profiler = is_profiled.then(|| self.profiler(needs, &mut watched, progress));
         let profiler = profiler.transpose().map_err(&broken)?;
         let mut guest = self
             .begin(output, &json, profiler.as_ref(), progress)
@@ -170,7 +175,7 @@ impl Run<'_> {
         );
         if let Some(results) = &mut results {
             if let Some(profiler) = profiler {
-                keep_profile(profiler, results.elapsed, sink)?;
+                keep_profile(profiler, watched.as_ref(), results.elapsed, sink)?;
             }
             if needs.root.is_some() {
                 measured::add(results, subject);
@@ -205,13 +210,31 @@ impl Run<'_> {
     }
 
     /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
-    /// runs a guest that lists them.
-    fn profiler(&self, progress: &dyn Progress) -> Result<Profiler, ExactError> {
+    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if it has one.
+    fn profiler(
+        &self,
+        needs: &Needs,
+        watched: &mut Option<Watched>,
+        progress: &dyn Progress,
+    ) -> Result<Profiler, ExactError> {
         let list = match functions::kept(&self.snapshot.folder()) {
             Some(list) => list,
             None => self.ask_list(progress)?,
         };
-        Profiler::new(&kernel_ranges(&list))
+        let ranges = kernel_ranges(&list);
+        let programs = match &needs.root {
+            Some(digest) => self.roots.get(digest)?.code()?,
+            None => Vec::new(),
+        };
+        let changed = self.kernel.changed_code();
+        let found = changed.map(|changed| Watched::new(changed, &ranges));
+        let addresses = found.as_ref().map(Watched::addresses).unwrap_or_default();
+        *watched = found;
+        Profiler::new(Counted {
+            ranges: &ranges,
+            programs: &programs,
+            watched: &addresses,
+        })
     }
 
     /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
@@ -470,14 +493,17 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes the profile to the record, if the scenario has ended. `elapsed` is the duration of the scenario on the
+/// Writes the profile to the record, if the scenario has ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
 /// guest's clock. Fails if the profile cannot be read or written.
 fn keep_profile(
     profiler: Profiler,
+    watched: Option<&Watched>,
     elapsed: Nanos,
     sink: &mut RecordWriter,
 ) -> Result<(), ArenaError> {
-    if let Some(profile) = profiler.profile(elapsed).map_err(ArenaError::broken)? {
+    let found = profiler.profile(elapsed).map_err(ArenaError::broken)?;
+    if let Some((mut profile, executed)) = found {
+        profile.coverage = watched.map(|watched| watched.coverage(&profile, &executed));
         let json = profile.to_json().map_err(ArenaError::broken)?;
         sink.stream("blob", PROFILE, json.len() as u64, json.as_slice())?;
     }

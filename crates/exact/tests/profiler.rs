@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use pagetide_exact::emulator::Emulator;
 use pagetide_exact::memory;
-use pagetide_exact::profiler::{Profiler, Range};
+use pagetide_exact::profiler::{Counted, Profiler, Range};
 use pagetide_profile::Profile;
 use pagetide_quantity::Nanos;
 use pagetide_testing::{Need, skip};
@@ -256,7 +256,12 @@ fn profile(emulator: &Emulator) -> Profile {
         memory::anonymous("console").unwrap(),
         memory::anonymous("errors").unwrap(),
     );
-    let profiler = Profiler::new(&ranges()).unwrap();
+    let ranges = ranges();
+    let profiler = Profiler::new(Counted {
+        ranges: &ranges,
+        ..Counted::default()
+    })
+    .unwrap();
     let console_path = memory::path(console.as_raw_fd());
     let mut arguments: Vec<String> = [
         "-accel",
@@ -296,7 +301,7 @@ fn profile(emulator: &Emulator) -> Profile {
     let size = console.metadata().unwrap().len();
     console.read_exact_at(&mut time, size - 8).unwrap();
     let elapsed = Nanos(u64::from_le_bytes(time));
-    profiler.profile(elapsed).unwrap().unwrap()
+    profiler.profile(elapsed).unwrap().unwrap().0
 }
 
 #[test]

@@ -25,6 +25,7 @@
 
 mod apt;
 mod cache;
+mod changed;
 mod compress;
 mod config;
 mod deb;
@@ -57,6 +58,7 @@ mod tree;
 mod version;
 
 pub use cache::{Cache, cache_root, named_root};
+pub use changed::{ChangedCode, ChangedLine, CodePlace};
 pub use config::{Config, Setting};
 pub use digest::Digest;
 pub use error::KernelError;
