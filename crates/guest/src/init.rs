@@ -12,6 +12,7 @@ use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
+use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
@@ -369,9 +370,21 @@ fn trial(ready: ReadyGuest) {
 fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
-    let mut applied = ready.settings.apply(&order.settings);
+    let policy = nodes::policy(&order.settings);
+    let mut applied = match policy {
+        None => ready.settings.apply(&order.settings),
+        Some(policy) => {
+            results.invalid.extend(nodes::tried(policy).err());
+            let mut files = order.settings.clone();
+            files.remove(POLICY);
+            ready.settings.apply(&files)
+        }
+    };
     results.invalid.append(&mut applied.refused);
     results.settings = known.settings.clone();
+    if let Some(text) = order.settings.get(POLICY) {
+        results.settings.insert(POLICY.to_owned(), text.clone());
+    }
     if !order.settings.is_empty() {
         // A setting may have changed related ones, so those are read again.
         results.settings.extend(

@@ -18,6 +18,7 @@ use pagetide_system::clock::monotonic;
 
 use crate::error::{GuestError, io};
 use crate::idle::Spinner;
+use crate::nodes;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
@@ -220,6 +221,10 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         data,
         watch,
     };
+    if let Some(policy) = nodes::policy(&order.settings) {
+        // The first process has tried the same.
+        let _ = nodes::obey(policy);
+    }
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {
         let tasks = accounting(&outcome, begin, monotonic());
