@@ -57,6 +57,11 @@ impl Emulator {
         Self::ask(program, &Limits::QUICK)
     }
 
+    /// True if the emulator has this major and minor version, or a later one.
+    pub fn is_at_least(&self, version: (u32, u32)) -> bool {
+        numbers(&self.version).is_some_and(|own| own >= version)
+    }
+
     fn ask(program: String, limits: &Limits<'_>) -> Result<Self, ExactError> {
         let output = match child::run(child::command(&program).arg("--version"), limits) {
             Ok(output) => output,

@@ -7,6 +7,7 @@ use pagetide_arena::ArenaError;
 use pagetide_kernel::KernelError;
 use pagetide_quantity::Bytes;
 use pagetide_quantity::command::told;
+use pagetide_record::nodes::{POLICY, PolicyError};
 use pagetide_record::{MemorySpec, NodesSpec};
 
 /// Why the exact arena could not run a trial or make a snapshot.
@@ -147,6 +148,19 @@ pub enum ExactError {
         limit: Bytes,
         /// Memory of the machine.
         memory: Bytes,
+    },
+    /// The memory policy of the workload cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The memory policy of the workload names a node that the machine does not have.
+    #[error(
+        "{POLICY}={policy} names a node that the machine does not have: it has {count}, numbered from 0; state more with --nodes"
+    )]
+    NoSuchNode {
+        /// The policy as given.
+        policy: String,
+        /// Number of nodes of the machine.
+        count: usize,
     },
     /// The name of a setting has no known form.
     #[error(

@@ -29,7 +29,7 @@ use crate::making::Maker;
 use crate::measured;
 use crate::modules::{boot_arguments, modules};
 use crate::place::Places;
-use crate::preparation::{Preparation, agrees, fits};
+use crate::preparation::{Preparation, agrees, fits, fits_policy};
 use crate::program;
 use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
@@ -129,6 +129,7 @@ impl Arena for Exact {
             }));
         }
         agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;
+        fits_policy(&trial.variant.settings, &trial.nodes).map_err(ArenaError::wrong)?;
         let swap_size = trial
             .swap
             .total(trial.swap_size, default_swap_size(memory))

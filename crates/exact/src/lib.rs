@@ -42,6 +42,7 @@ pub mod program;
 pub mod recipe;
 pub mod seal;
 mod setting;
+pub mod slow;
 pub mod snapshot;
 mod tiers;
 pub mod trial;

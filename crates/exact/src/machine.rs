@@ -173,12 +173,17 @@ impl MachineSpec {
 /// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
 pub(crate) fn region_at(memory: u64) -> u64 {
     const FOUR_GIB: u64 = 4 << 30;
-    let low = if memory >= 0xb000_0000 {
+    (FOUR_GIB + memory.saturating_sub(low_memory(memory))).next_multiple_of(1 << 30)
+}
+
+/// Number of bytes of a machine's memory that the emulator puts below 4 GiB, if the machine has so much. The rest is at
+/// 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
+pub(crate) fn low_memory(memory: u64) -> u64 {
+    if memory >= 0xb000_0000 {
         0x8000_0000
     } else {
         0xb000_0000
-    };
-    (FOUR_GIB + memory.saturating_sub(low)).next_multiple_of(1 << 30)
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! A prepared trial: its kernel and machine are found, and everything that cannot run was refused.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_kernel::Kernel;
-use pagetide_record::nodes::SLOW_LATENCY;
+use pagetide_record::nodes::{MemoryPolicy, POLICY, SLOW_LATENCY};
 use pagetide_record::{FileSystem, MemorySpec, NodesSpec, Subject};
 use pagetide_root::Root;
 use pagetide_scenario::Needs;
@@ -72,6 +73,26 @@ fn nodes_of_guest(subject: &Subject) -> NodesSpec {
     nodes
         .with_latency(SLOW_LATENCY)
         .unwrap_or_else(|_| subject.nodes.clone())
+}
+
+/// Fails if the settings state a memory policy that cannot be read, or that names a node which the machine does not
+/// have.
+pub(crate) fn fits_policy(
+    settings: &BTreeMap<String, String>,
+    nodes: &NodesSpec,
+) -> Result<(), ExactError> {
+    let Some(text) = settings.get(POLICY) else {
+        return Ok(());
+    };
+    let policy: MemoryPolicy = text.parse()?;
+    let count = nodes.all().len().max(1);
+    if policy.nodes() >> count == 0 {
+        return Ok(());
+    }
+    Err(ExactError::NoSuchNode {
+        policy: text.clone(),
+        count,
+    })
 }
 
 /// Fails if the memory is not the sum over the nodes.

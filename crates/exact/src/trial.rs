@@ -42,6 +42,7 @@ use crate::monitor::Monitor;
 use crate::place::Places;
 use crate::profiler::{Counted, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
+use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
 use crate::tiers;
 use crate::watched::Watched;
@@ -81,6 +82,15 @@ pub struct Run<'a> {
     /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
     /// change the guest's trajectory.
     pub trace_limit: Bytes,
+}
+
+/// Plugins of the emulator that a trial needs.
+#[derive(Clone, Copy, Default)]
+struct Plugins<'a> {
+    /// Counts instructions by function.
+    profiler: Option<&'a Profiler>,
+    /// Counts accesses to slow memory nodes.
+    slow: Option<&'a SlowCounter>,
 }
 
 /// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
@@ -126,8 +136,13 @@ impl Run<'_> {
         let mut watched = None;
         let profiler = is_profiled.then(|| self.profiler(needs, &mut watched, progress));
         let profiler = profiler.transpose().map_err(&broken)?;
+        let slow = SlowCounter::new(self.machine, self.emulator).map_err(ArenaError::broken)?;
+        let plugins = Plugins {
+            profiler: profiler.as_ref(),
+            slow: slow.as_ref(),
+        };
         let mut guest = self
-            .begin(output, &json, profiler.as_ref(), progress)
+            .begin(output, &json, plugins, progress)
             .map_err(&broken)?;
         let is_observed = subject.pass == Pass::Observed;
         let list = if is_observed {
@@ -184,6 +199,10 @@ impl Run<'_> {
                 sink.series(&series)?;
             }
             tiers::add(results, subject, || states_of_pages(&output));
+            if let Some(slow) = slow {
+                let accesses = slow.accesses().map_err(ArenaError::broken)?;
+                slow::add(results, subject, accesses);
+            }
         }
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
@@ -240,7 +259,7 @@ impl Run<'_> {
     /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
     /// the kernel cannot list them.
     fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
-        let mut guest = self.begin(self.output()?, b"{}", None, progress)?;
+        let mut guest = self.begin(self.output()?, b"{}", Plugins::default(), progress)?;
         let seen = self.watch(&mut guest, Phase::Listed, progress);
         guest.running.end_beside();
         if seen.stopped {
@@ -266,14 +285,14 @@ impl Run<'_> {
         &self,
         output: Output,
         order: &[u8],
-        profiler: Option<&Profiler>,
+        plugins: Plugins<'_>,
         progress: &dyn Progress,
     ) -> Result<Started, ExactError> {
         let console = memory::anonymous("console")?;
         let errors = memory::anonymous("errors")?;
         let trial = memory::holding("trial", order)?;
         let files = [&console, &errors, &trial];
-        let (running, monitor) = self.start(&output, files, profiler, progress)?;
+        let (running, monitor) = self.start(&output, files, plugins, progress)?;
         Ok(Started {
             _monitor: monitor,
             running,
@@ -289,7 +308,7 @@ impl Run<'_> {
         &self,
         output: &Output,
         files: [&File; 3],
-        profiler: Option<&Profiler>,
+        plugins: Plugins<'_>,
         progress: &dyn Progress,
     ) -> Result<(Running, Monitor), ExactError> {
         let [console, errors, trial] = files;
@@ -314,9 +333,13 @@ impl Run<'_> {
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
-        if let Some(profiler) = profiler {
+        if let Some(profiler) = plugins.profiler {
             arguments.extend(profiler.arguments());
             inherited.extend(profiler.fds());
+        }
+        if let Some(slow) = plugins.slow {
+            arguments.extend(slow.arguments());
+            inherited.extend(slow.fds());
         }
         let running = self.emulator.start(&arguments, &inherited, errors)?;
         // Now only the emulator has its end of the connection open, so its death is noticed.

@@ -13,6 +13,7 @@ use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
+use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
@@ -412,8 +413,21 @@ struct GuestSteps<'a> {
 impl Steps for GuestSteps<'_> {
     fn apply(&mut self) -> MachineState {
         let asked = &self.order.settings;
-        let mut applied = self.settings.apply(asked);
+        let mut lacks_policy = None;
+        let mut applied = match nodes::policy(asked) {
+            None => self.settings.apply(asked),
+            Some(policy) => {
+                lacks_policy = nodes::tried(policy).err();
+                let mut files = asked.clone();
+                files.remove(POLICY);
+                self.settings.apply(&files)
+            }
+        };
+        applied.refused.extend(lacks_policy);
         let mut settings = self.known.settings.clone();
+        if let Some(text) = asked.get(POLICY) {
+            settings.insert(POLICY.to_owned(), text.clone());
+        }
         if !asked.is_empty() {
             // A setting may have changed related ones, so those are read again.
             let beside = |name: &str| settings::beside(name, asked.keys());

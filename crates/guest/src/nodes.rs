@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use pagetide_quantity::{Bytes, Pages};
 use pagetide_record::NodesSpec;
+use pagetide_record::nodes::{MemoryPolicy, POLICY};
+use pagetide_record::outcome::Invalid;
 use pagetide_system::free::{ZONEINFO, zones};
 
 use crate::ballast::{self, Place};
-use crate::error::{GuestError, io};
+use crate::error::{GuestError, io as fault};
 
 /// Folder with a folder for each memory node.
 const NODES: &str = "/sys/devices/system/node";
@@ -34,7 +37,7 @@ pub fn free(nodes: &NodesSpec) -> Result<Vec<Bytes>, GuestError> {
 pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
     // Adds the per-CPU differences to the global counters.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
-    let text = fs::read_to_string(ZONEINFO).map_err(io("reading", ZONEINFO))?;
+    let text = fs::read_to_string(ZONEINFO).map_err(fault("reading", ZONEINFO))?;
     let zones = zones(&text);
     let own = zones.iter().filter(|zone| zone.node == node);
     Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
@@ -47,6 +50,44 @@ pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
         ballast::leave_on(Place::Node(node as u64), *wanted)?;
     }
     Ok(())
+}
+
+/// Sets the memory policy of this process, which its child processes inherit. Fails if set_mempolicy(2) fails.
+pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
+    // Source: kernel `include/uapi/linux/mempolicy.h`.
+    let mode: libc::c_int = match policy {
+        MemoryPolicy::Default => 0,
+        MemoryPolicy::Prefer(_) => 1,
+        MemoryPolicy::Bind(_) => 2,
+        MemoryPolicy::Interleave(_) => 3,
+    };
+    let nodes: libc::c_ulong = policy.nodes();
+    // The kernel subtracts one from the number of bits. The default policy has no mask.
+    let bits: libc::c_ulong = if nodes == 0 { 0 } else { 65 };
+    // SAFETY: the mask of 64 bits lives through the call.
+    let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const nodes, bits) };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Memory policy of the workload. `None` if the settings state none. The text was checked before the trial, so an
+/// unreadable one is taken as the default.
+pub fn policy(settings: &BTreeMap<String, String>) -> Option<MemoryPolicy> {
+    settings
+        .get(POLICY)
+        .map(|text| text.parse().unwrap_or_default())
+}
+
+/// Tries a memory policy in this process, which then has the default again. Fails if the kernel refuses it.
+pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
+    obey(policy)
+        .and_then(|()| obey(MemoryPolicy::Default))
+        .map_err(|why| Invalid::SettingRefused {
+            name: POLICY.to_owned(),
+            why: why.to_string(),
+        })
 }
 
 /// Memory tiers with the list of each one's nodes, such as `0-1,3`; empty on a kernel without tiers.

@@ -19,6 +19,7 @@ use pagetide_system::clock::monotonic;
 
 use crate::error::{GuestError, io};
 use crate::idle::Spinner;
+use crate::nodes;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
@@ -237,6 +238,10 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     {
         let why = format!("joining a memory group with a limit of {limit}: {why}");
         return failed(why);
+    }
+    if let Some(policy) = nodes::policy(&order.settings) {
+        // The first process has tried the same.
+        let _ = nodes::obey(policy);
     }
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {

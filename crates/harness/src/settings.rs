@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::Bytes;
+use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::setting::means;
 
@@ -27,7 +28,7 @@ const FOLDERS: [(&str, &str); 7] = [
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
 /// Names of common settings, for suggestions and lists.
-pub const KNOWN: [&str; 30] = [
+pub const KNOWN: [&str; 31] = [
     "vm.swappiness",
     "vm.page-cluster",
     "vm.watermark_scale_factor",
@@ -58,10 +59,11 @@ pub const KNOWN: [&str; 30] = [
     "zswap/shrinker_enabled",
     OF_NODES[0],
     OF_NODES[1],
+    OF_NODES[2],
 ];
 
 /// Names of the settings that have an effect only on a machine with several memory nodes. On others they are not read.
-const OF_NODES: [&str; 2] = ["numa/demotion_enabled", "kernel.numa_balancing"];
+const OF_NODES: [&str; 3] = ["numa/demotion_enabled", "kernel.numa_balancing", POLICY];
 
 /// True if the setting has an effect only on a machine with several memory nodes.
 pub fn is_of_nodes(name: &str) -> bool {

@@ -174,6 +174,69 @@ impl FromStr for NodesSpec {
 
 serde_as_text!(NodesSpec);
 
+/// Name of the setting that states the memory policy of the workload. It is no file of the kernel: the workload's first
+/// process sets it by set_mempolicy(2), and the others inherit it.
+pub const POLICY: &str = "numa/policy";
+
+/// Forms of a memory policy's text, for messages.
+pub const POLICY_FORMS: &str = "default, bind:NODES, prefer:NODE or interleave:NODES, with a plus between nodes, as in interleave:0+1";
+
+/// Nodes on which the kernel allocates a workload's memory, as `numactl` states them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// On the node of the processor, and on others if that has too little.
+    #[default]
+    Default,
+    /// On these nodes only. Bit n is node n.
+    Bind(u64),
+    /// On this node, and on others if it has too little.
+    Prefer(u32),
+    /// On these nodes in turn, page by page. Bit n is node n.
+    Interleave(u64),
+}
+
+/// Error: this text is not a memory policy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{POLICY}={0} is not a memory policy: give {POLICY_FORMS}")]
+pub struct PolicyError(String);
+
+impl MemoryPolicy {
+    /// Nodes that the policy names. Bit n is node n; zero if it names none.
+    pub fn nodes(self) -> u64 {
+        match self {
+            Self::Default => 0,
+            Self::Bind(nodes) | Self::Interleave(nodes) => nodes,
+            Self::Prefer(node) => 1 << node,
+        }
+    }
+}
+
+/// Parses numbers of nodes with a plus between them. Bit n of the result is node n.
+fn mask(text: &str) -> Option<u64> {
+    text.split('+').try_fold(0, |mask, number| {
+        let number: u32 = number.trim().parse().ok()?;
+        Some(mask | 1_u64.checked_shl(number)?)
+    })
+}
+
+impl FromStr for MemoryPolicy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        let (kind, nodes) = text.split_once(':').unwrap_or((text, ""));
+        let policy = match kind {
+            "default" if nodes.is_empty() => Some(Self::Default),
+            "bind" => mask(nodes).map(Self::Bind),
+            "prefer" => mask(nodes)
+                .filter(|mask| mask.count_ones() == 1)
+                .map(|mask| Self::Prefer(mask.trailing_zeros())),
+            "interleave" => mask(nodes).map(Self::Interleave),
+            _ => None,
+        };
+        policy.ok_or_else(|| PolicyError(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +252,30 @@ mod tests {
         assert_eq!(nodes.sum(), Some(Bytes::from_mib(320)));
         let other = nodes.with_latency(Nanos(450)).unwrap();
         assert_eq!(other.to_string(), "64M,256M:slow:450ns");
+    }
+
+    #[test]
+    fn a_policy_is_written_as_numactl_writes_it_with_a_plus_between_nodes() {
+        for (text, policy) in [
+            ("default", MemoryPolicy::Default),
+            ("bind:0+2", MemoryPolicy::Bind(0b101)),
+            ("prefer:1", MemoryPolicy::Prefer(1)),
+            ("interleave:0+1", MemoryPolicy::Interleave(0b11)),
+        ] {
+            assert_eq!(text.parse::<MemoryPolicy>().unwrap(), policy);
+        }
+        for text in [
+            "",
+            "bind",
+            "bind:",
+            "bind:x",
+            "prefer:0+1",
+            "interleave:99",
+            "local:1",
+        ] {
+            let why = text.parse::<MemoryPolicy>().unwrap_err().to_string();
+            assert!(why.contains(&format!("numa/policy={text} ")), "{why}");
+        }
     }
 
     #[test]
