@@ -5,8 +5,10 @@
 //! [`Session::start`] undoes what a killed guardian or a power cut left. A change is undone only where the value of the
 //! tool still stands.
 //!
-//! This crate does not depend on campaigns, emulators or statistics. Begin reading in [`session`], then [`change`].
+//! This crate does not depend on campaigns, emulators or statistics. Begin reading in [`arena`] (trials), then [`session`]
+//! and [`change`] (undoing).
 
+pub mod arena;
 pub mod change;
 pub mod conditions;
 pub mod error;
@@ -15,16 +17,26 @@ pub mod group;
 pub mod group_files;
 pub mod guardian;
 pub mod hierarchy;
+mod identity;
 pub mod journal;
+mod kernel_log;
 pub mod loop_device;
+mod plan;
 pub mod process;
+mod program_root;
+pub mod refusal;
+mod region;
 pub mod session;
 pub mod setting;
 pub mod state;
 pub mod swap_device;
 pub mod sweep;
+mod topology;
+mod trial;
 mod undo;
+mod workload;
 
+pub use arena::Host;
 pub use change::{Change, Left};
 pub use conditions::{Conditions, Doubt};
 pub use error::HostError;
@@ -32,8 +44,16 @@ pub use foreign::ForeignUse;
 pub use group::{Group, GroupUse, Limits};
 pub use hierarchy::Hierarchy;
 pub use journal::Journal;
+pub use refusal::Refusal;
 pub use session::Session;
 pub use setting::apply;
 pub use state::StateFolder;
 pub use swap_device::{SwapDevice, SwapOn};
 pub use sweep::{Swept, sweep};
+
+/// Runs as the guardian or as the workload's process if the command line says so, and then does not return or returns
+/// true. Otherwise does nothing and returns false. Must be called at the start of `main`, before any thread is started,
+/// by each program that opens the arena.
+pub fn serve_if_asked() -> bool {
+    workload::serve_if_asked() || guardian::serve_if_asked()
+}

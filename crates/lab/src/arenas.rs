@@ -5,13 +5,14 @@ use std::path::Path;
 use pagetide_arena::doctor::{Diagnosis, Piece, State};
 use pagetide_arena::{Arena, Options};
 use pagetide_exact::Exact;
+use pagetide_host::Host;
 use pagetide_record::ArenaKind;
 use pagetide_source::tools;
 
 use crate::error::LabError;
 
 /// The kinds of arena that this version can open.
-pub const KINDS: [ArenaKind; 1] = [ArenaKind::Exact];
+pub const KINDS: [ArenaKind; 2] = [ArenaKind::Exact, ArenaKind::Host];
 
 /// Opens the arena of this kind. Fails if this version does not have it.
 pub(crate) fn open(
@@ -21,7 +22,11 @@ pub(crate) fn open(
 ) -> Result<Box<dyn Arena>, LabError> {
     match kind {
         ArenaKind::Exact => Ok(Box::new(Exact::open(options, say)?)),
-        ArenaKind::Vm | ArenaKind::Host => Err(LabError::NoArena { kind }),
+        ArenaKind::Host => {
+            let program = pagetide_exact::program::digest();
+            Ok(Box::new(Host::open(options, program, say)?))
+        }
+        ArenaKind::Vm => Err(LabError::NoArena { kind }),
     }
 }
 

@@ -3,6 +3,7 @@
 use pagetide_campaign::RequestError;
 use pagetide_campaign::bisect::BisectError;
 use pagetide_exact::ExactError;
+use pagetide_host::HostError;
 use pagetide_kernel::KernelError;
 use pagetide_record::ArenaKind;
 use pagetide_root::RootError;
@@ -14,7 +15,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// This version does not have the requested arena.
-    #[error("the {kind} arena is not in this version yet: use the exact arena")]
+    #[error("the {kind} arena is not in this version yet: use exact or host")]
     NoArena {
         /// Kind of the requested arena.
         kind: ArenaKind,
@@ -30,6 +31,9 @@ pub enum LabError {
     /// The exact arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),
+    /// The host arena cannot be opened.
+    #[error("{0}")]
+    Host(#[from] HostError),
     /// A kernel or a package is not available.
     #[error("{0}")]
     Kernel(#[from] KernelError),

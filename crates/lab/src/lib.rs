@@ -23,6 +23,7 @@ pub use building::Builds;
 pub use error::LabError;
 pub use interrupt::{Interrupt, code as interrupt_code};
 pub use lab::{Lab, Say};
+pub use pagetide_host::serve_if_asked;
 pub use pagetide_system::limits::file_size_is_an_error;
 pub use question::{KnownReferences, QuestionError, ReferencesQuestion};
 pub use slurm::Slurm;

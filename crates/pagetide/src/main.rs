@@ -31,6 +31,10 @@ use std::process::ExitCode;
 use pagetide_quantity::command::carry;
 
 fn main() -> ExitCode {
+    // The host arena starts this program again as guardian and as workload.
+    if pagetide_lab::serve_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     pagetide_lab::file_size_is_an_error();
     clap_complete::CompleteEnv::with_factory(cli::definition).complete();
     exit::of(|| {

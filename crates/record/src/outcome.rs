@@ -141,6 +141,12 @@ pub enum Invalid {
         /// Size of the region, disk or file system.
         size: Bytes,
     },
+    /// Other processes of the machine spoiled the trial.
+    #[error("others on this machine spoiled the trial: {why}")]
+    Disturbed {
+        /// What happened, with the remedy, as a clause.
+        why: String,
+    },
     /// The scenario counted a different number of items than its definition requires.
     #[error(
         "the scenario did {found} {what} where its definition says {expected}: please report it"
@@ -173,7 +179,7 @@ impl Invalid {
     /// True if the cause may lie in the host, so that a repetition of the trial may succeed.
     pub fn is_accident(&self) -> bool {
         match self {
-            Self::EmulatorDied { .. } => true,
+            Self::EmulatorDied { .. } | Self::Disturbed { .. } => true,
             Self::Hang { clock, .. } => clock == "wall",
             _ => false,
         }
@@ -215,6 +221,14 @@ pub enum Warning {
         meant: Bytes,
         /// What the kernel lacks.
         why: String,
+    },
+    /// Other processes of the machine may have influenced the results.
+    #[error("{why}")]
+    Doubtful {
+        /// What happened, as a sentence.
+        why: String,
+        /// True if only times are affected, and counts are not.
+        of_times: bool,
     },
     /// A note of a scenario, as free text.
     #[error("{text}")]

@@ -1,0 +1,275 @@
+//! The arena `host`: prepares and runs trials on the running kernel.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pagetide_arena::{Arena, ArenaError, Finding, Options, PreparedTrial, Progress, Trial, host};
+use pagetide_quantity::Bytes;
+use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::conditions::Conditions;
+use crate::error::HostError;
+use crate::hierarchy::Hierarchy;
+use crate::identity;
+use crate::plan::{self, SwapPlan, TrialPlan};
+use crate::refusal::Refusal;
+use crate::session::Session;
+use crate::state::StateFolder;
+use crate::trial::Run;
+
+/// Number of times that a trial is run if others spoil it.
+const ATTEMPTS: u32 = 3;
+/// Interval at which a waiting trial looks whether it may run.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Receives a message for each thing that the user should know.
+type Say = dyn Fn(&str) + Send + Sync;
+
+/// The running kernel as an arena.
+pub struct Host {
+    options: Options,
+    hierarchy: Hierarchy,
+    state: StateFolder,
+    /// The right to change the machine; `None` before the first trial. Trials run one at a time, and hold it.
+    session: Mutex<Option<Session>>,
+    /// Digest of the program whose scenarios run.
+    program: String,
+    /// Path of this program, which is started again as guardian and as workload.
+    path: PathBuf,
+    machine: Machine,
+    say: Arc<Say>,
+}
+
+impl Host {
+    /// Opens the arena. Changes nothing on the machine. `program` is the digest of the scenarios' program. `say` receives
+    /// messages for the user. The running program must call [`crate::serve_if_asked`] at the start of its `main`.
+    pub fn open(
+        options: Options,
+        program: String,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, HostError> {
+        Self::open_with(
+            options,
+            program,
+            Path::new("/proc/self/exe"),
+            StateFolder::of_user(),
+            say,
+        )
+    }
+
+    /// Like [`Host::open`], with the path of the program that is started again, which calls [`crate::serve_if_asked`],
+    /// and with the folder of journals.
+    pub fn open_with(
+        options: Options,
+        program: String,
+        path: &Path,
+        state: StateFolder,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, HostError> {
+        Ok(Self {
+            options,
+            hierarchy: Hierarchy::find()?,
+            state,
+            session: Mutex::new(None),
+            program,
+            path: path.to_owned(),
+            machine: host::machine(),
+            say: Arc::new(say),
+        })
+    }
+
+    /// Folder for swap files and the files of scenarios.
+    fn folder(&self) -> PathBuf {
+        self.options.cache.join("host")
+    }
+
+    fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Waits until no other trial runs on this machine. Fails if the user stops it meanwhile.
+    fn turn(&self, progress: &dyn Progress) -> Result<File, ArenaError> {
+        self.state.make().map_err(ArenaError::broken)?;
+        let path = self.state.path().join("trial");
+        let what = format!("locking {}", path.display());
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(Refusal::failed(what.clone()))
+            .map_err(ArenaError::broken)?;
+        let mut is_told = false;
+        while let Err(why) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if why != rustix::io::Errno::WOULDBLOCK {
+                let failed = Refusal::failed(what)(why.into());
+                return Err(ArenaError::broken(failed));
+            }
+            if progress.is_stopped() {
+                return Err(ArenaError::Stopped);
+            }
+            if !is_told {
+                self.say("waiting for a trial of another run on this machine");
+                is_told = true;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(file)
+    }
+
+    /// The session, which is started if needed, with a living guardian.
+    fn session(&self) -> Result<MutexGuard<'_, Option<Session>>, ArenaError> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.is_none() {
+            let started = Session::start_with(&self.state, &self.path);
+            let (new, swept) = started.map_err(ArenaError::broken)?;
+            if !swept.undone.is_empty() {
+                let all: Vec<String> = swept.undone.iter().map(ToString::to_string).collect();
+                self.say(&format!(
+                    "undone what an earlier run left: {}",
+                    all.join(", ")
+                ));
+            }
+            for left in &swept.left {
+                self.say(&left.to_string());
+            }
+            for (path, why) in &swept.untouched {
+                let path = path.display();
+                self.say(&format!(
+                    "the journal {path} of an earlier run is left as it is: {why}"
+                ));
+            }
+            *session = Some(new);
+        }
+        if let Some(session) = session.as_ref() {
+            session.guarded().map_err(ArenaError::broken)?;
+        }
+        Ok(session)
+    }
+
+    /// Bulk input of a scenario: its references in compact form.
+    fn input(subject: &Subject, plan: &TrialPlan) -> Result<Vec<u8>, ArenaError> {
+        let Some(path) = &plan.needs.data else {
+            return Ok(Vec::new());
+        };
+        let pages = subject.params.get("pages").map_or("", String::as_str);
+        let pages = pages.split_whitespace().next().unwrap_or_default();
+        let pages = pages.parse().unwrap_or(pagetide_reference::MAX_PAGES);
+        let mut packed = std::io::Cursor::new(Vec::new());
+        pagetide_reference::pack_file(path, pages, &mut packed).map_err(|why| {
+            let what = format!("reading references from {}", path.display());
+            let why = std::io::Error::other(why.to_string());
+            ArenaError::wrong(Refusal::failed(what)(why))
+        })?;
+        Ok(packed.into_inner())
+    }
+}
+
+/// Default size of the swap area: three times the limit, as in the exact arena.
+fn default_swap_size(limit: Bytes) -> Bytes {
+    Bytes((limit.0 * 3).next_multiple_of(1 << 20))
+}
+
+impl Arena for Host {
+    fn kind(&self) -> ArenaKind {
+        ArenaKind::Host
+    }
+
+    fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
+        plan::check(trial).map_err(ArenaError::refused)?;
+        let limit = plan::limit_of(trial).map_err(ArenaError::wrong)?;
+        let swap_size = trial
+            .swap
+            .total(trial.swap_size, default_swap_size(limit))
+            .map_err(ArenaError::wrong)?;
+        let context = pagetide_scenario::Context {
+            memory: limit,
+            swap_size,
+            cpus: self.machine.cpus,
+        };
+        let params = pagetide_scenario::resolve(
+            &trial.scenario,
+            trial.as_written,
+            None,
+            &trial.params,
+            &context,
+        )
+        .map_err(ArenaError::wrong)?;
+        let kernel = identity::kernel();
+        let mut subject = Subject {
+            params,
+            swap_size,
+            limit: Some(limit),
+            ..trial.subject(kernel, swap_size)
+        };
+        subject.arena = ArenaSpec {
+            kind: ArenaKind::Host,
+            emulator: String::new(),
+            machine: identity::machine(&self.machine),
+            cpu: self.machine.cpu.clone(),
+            cmdline: identity::command_line(),
+            guest: self.program.clone(),
+        };
+        let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        let may_change = self.options.may_change_machine;
+        let plan = plan::plan(&subject, needs, &self.hierarchy, may_change)
+            .map_err(ArenaError::refused)?;
+        Ok(PreparedTrial::new(trial.clone(), subject, plan))
+    }
+
+    fn run(
+        &self,
+        prepared: &PreparedTrial,
+        sink: &mut RecordWriter,
+        progress: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        let subject = prepared.subject();
+        let plan: &TrialPlan = prepared.own()?;
+        let folder = self.folder();
+        let what = format!("making the folder {}", folder.display());
+        fs::create_dir_all(&folder)
+            .map_err(Refusal::failed(what))
+            .map_err(ArenaError::broken)?;
+        let input = Self::input(subject, plan)?;
+        let _turn = self.turn(progress)?;
+        let session = self.session()?;
+        let Some(session) = session.as_ref() else {
+            return Err(ArenaError::broken("there is no session"));
+        };
+        let in_memory = match plan.swap {
+            SwapPlan::Zram(_) => subject.swap_size,
+            _ => Bytes(0),
+        };
+        Conditions::enough(Bytes(plan.limits.max.0 + in_memory.0)).map_err(ArenaError::broken)?;
+        let run = Run {
+            journal: session.journal(),
+            hierarchy: &self.hierarchy,
+            program: &self.path,
+            folder: &folder,
+            cache: &self.options.cache,
+            subject,
+            plan,
+            input: &input,
+            machine: &self.machine,
+            hang: self.options.hang_wall,
+            progress,
+        };
+        let mut attempt = 1;
+        loop {
+            let ended = run.execute()?;
+            for left in &ended.left {
+                self.say(&left.to_string());
+            }
+            if ended.is_spoiled && attempt < ATTEMPTS {
+                attempt += 1;
+                self.say("others on this machine spoiled a trial; it runs again");
+                continue;
+            }
+            ended.write(sink)?;
+            return Ok(ended.finding);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a record says about this machine and its kernel.
+
+use std::fs;
+
+use pagetide_record::subject::hex;
+use pagetide_record::text::exact_size;
+use pagetide_record::{KernelId, Machine};
+
+/// Type of the note with the build id. Source: `elf.h`, `NT_GNU_BUILD_ID`.
+const BUILD_ID: u32 = 3;
+
+fn line(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Identity of the running kernel.
+pub(crate) fn kernel() -> KernelId {
+    let release = line("/proc/sys/kernel/osrelease");
+    let version = line("/proc/version");
+    let build_id = fs::read("/sys/kernel/notes").ok();
+    let build_id = build_id.and_then(|notes| build_id_of(&notes));
+    // The image itself may not be readable, so its build id stands for it.
+    let digest = build_id.clone().unwrap_or_else(|| version.clone());
+    KernelId {
+        source: "running".to_owned(),
+        digest: format!("{release} {digest}"),
+        release,
+        version,
+        build_id,
+    }
+}
+
+/// The build id in a series of ELF notes: lengths of name and content, type, name and content, each filled up to four
+/// bytes.
+fn build_id_of(mut notes: &[u8]) -> Option<String> {
+    loop {
+        let word = |at: usize| {
+            let bytes = notes.get(at..at + 4)?.try_into().ok()?;
+            usize::try_from(u32::from_ne_bytes(bytes)).ok()
+        };
+        let (name, length, kind) = (word(0)?, word(4)?, word(8)?);
+        let body = 12 + name.next_multiple_of(4);
+        let end = body.checked_add(length.next_multiple_of(4))?;
+        if kind == BUILD_ID as usize && notes.get(12..16) == Some(b"GNU\0") {
+            return notes.get(body..body + length).map(hex);
+        }
+        notes = notes.get(end..)?;
+    }
+}
+
+/// Short description of the machine, which is part of the identity of its trials.
+pub(crate) fn machine(machine: &Machine) -> String {
+    format!("{} CPUs, {}", machine.cpus, exact_size(machine.memory))
+}
+
+/// Command line of the running kernel.
+pub(crate) fn command_line() -> String {
+    line("/proc/cmdline")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let note = |kind: u32, name: &[u8; 4], content: &[u8]| {
+            let mut all = 4_u32.to_ne_bytes().to_vec();
+            all.extend(u32::try_from(content.len()).unwrap().to_ne_bytes());
+            all.extend(kind.to_ne_bytes());
+            all.extend(name);
+            all.extend(content);
+            all.resize(all.len().next_multiple_of(4), 0);
+            all
+        };
+        let mut notes = note(1, b"Xen\0", b"12345");
+        notes.extend(note(3, b"GNU\0", &[0xab, 0xcd]));
+        assert_eq!(build_id_of(&notes).unwrap(), "abcd");
+        assert_eq!(build_id_of(&notes[..20]), None);
+        assert!(!kernel().release.is_empty());
+    }
+}

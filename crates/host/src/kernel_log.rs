@@ -1,0 +1,68 @@
+//! The lines of the kernel log that are about one memory group.
+
+use std::path::Path;
+
+/// Start of the kernel's report on a lack of memory. Source: kernel `mm/oom_kill.c`, `dump_header`.
+const BEGIN: &str = "invoked oom-killer";
+/// Line of this report that names the group and the process to be killed.
+const NAMES: &str = "oom-kill:constraint=";
+/// Line that says which process was killed.
+const KILLED: &str = "Killed process";
+
+/// The reports of processes killed in the group at this path, with their lines in the log's order. Messages about the rest
+/// of the machine are left out.
+pub(crate) fn of_group(log: &str, group: &Path) -> String {
+    let name = group.file_name().unwrap_or_default().to_string_lossy();
+    let mut found = String::new();
+    let mut report = String::new();
+    let mut is_ours = false;
+    for line in log.split_inclusive('\n') {
+        if line.contains(BEGIN) {
+            report.clear();
+            is_ours = false;
+        }
+        report.push_str(line);
+        if line.contains(NAMES) {
+            is_ours = is_in(line, &name);
+        } else if line.contains(KILLED) {
+            if is_ours {
+                found.push_str(&report);
+            }
+            report.clear();
+        }
+    }
+    found
+}
+
+/// True if the line names this group, or a group in it, as the one that is out of memory.
+fn is_in(line: &str, name: &str) -> bool {
+    let mut parts = line.split(',').filter_map(|part| part.split_once('='));
+    parts.any(|(key, value)| key == "oom_memcg" && value.trim().split('/').any(|part| part == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_kills_of_the_group_are_taken_from_the_log() {
+        let kill = |group: &str, pid: u32| {
+            format!(
+                "<4>[    1.0] work invoked oom-killer: gfp_mask=0x1\n\
+                 <6>[    1.0] memory: usage 1kB, limit 1kB\n\
+                 <6>[    1.0] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/{group},\
+                 task_memcg=/{group},task=work,pid={pid},uid=0\n\
+                 <3>[    1.0] Memory cgroup out of memory: Killed process {pid} (work) total-vm:1kB\n"
+            )
+        };
+        let log = format!(
+            "<0>[    0.5] BUG: somewhere else\n{}{}<4>[    2.0] WARNING: late\n",
+            kill("other", 7),
+            kill("pagetide-1", 8)
+        );
+        let found = of_group(&log, Path::new("/sys/fs/cgroup/memory/pagetide-1"));
+        assert!(found.contains("Killed process 8") && found.contains("usage 1kB"));
+        assert!(!found.contains("Killed process 7") && !found.contains("BUG"));
+        assert_eq!(of_group(&log, Path::new("/x/pagetide")), "");
+    }
+}

@@ -1,0 +1,193 @@
+//! The file system of a user's program: its files in the work folder, and the mounts that it sees.
+//!
+//! All mounts are made in namespaces of the workload's process, so they are gone when it is, whatever happens. The program
+//! sees no other process, no network but loopback, and no file outside of its root.
+
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+
+use pagetide_root::{ImageEntry, ImageKind, Root};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change, mount_remount};
+
+/// Device nodes for programs: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
+const DEVICES: [(&str, u32, u32); 6] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
+/// Symbolic links in `/dev` for programs: name and target.
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+/// Most bytes that are copied at once.
+const PIECE: usize = 1 << 20;
+
+/// Writes the files of a root into an empty folder, syncs them and drops them from the page cache.
+pub(crate) fn install(root: &Root, folder: &Path) -> io::Result<()> {
+    let image = root.open().map_err(io::Error::other)?;
+    let entries = root.entries(&image).map_err(io::Error::other)?;
+    let mut files = Vec::new();
+    for entry in &entries {
+        let inside = entry.path.trim_start_matches('/');
+        let path = folder.join(inside);
+        let fault = |why: io::Error| io::Error::other(format!("{}: {why}", path.display()));
+        make(entry, &path, &image).map_err(fault)?;
+        if matches!(entry.kind, ImageKind::File { .. }) {
+            files.push(path);
+        }
+    }
+    for path in files {
+        let file = File::open(path)?;
+        file.sync_all()?;
+        // SAFETY: advice on an open file changes no content.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+    Ok(())
+}
+
+fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
+    let owner = Some(entry.owner);
+    match &entry.kind {
+        ImageKind::Link(target) => {
+            symlink(target, path)?;
+            return lchown(path, owner, owner);
+        }
+        ImageKind::Folder => match fs::create_dir(path) {
+            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(why),
+            _ => {}
+        },
+        ImageKind::File { size, parts } => {
+            let file = File::create_new(path)?;
+            file.set_len(*size)?;
+            let mut buffer = vec![0; PIECE];
+            for (at, from, length) in parts {
+                // The last block of a file is stored in full.
+                let end = (*at + *length).min(*size);
+                let mut at = *at;
+                let mut from = *from;
+                while at < end {
+                    let most = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+                    let piece = &mut buffer[..most];
+                    image.read_exact_at(piece, from)?;
+                    file.write_all_at(piece, at)?;
+                    at += most as u64;
+                    from += most as u64;
+                }
+            }
+        }
+    }
+    chown(path, owner, owner)?;
+    fs::set_permissions(path, Permissions::from_mode(entry.mode))
+}
+
+/// In the workload's process: puts it into namespaces of its own, whose mounts nobody else sees. Its children are in a
+/// namespace of processes, of which the first child is the first process.
+pub(crate) fn isolate() -> io::Result<()> {
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
+    // SAFETY: takes a number; this process has a single thread.
+    if unsafe { libc::unshare(flags) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", flags)?;
+    // A kernel without a network stack can still run programs that need no network.
+    let _ = loopback();
+    Ok(())
+}
+
+/// In the first process of the namespace of processes: mounts `/proc` for this namespace, and what the program sees in
+/// `root`.
+pub(crate) fn furnish(root: &Path, group: &Path) -> io::Result<()> {
+    let none = MountFlags::empty();
+    let fixed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", none, None)?;
+    let inside = |name: &str| {
+        let path = root.join(name);
+        fs::create_dir_all(&path).map(|()| path)
+    };
+    mount("proc", inside("proc")?, "proc", none, None)?;
+    let sys = inside("sys")?;
+    mount("sysfs", &sys, "sysfs", fixed, None)?;
+    // With version 1, the controllers' folders cannot be made in sysfs, and the program sees no group.
+    if group.join("memory.max").exists() {
+        let target = sys.join("fs/cgroup");
+        mount(group, &target, "", MountFlags::BIND, None)?;
+        mount_remount(&target, MountFlags::BIND | fixed, "")?;
+    }
+    let dev = inside("dev")?;
+    mount(
+        "tmpfs",
+        &dev,
+        "tmpfs",
+        MountFlags::NOSUID,
+        Some(c"mode=755,size=64k"),
+    )?;
+    for (name, major, minor) in DEVICES {
+        node(&dev.join(name), major, minor)?;
+    }
+    for (name, target) in LINKS {
+        symlink(target, dev.join(name))?;
+    }
+    let shm = dev.join("shm");
+    fs::create_dir(&shm)?;
+    mount(
+        "tmpfs",
+        &shm,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(c"mode=1777"),
+    )?;
+    Ok(())
+}
+
+fn node(path: &Path, major: u32, minor: u32) -> io::Result<()> {
+    let text = CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: the path is a C string that lives through the call.
+    let made = unsafe {
+        libc::mknod(
+            text.as_ptr(),
+            libc::S_IFCHR | 0o666,
+            libc::makedev(major, minor),
+        )
+    };
+    if made != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    fs::set_permissions(path, Permissions::from_mode(0o666))
+}
+
+/// Brings up the loopback interface of the namespace.
+fn loopback() -> io::Result<()> {
+    let check = |status: libc::c_int| {
+        if status < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(status)
+        }
+    };
+    // SAFETY: takes three numbers.
+    let socket =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: a request of zeros is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+    // SAFETY: the request lives through the call, and names the interface with a zero byte behind it.
+    let up = unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request) };
+    let result = check(up).map(drop);
+    // SAFETY: nobody else has the descriptor.
+    unsafe { libc::close(socket) };
+    result
+}

@@ -1,0 +1,186 @@
+//! The output region of a trial: memory without a name that the tool and the workload share.
+//!
+//! The tool touches all of it before the workload exists, so that its pages are charged to the tool's own control group
+//! and not to the workload's.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+use pagetide_quantity::Bytes;
+use pagetide_record::wire::{self, HEAD, Place, Region};
+use pagetide_system::{Mapping, Source};
+
+use crate::refusal::Refusal;
+
+/// Size of the region, the same as in a guest.
+pub(crate) const SIZE: Bytes = Bytes::from_mib(64);
+
+/// An output region.
+#[derive(Debug)]
+pub(crate) struct Output {
+    file: File,
+    memory: Mapping,
+    /// Offset of the bulk input, which ends the part for frames; the region's size without input.
+    frames: u64,
+}
+
+impl Output {
+    /// Creates an empty region that ends with this bulk input.
+    pub(crate) fn new(input: &[u8]) -> Result<Self, Refusal> {
+        let failed = || Refusal::failed("making the output region of the trial");
+        // SAFETY: the name is a C string; the descriptor is new and owned by the file.
+        let file = unsafe {
+            let number = libc::memfd_create(c"pagetide-output".as_ptr(), libc::MFD_CLOEXEC);
+            if number < 0 {
+                return Err(failed()(io::Error::last_os_error()));
+            }
+            File::from_raw_fd(number)
+        };
+        file.set_len(SIZE.0).map_err(failed())?;
+        // Writing allocates every page. A later read of a hole by the workload would allocate it in the workload's group.
+        let zeros = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < SIZE.0 {
+            file.write_all_at(&zeros, at).map_err(failed())?;
+            at += zeros.len() as u64;
+        }
+        let room = (input.len() as u64).next_multiple_of(4096);
+        let frames = SIZE.0.saturating_sub(room);
+        if frames < 2 * HEAD as u64 {
+            let why = io::Error::other(format!("{} bytes of references are too many", input.len()));
+            return Err(failed()(why));
+        }
+        file.write_all_at(input, frames).map_err(failed())?;
+        let memory = map(&file).map_err(failed())?;
+        let output = Self {
+            file,
+            memory,
+            frames,
+        };
+        // SAFETY: nobody else has the memory yet, so there are no frames.
+        unsafe { output.region().format() };
+        Ok(output)
+    }
+
+    /// The region, as mapped by this process.
+    pub(crate) fn region(&self) -> Region<'_> {
+        // SAFETY: the mapping has this length and lives as long as `self`; other processes use it through regions only.
+        unsafe { Region::new(self.memory.start(), self.memory.length()) }
+    }
+
+    /// Offset of the bulk input.
+    pub(crate) fn input_at(&self) -> u64 {
+        self.frames
+    }
+
+    /// Number of the descriptor for a child.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// The complete frames.
+    pub(crate) fn frames(&self) -> io::Result<Vec<Place>> {
+        wire::places(self.frames, |at, buffer| {
+            self.file.read_exact_at(buffer, at)
+        })
+    }
+
+    /// Content of a frame.
+    pub(crate) fn bytes(&self, frame: &Place) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(frame.length).unwrap_or(0)];
+        self.file.read_exact_at(&mut bytes, frame.at)?;
+        Ok(bytes)
+    }
+
+    /// Reads the content of a frame piece by piece.
+    pub(crate) fn body<'a>(&'a self, frame: &Place) -> impl Read + 'a {
+        Body {
+            file: &self.file,
+            at: frame.at,
+            left: frame.length,
+        }
+    }
+}
+
+/// The rest of a frame's content.
+struct Body<'a> {
+    file: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let length = most.min(buffer.len());
+        let read = self.file.read_at(&mut buffer[..length], self.at)?;
+        self.at += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+/// Maps the whole region of a file, with its page tables.
+fn map(file: &File) -> io::Result<Mapping> {
+    let length = usize::try_from(SIZE.0).unwrap_or(usize::MAX);
+    Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
+}
+
+/// Maps the region behind a descriptor that this process inherited, for the rest of its life. The mapping is not passed
+/// on to children, except its first page: they do not write frames, and each would need memory for its page tables.
+pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
+    // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    let memory = map(&file)?;
+    let (start, length) = (memory.start(), memory.length());
+    memory.advise(HEAD, length - HEAD, libc::MADV_DONTFORK);
+    std::mem::forget(memory);
+    // SAFETY: the mapping has this length and is never unmapped; the parent uses it through regions only.
+    Ok(unsafe { Region::new(start, length) })
+}
+
+/// The bulk input of a region: `length` bytes at `offset`.
+///
+/// # Safety
+///
+/// The range must lie behind all frames, and no process may write to it from now on.
+pub(crate) unsafe fn input(region: &Region<'static>, offset: u64, length: u64) -> &'static [u8] {
+    let fits = offset
+        .checked_add(length)
+        .is_some_and(|end| end <= SIZE.0 && offset >= HEAD as u64);
+    let (Ok(offset), Ok(length), true) = (usize::try_from(offset), usize::try_from(length), fits)
+    else {
+        return &[];
+    };
+    let head: *const wire::Head = region.head();
+    // SAFETY: the head is the start of the mapping, which is never unmapped; the range was checked to lie within it, and
+    // that it does not change is this function's own contract.
+    unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_record::wire::Kind;
+
+    #[test]
+    fn frames_are_read_back_and_the_input_lies_behind_them() {
+        let output = Output::new(b"references").unwrap();
+        assert!(output.input_at() < SIZE.0);
+        output.region().write(Kind::Blob, "name", b"12345").unwrap();
+        let frames = output.frames().unwrap();
+        assert_eq!(frames.len(), 1);
+        assert_eq!(output.bytes(&frames[0]).unwrap(), b"12345");
+        let mut text = Vec::new();
+        output.body(&frames[0]).read_to_end(&mut text).unwrap();
+        assert_eq!(text, b"12345");
+        let mut input = [0; 10];
+        output
+            .file
+            .read_exact_at(&mut input, output.input_at())
+            .unwrap();
+        assert_eq!(&input, b"references");
+    }
+}

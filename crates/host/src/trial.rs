@@ -1,0 +1,486 @@
+//! One trial on the running kernel: makes group, swap and work folder, runs the sequence of a trial, and undoes
+//! everything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pagetide_arena::{ArenaError, Finding, Progress, Step};
+use pagetide_harness::counters::CounterSet;
+use pagetide_harness::judgement::{LIMIT_HITS, Report};
+use pagetide_harness::sequence::{self, MachineState, Steps};
+use pagetide_harness::settings::Settings;
+use pagetide_harness::{MachineFate, log, supervise};
+use pagetide_probe::Scope;
+use pagetide_quantity::Nanos;
+use pagetide_record::outcome::{Invalid, Warning};
+use pagetide_record::record::Results;
+use pagetide_record::wire::{Kind, Phase};
+use pagetide_record::{Machine, RecordWriter, Subject, Wall};
+use pagetide_root::Roots;
+use pagetide_system::clock::monotonic;
+
+use crate::change::{Change, Left};
+use crate::conditions::{Conditions, Doubt};
+use crate::group::Group;
+use crate::hierarchy::Hierarchy;
+use crate::journal::{Entry, Journal};
+use crate::kernel_log;
+use crate::plan::{self, SwapPlan, TrialPlan};
+use crate::program_root;
+use crate::refusal::Refusal;
+use crate::region::Output;
+use crate::setting::{self, Applied};
+use crate::swap_device::{SwapDevice, SwapOn};
+use crate::topology;
+use crate::workload::{OUTCOME, Order, Workload};
+
+/// Time between the end of all preparations and the start of the scenario, so that deferred work of the kernel, such as
+/// writing back the swap header, is not part of the trial.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Interval at which the tool looks whether the workload has ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// Longest time for the processes of a killed group to end.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Everything needed to run a trial.
+pub(crate) struct Run<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) hierarchy: &'a Hierarchy,
+    /// Program that is started as the workload's process.
+    pub(crate) program: &'a Path,
+    /// Folder for swap files and the files of scenarios, on a disk.
+    pub(crate) folder: &'a Path,
+    /// Folder with the roots of programs.
+    pub(crate) cache: &'a Path,
+    pub(crate) subject: &'a Subject,
+    pub(crate) plan: &'a TrialPlan,
+    /// Bulk input of the scenario.
+    pub(crate) input: &'a [u8],
+    pub(crate) machine: &'a Machine,
+    /// Time without progress after which the trial is ended.
+    pub(crate) hang: Duration,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// A trial that has ended and was cleaned up. Its output has not been written to the record.
+pub(crate) struct EndedTrial {
+    pub(crate) finding: Finding,
+    output: Output,
+    /// True if others spoiled the trial, so that it should be repeated.
+    pub(crate) is_spoiled: bool,
+    /// Changes that could not be undone.
+    pub(crate) left: Vec<Left>,
+}
+
+/// A folder of the trial, removed on drop.
+struct WorkFolder<'a> {
+    path: PathBuf,
+    entry: Entry,
+    journal: &'a Journal,
+}
+
+/// Counts the folders of this process, which all have different names.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl<'a> WorkFolder<'a> {
+    fn make(journal: &'a Journal, parent: &Path) -> Result<Self, ArenaError> {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("work-{}-{count}", std::process::id()));
+        let change = Change::Folder { path: path.clone() };
+        let entry = journal.record(change).map_err(ArenaError::broken)?;
+        let folder = Self {
+            path,
+            entry,
+            journal,
+        };
+        let what = format!("making the work folder {}", folder.path.display());
+        fs::create_dir(&folder.path)
+            .map_err(Refusal::failed(what))
+            .map_err(ArenaError::broken)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for WorkFolder<'_> {
+    fn drop(&mut self) {
+        // What could not be undone stays in the journal.
+        self.journal.undo(&[self.entry]);
+    }
+}
+
+impl Run<'_> {
+    /// Runs the trial once and cleans up.
+    pub(crate) fn execute(&self) -> Result<EndedTrial, ArenaError> {
+        let started = Instant::now();
+        let started_at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let output = Output::new(self.input).map_err(ArenaError::broken)?;
+        let folder = WorkFolder::make(self.journal, self.folder)?;
+        if let Some(digest) = &self.plan.needs.root {
+            // A program's files come before its group, so that their page cache is not charged to the group.
+            self.install(digest, &folder.path)?;
+        }
+        let group = Group::make(self.journal, self.hierarchy, &self.plan.limits)
+            .map_err(ArenaError::broken)?;
+        let swap = self.swap()?;
+        let zram = swap.as_ref().and_then(SwapDevice::zram);
+        let zram = zram.map(|name| Path::new("/sys/block").join(name));
+        let scope = Scope {
+            group: Some(group.path().to_owned()),
+            machine: true,
+            zram: zram.clone(),
+            devices: Vec::new(),
+        };
+        let counters = CounterSet::open(&scope);
+        let order = Order {
+            subject: self.subject.unnamed(),
+            work_dir: folder.path.clone(),
+            group: group.path().to_owned(),
+            zram,
+            input: (output.input_at(), self.input.len() as u64),
+            is_program: self.plan.needs.root.is_some(),
+        };
+        let mut steps = HostSteps {
+            run: self,
+            group: &group,
+            swap: swap.as_ref(),
+            output: &output,
+            order: &order,
+            applied: None,
+            workload: None,
+            conditions: None,
+            doubts: Vec::new(),
+            is_stopped: false,
+            running_at: None,
+            ended_at: None,
+        };
+        let mut report = Report::default();
+        sequence::run(&mut steps, counters, None, &mut report);
+        let HostSteps {
+            applied,
+            workload,
+            conditions,
+            mut doubts,
+            is_stopped,
+            running_at,
+            ended_at,
+            ..
+        } = steps;
+        drop(workload);
+        let remaining = group.kill_all(KILL_PATIENCE);
+        if let Some(conditions) = conditions {
+            doubts.extend(conditions.after(&group));
+        }
+        let text = kernel_log::of_group(&log::read(), group.path());
+        let killed = group.usage().map_or(0, |usage| usage.oom_kills);
+        let mut left = applied.map_or_else(Vec::new, Applied::restore);
+        left.extend(group.remove());
+        left.extend(swap.map_or_else(Vec::new, SwapDevice::switch_off));
+        drop(folder);
+        if is_stopped {
+            return Err(ArenaError::Stopped);
+        }
+        let ended = ended_at.unwrap_or_else(Instant::now);
+        let mut results = self.results(report, &output, &text)?;
+        add_deaths(&mut results, killed);
+        let is_spoiled = add_doubts(&mut results, &doubts);
+        if remaining > 0 {
+            results.warnings.push(note(format!(
+                "{remaining} processes of the workload could not be killed"
+            )));
+        }
+        let texts = left.iter().map(ToString::to_string);
+        results.warnings.extend(texts.map(note));
+        let since = |from: Instant, to: Instant| {
+            Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
+        };
+        let running_at = running_at.unwrap_or(ended);
+        let wall = Wall {
+            started: Nanos(u64::try_from(started_at.as_nanos()).unwrap_or(u64::MAX)),
+            to_first_instruction: since(started, running_at),
+            scenario: since(running_at, ended),
+            total: since(started, Instant::now()),
+            machine: self.machine.clone(),
+            ..Wall::default()
+        };
+        Ok(EndedTrial {
+            finding: Finding {
+                results,
+                kernel_config: BTreeMap::new(),
+                wall,
+                ended,
+            },
+            output,
+            is_spoiled,
+            left,
+        })
+    }
+
+    /// Puts the files of a program into the work folder.
+    fn install(&self, digest: &str, folder: &Path) -> Result<(), ArenaError> {
+        let root = Roots::of(self.cache).get(digest);
+        let root = root.map_err(ArenaError::broken)?;
+        let what = format!("writing the program's files to {}", folder.display());
+        program_root::install(&root, folder)
+            .map_err(Refusal::failed(what))
+            .map_err(ArenaError::broken)
+    }
+
+    /// Switches on the swap of the trial. `None` if the trial has no swap area of its own.
+    fn swap(&self) -> Result<Option<SwapDevice>, ArenaError> {
+        let on = match &self.plan.swap {
+            SwapPlan::None | SwapPlan::Existing => return Ok(None),
+            SwapPlan::Loop => SwapOn::Loop {
+                folder: self.folder.to_owned(),
+            },
+            SwapPlan::Zram(compressor) => SwapOn::Zram {
+                compressor: compressor.clone(),
+            },
+        };
+        let swap = SwapDevice::switch_on(self.journal, &on, self.subject.swap_size);
+        Ok(Some(swap.map_err(ArenaError::broken)?))
+    }
+
+    /// Reads the output of the workload, and evaluates the report.
+    fn results(&self, report: Report, output: &Output, log: &str) -> Result<Results, ArenaError> {
+        let failed = || Refusal::failed("reading the output of the workload");
+        let frames = output.frames();
+        let frames = frames.map_err(failed()).map_err(ArenaError::broken)?;
+        let outcome = frames
+            .iter()
+            .find(|frame| frame.kind == Kind::Blob && frame.name == OUTCOME)
+            .map(|frame| output.bytes(frame));
+        let outcome = outcome.transpose();
+        let outcome = outcome.map_err(failed()).map_err(ArenaError::broken)?;
+        let mut results = report.finish(outcome.as_deref(), log, self.plan.needs.pressure);
+        if output.region().head().full.load(Ordering::Acquire) != 0 {
+            results.invalid.push(Invalid::Full {
+                what: "the output region".to_owned(),
+                size: crate::region::SIZE,
+            });
+        }
+        Ok(results)
+    }
+}
+
+impl EndedTrial {
+    /// Writes the bulk sections of the workload's output to the record.
+    pub(crate) fn write(&self, sink: &mut RecordWriter) -> Result<(), ArenaError> {
+        let frames = self.output.frames();
+        let failed = Refusal::failed("reading the output of the workload");
+        for frame in frames.map_err(failed).map_err(ArenaError::broken)? {
+            let section = match (frame.kind, frame.name.as_str()) {
+                (Kind::Blob, OUTCOME) | (Kind::Results, _) => continue,
+                (Kind::Series, _) => "series",
+                (Kind::Blob, _) => "blob",
+            };
+            sink.stream(section, &frame.name, frame.length, self.output.body(&frame))?;
+        }
+        Ok(())
+    }
+}
+
+/// A warning that is free text.
+fn note(text: String) -> Warning {
+    Warning::Note { text }
+}
+
+/// Makes the trial invalid if the kernel killed processes of the group and its log does not say so.
+fn add_deaths(results: &mut Results, killed: u64) {
+    if killed == 0 || results.invalid.iter().any(Invalid::is_death) {
+        return;
+    }
+    results
+        .invalid
+        .retain(|known| !matches!(known, Invalid::ProcessDied { .. } | Invalid::Program { .. }));
+    results.invalid.push(Invalid::OutOfLimit {
+        process: "a process".to_owned(),
+        after: results.elapsed,
+    });
+}
+
+/// Adds the reasons for doubt to the results. Returns true if others spoiled the trial.
+fn add_doubts(results: &mut Results, doubts: &[Doubt]) -> bool {
+    let mut is_spoiled = false;
+    for doubt in doubts {
+        let why = doubt.to_string();
+        if doubt.is_invalid() {
+            is_spoiled = true;
+            let spoiled = Invalid::Disturbed { why };
+            if !results.invalid.contains(&spoiled) {
+                results.invalid.push(spoiled);
+            }
+        } else {
+            results.warnings.push(Warning::Doubtful {
+                why,
+                of_times: doubt.is_of_times(),
+            });
+        }
+    }
+    is_spoiled
+}
+
+/// The steps of a trial on the running kernel.
+struct HostSteps<'a> {
+    run: &'a Run<'a>,
+    group: &'a Group,
+    swap: Option<&'a SwapDevice>,
+    output: &'a Output,
+    order: &'a Order,
+    applied: Option<Applied>,
+    workload: Option<Workload>,
+    /// Observes the machine; `None` before the start.
+    conditions: Option<Conditions>,
+    /// Reasons for doubt for which the trial was ended.
+    doubts: Vec<Doubt>,
+    /// True if the user stopped the trial.
+    is_stopped: bool,
+    running_at: Option<Instant>,
+    ended_at: Option<Instant>,
+}
+
+impl Steps for HostSteps<'_> {
+    fn apply(&mut self) -> MachineState {
+        let mut state = MachineState {
+            facts: plan::facts(self.run.plan),
+            ..MachineState::default()
+        };
+        state.facts.extend(Conditions::facts());
+        state.facts.extend(topology::facts());
+        if let Some(swap) = self.swap {
+            let path = swap.device().display().to_string();
+            state.facts.insert("swap-areas".to_owned(), path);
+            if !swap.is_direct() {
+                state.warnings.push(note(
+                    "the swap file is read through the page cache of the machine, because its disk has no direct I/O".to_owned(),
+                ));
+            }
+        }
+        match self.run.plan.swap {
+            SwapPlan::Existing => state.warnings.push(note(
+                "others use the same swap area, so counts of swap may include theirs".to_owned(),
+            )),
+            // Source: kernel mm/zsmalloc.c, which allocates without charging a group; charged since 6.10 for zswap only.
+            SwapPlan::Zram(_) => state.warnings.push(note(
+                "the memory of zram's compressed pages is not part of the group's limit, but of the machine".to_owned(),
+            )),
+            SwapPlan::None | SwapPlan::Loop => {}
+        }
+        match setting::apply(self.run.journal, &self.run.plan.settings) {
+            Ok(mut applied) => {
+                state.refused = std::mem::take(&mut applied.refused);
+                state.settings = Settings::of_machine(MachineFate::Ends).survey(|_| true);
+                state.settings.append(&mut applied.read.clone());
+                self.applied = Some(applied);
+            }
+            Err(why) => {
+                let why = why.to_string();
+                state.refused.push(Invalid::Scenario { why });
+            }
+        }
+        if let Some(swappiness) = self.run.plan.limits.swappiness {
+            let value = swappiness.to_string();
+            state.settings.insert("vm.swappiness".to_owned(), value);
+        }
+        state
+    }
+
+    fn prepare(&mut self) -> Result<(), String> {
+        let workload = Workload::start(self.run.program, self.output, self.order);
+        let workload = workload.map_err(|why| why.to_string())?;
+        let admitted = self.group.admit(workload.id());
+        self.workload = Some(workload);
+        admitted.map_err(|why| why.to_string())
+    }
+
+    fn wait_for_start(&mut self) {
+        std::thread::sleep(SETTLE);
+        self.conditions = Some(Conditions::before(self.group));
+    }
+
+    fn workload(&mut self) -> Vec<Invalid> {
+        let Some(mut workload) = self.workload.take() else {
+            return Vec::new();
+        };
+        self.running_at = Some(Instant::now());
+        if let Err(why) = workload.go() {
+            let why = format!("starting it: {why}");
+            return vec![Invalid::Scenario { why }];
+        }
+        let invalid = self.watch(&mut workload);
+        self.ended_at = Some(Instant::now());
+        // Dropped here, so that its exit status is collected before counters are read.
+        drop(workload);
+        invalid
+    }
+
+    fn facts(&mut self) -> BTreeMap<String, String> {
+        let Some(usage) = self.group.usage() else {
+            return BTreeMap::new();
+        };
+        let mut facts = BTreeMap::from([
+            (LIMIT_HITS.to_owned(), usage.limit_hits.to_string()),
+            ("group-swap".to_owned(), usage.swap.0.to_string()),
+        ]);
+        if let Some(peak) = usage.peak {
+            facts.insert("group-peak".to_owned(), peak.0.to_string());
+        }
+        facts
+    }
+}
+
+impl HostSteps<'_> {
+    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by others.
+    fn watch(&mut self, workload: &mut Workload) -> Vec<Invalid> {
+        let region = self.output.region();
+        let head = region.head();
+        let mut sampled = Instant::now();
+        let (mut done, mut since) = (u64::MAX, Instant::now());
+        loop {
+            if let Some(status) = workload.ended() {
+                return supervise::fault(raw(status)).into_iter().collect();
+            }
+            let now = Instant::now();
+            if now.duration_since(sampled) >= Conditions::INTERVAL {
+                sampled = now;
+                head.clock.store(monotonic().0, Ordering::Release);
+                let steps = head.done.load(Ordering::Acquire);
+                if steps != done {
+                    (done, since) = (steps, now);
+                }
+                self.run.progress.step(Step {
+                    phase: region.phase(),
+                    done: steps,
+                    total: head.total.load(Ordering::Acquire),
+                    clock: monotonic(),
+                });
+                let conditions = self.conditions.as_mut();
+                let doubt = conditions.and_then(|now| now.sample(self.group, self.swap));
+                let hung = now.duration_since(since);
+                let is_hung = hung > self.run.hang && region.phase() < Phase::Ended;
+                self.is_stopped = self.run.progress.is_stopped();
+                if self.is_stopped || is_hung || doubt.is_some() {
+                    self.group.kill_all(KILL_PATIENCE);
+                    self.doubts.extend(doubt);
+                    let span = Nanos(u64::try_from(hung.as_nanos()).unwrap_or(u64::MAX));
+                    let hang = Invalid::Hang {
+                        span,
+                        clock: "wall".to_owned(),
+                    };
+                    return is_hung.then_some(hang).into_iter().collect();
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// The status as `waitpid` returned it.
+fn raw(status: ExitStatus) -> i32 {
+    std::os::unix::process::ExitStatusExt::into_raw(status)
+}

@@ -1,0 +1,248 @@
+//! The process that runs the scenario. It is the tool's own program, started again, and has a single thread.
+//!
+//! It maps the output region and reads its order before it is in the workload's control group, so that the memory for
+//! both is not charged to this group. Then it waits until the tool has moved it there.
+
+use std::io::{self, Read, Write};
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pagetide_record::Subject;
+use pagetide_record::outcome::Invalid;
+use pagetide_record::wire::{Kind, Phase, Region};
+use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Place, Surroundings};
+use serde::{Deserialize, Serialize};
+
+use crate::program_root;
+use crate::refusal::Refusal;
+use crate::region::{self, Output};
+
+/// First argument of the workload's command line.
+const ARGUMENT: &str = "--workload-of-host-trial";
+/// Name of the frame with the scenario's outcome.
+pub(crate) const OUTCOME: &str = "outcome";
+/// Longest time until the workload's process is ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the workload's process needs to run the scenario.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// Subject of the trial.
+    pub(crate) subject: Subject,
+    /// Folder for files.
+    pub(crate) work_dir: PathBuf,
+    /// Folder of the workload's memory group.
+    pub(crate) group: PathBuf,
+    /// Folder in sysfs of the zram device that the workload swaps to.
+    pub(crate) zram: Option<PathBuf>,
+    /// Offset and length of the bulk input in the output region.
+    pub(crate) input: (u64, u64),
+    /// True if the work folder is the root of a user's program, which gets namespaces of its own.
+    pub(crate) is_program: bool,
+}
+
+/// The workload's process, seen from the tool.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    child: Child,
+    orders: Option<ChildStdin>,
+}
+
+impl Workload {
+    /// Starts the process and waits until it is ready to join its group. `program` is the tool's program.
+    pub(crate) fn start(program: &Path, output: &Output, order: &Order) -> Result<Self, Refusal> {
+        let not_started = |why: String| Refusal::NotStarted { why };
+        let descriptor = output.descriptor();
+        let tool = std::process::id();
+        let mut command = Command::new(program);
+        command
+            .arg0("pagetide-workload")
+            .arg(ARGUMENT)
+            .arg(descriptor.to_string())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // SAFETY: between fork and exec, only async-signal-safe calls are made, and no memory is allocated.
+        unsafe {
+            command.pre_exec(move || prepare(descriptor, tool));
+        }
+        let mut child = command
+            .spawn()
+            .map_err(|why| not_started(format!("{}: {why}", program.display())))?;
+        let orders = child.stdin.take();
+        let mut workload = Self { child, orders };
+        let text = serde_json::to_vec(order).unwrap_or_default();
+        let mut message = (text.len() as u64).to_ne_bytes().to_vec();
+        message.extend(text);
+        workload
+            .tell(&message)
+            .map_err(|why| not_started(format!("giving it its order: {why}")))?;
+        let began = Instant::now();
+        while output.region().phase() < Phase::Ready {
+            if let Some(status) = workload.ended() {
+                return Err(not_started(format!("it ended with {status}")));
+            }
+            if began.elapsed() > PATIENCE {
+                let patience = PATIENCE.as_secs();
+                return Err(not_started(format!("it was not ready after {patience} s")));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(workload)
+    }
+
+    /// Process number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Makes the scenario start. The process must be in its group.
+    pub(crate) fn go(&mut self) -> io::Result<()> {
+        self.tell(b"g")
+    }
+
+    /// The exit status; `None` if the process still runs.
+    pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn tell(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(orders) = &mut self.orders else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        orders.write_all(bytes)?;
+        orders.flush()
+    }
+}
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        // It has ended already, except if the trial was stopped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// In the new process, before the program is executed: passes on the output region, and ends the process with the tool.
+fn prepare(descriptor: RawFd, tool: u32) -> io::Result<()> {
+    // SAFETY: all calls take numbers only, and are async-signal-safe.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // The tool may have ended before this took effect.
+        if libc::getppid().cast_unsigned() != tool {
+            libc::_exit(1);
+        }
+        if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Runs as the workload's process and returns true if the command line says so; otherwise does nothing and returns false.
+/// Must be called at the start of `main`, before any thread is started, by each program that opens the host arena.
+pub fn serve_if_asked() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != ARGUMENT) {
+        return false;
+    }
+    let descriptor = arguments
+        .next()
+        .and_then(|number| number.to_str()?.parse().ok());
+    let done = descriptor.is_some_and(|descriptor| serve(descriptor).is_ok());
+    // SAFETY: ends the process at once. What the tool's program would do at its end is not part of a trial.
+    unsafe { libc::_exit(i32::from(!done)) }
+}
+
+/// Receives the order, waits for the start, and runs the scenario.
+fn serve(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: the name is a C string; changes only how this process is listed.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-work".as_ptr()) };
+    let region = region::inherited(descriptor)?;
+    let mut orders = io::stdin().lock();
+    let mut length = [0; 8];
+    orders.read_exact(&mut length)?;
+    let length = usize::try_from(u64::from_ne_bytes(length)).map_err(io::Error::other)?;
+    let mut text = vec![0; length];
+    orders.read_exact(&mut text)?;
+    let order: Order = serde_json::from_slice(&text)?;
+    drop(text);
+    if order.is_program {
+        program_root::isolate()?;
+    }
+    region.set_phase(Phase::Ready);
+    // An end of the pipe means that the tool is gone.
+    orders.read_exact(&mut [0])?;
+    if order.is_program {
+        // The child is the first process of the program's namespace, in the same control group as this process.
+        follow_child();
+        program_root::furnish(&order.work_dir, &order.group)?;
+    }
+    region.set_phase(Phase::Running);
+    let outcome = scenario(&order, region);
+    region.set_phase(Phase::Ended);
+    let json = serde_json::to_vec(&outcome).unwrap_or_default();
+    region
+        .write(Kind::Blob, OUTCOME, &json)
+        .map_err(io::Error::other)
+}
+
+/// Forks. Returns in the child only. The parent ends as the child does.
+fn follow_child() {
+    // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through the
+    // calls, and the parent ends without running exit handlers.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            return;
+        }
+        let mut status = 0;
+        while child > 0 && libc::waitpid(child, &raw mut status, 0) < 0 {}
+        if child > 0 && libc::WIFSIGNALED(status) {
+            libc::kill(libc::getpid(), libc::WTERMSIG(status));
+        }
+        libc::_exit(if child > 0 {
+            libc::WEXITSTATUS(status)
+        } else {
+            1
+        })
+    }
+}
+
+fn scenario(order: &Order, region: Region<'static>) -> Outcome {
+    let (offset, length) = order.input;
+    // SAFETY: the tool wrote the range before this process was started, and frames end before it.
+    let data = unsafe { region::input(&region, offset, length) };
+    let region = region.up_to(usize::try_from(offset).unwrap_or(usize::MAX));
+    if let Err(why) = std::env::set_current_dir(&order.work_dir) {
+        let why = format!("entering {}: {why}", order.work_dir.display());
+        return Outcome {
+            invalid: vec![Invalid::Scenario { why }],
+            ..Outcome::default()
+        };
+    }
+    let mut surroundings = Surroundings {
+        group: Some(&order.group),
+        own_machine: false,
+        ..Surroundings::default()
+    };
+    if let Some(zram) = &order.zram {
+        surroundings.zram = zram;
+    }
+    let place = Place {
+        region,
+        clock: Clock::Monotonic,
+        work_dir: &order.work_dir,
+        data,
+        watch: &mut NoPhaseWatch,
+        surroundings,
+    };
+    pagetide_scenario::run(&order.subject, place)
+}
