@@ -34,6 +34,7 @@ mod standing;
 mod swaps;
 mod variants;
 mod vary;
+mod zoo;
 
 pub use batch::{BatchFolder, Cluster, ClusterError, Elsewhere, Node, TaskError, TaskTrial, work};
 pub use campaign::{
@@ -42,7 +43,10 @@ pub use campaign::{
 pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
-pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without_spaces};
+pub use file::{
+    FileError, Problem, ScenarioWords, Vocabulary, WORKLOAD, read_workload, reference,
+    without_spaces,
+};
 pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use futility::Futile;
 pub use inert::inert;
@@ -61,3 +65,4 @@ pub use standing::StateWriter;
 pub use swaps::{CellSwap, SwapConflict};
 pub use variants::{ChangeError, NameTaken, NotAPair, VariantChange, pair};
 pub use vary::Vary;
+pub use zoo::FILES as ZOO_FILES;

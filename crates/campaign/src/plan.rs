@@ -88,7 +88,12 @@ impl Cell {
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
+        let named = self.params.get("case").is_some_and(|case| !case.is_empty());
         for (name, value) in &self.params {
+            // The name of a described workload stands for its text.
+            if named && name == crate::WORKLOAD {
+                continue;
+            }
             let _ = write!(params, " {name}={}", cut(value));
         }
         let swap = if self.compares_kinds {

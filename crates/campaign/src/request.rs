@@ -1,7 +1,7 @@
 //! Converts a command line to a campaign: scenarios, and variants defined by kernels, patches and settings.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
@@ -9,7 +9,7 @@ use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, Swa
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
-use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
+use crate::file::{self, FileError, Vocabulary, WORKLOAD, plain_name, without_spaces};
 use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
 use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
@@ -19,6 +19,11 @@ use crate::vary::{Vary, check_swap, crossed};
 pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
 pub const CONTROL: &str = "control";
+
+/// Word that stands for all files of the zoo.
+const ZOO: &str = "zoo";
+/// Kernels on which the zoo runs if no other variants are given.
+const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
@@ -47,6 +52,8 @@ pub struct Request {
     pub config: Option<String>,
     /// True if the control variant of a patch is left out.
     pub no_control: bool,
+    /// File with the workload of the scenario `workload`; `None` if it is not given.
+    pub workload: Option<PathBuf>,
     /// Names and values of the scenarios' parameters. A name may occur several times, which makes a matrix.
     pub params: Vec<(String, String)>,
     /// True if scenarios run as their originals did, including the originals' faults.
@@ -256,13 +263,24 @@ impl Request {
         };
         let mut campaign = match (what, what.iter().find(is_file).cloned()) {
             ([], _) => self.screening(vocabulary)?,
+            ([word], None) if word == ZOO => self.zoo(vocabulary)?,
             (_, None) => self.of_scenarios(what, vocabulary)?,
             ([_], Some(path)) => {
-                if let Some(option) = self.beyond_adjustment() {
+                let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
+                // A case stands alone, but may be run against any kernel or patch.
+                let is_case = campaign.scenarios.iter().any(|own| own.name == WORKLOAD);
+                if let Some(option) = self.beyond_adjustment(is_case) {
                     return Err(RequestError::InTheFile { option, path });
                 }
-                let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
                 self.adjustment.apply(&mut campaign, vocabulary);
+                if self.has_variants() {
+                    campaign.variants = self.variants(vocabulary)?;
+                    campaign.observe = Observe::unless_told(campaign.variants.len());
+                    self.adjustment.apply(&mut campaign, vocabulary);
+                    let content = campaign.name_by_content();
+                    let digits = content.rsplit('-').next().unwrap_or_default();
+                    campaign.name = self.named(format!("{}-{digits}", campaign.name))?;
+                }
                 campaign
             }
             (_, Some(path)) => return Err(RequestError::NotAlone { path }),
@@ -295,7 +313,23 @@ impl Request {
     }
 
     /// Name of the first option given that cannot be combined with a campaign file; `None` if there is none.
-    fn beyond_adjustment(&self) -> Option<&'static str> {
+    fn beyond_adjustment(&self, is_case: bool) -> Option<&'static str> {
+        let of_variants = self.of_variants().into_iter().filter(|_| !is_case);
+        of_variants
+            .chain([
+                (!self.params.is_empty(), "--param"),
+                (self.workload.is_some(), "--workload"),
+                (self.as_written, "--as-written"),
+                (
+                    self.name.is_some() && !(is_case && self.has_variants()),
+                    "--name",
+                ),
+            ])
+            .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// The options that define variants: whether each is given, and its name.
+    fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
             (!self.settings.is_empty(), "--set"),
@@ -305,12 +339,32 @@ impl Request {
             (!self.patches.is_empty(), "--patch"),
             (self.source.is_some(), "--source"),
             (self.config.is_some(), "--config"),
-            (!self.params.is_empty(), "--param"),
-            (self.as_written, "--as-written"),
-            (self.name.is_some(), "--name"),
         ]
-        .into_iter()
-        .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// True if an option defines variants.
+    fn has_variants(&self) -> bool {
+        self.of_variants().iter().any(|(given, _)| *given)
+    }
+
+    /// Creates the campaign of all files of the zoo, on the variants given; without any, on three kernels of Debian.
+    fn zoo(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
+        let scenarios = crate::zoo::scenarios(vocabulary)?;
+        let request = if self.has_variants() {
+            self.clone()
+        } else {
+            Self {
+                kernels: ZOO_KERNELS.map(str::to_owned).to_vec(),
+                ..self.clone()
+            }
+        };
+        let mut campaign = request.of_scenarios(&[], vocabulary)?;
+        campaign.scenarios = scenarios;
+        let content = campaign.name_by_content();
+        let digits = content.rsplit('-').next().unwrap_or_default();
+        campaign.name = self.named(format!("{ZOO}-{digits}"))?;
+        self.adjustment.apply(&mut campaign, vocabulary);
+        Ok(campaign)
     }
 
     /// Creates the campaign for the scenarios with these names.
@@ -398,7 +452,7 @@ impl Request {
             }
             values.push(value.clone());
         }
-        Ok(ScenarioSpec {
+        let mut spec = ScenarioSpec {
             name: name.to_owned(),
             as_written: self.as_written,
             params,
@@ -410,7 +464,15 @@ impl Request {
             margins: BTreeMap::new(),
             program: None,
             takes: None,
-        })
+        };
+        if let (WORKLOAD, Some(path)) = (name, &self.workload) {
+            let (case, workload) = file::read_workload(path)?;
+            spec.describe(&case, &workload);
+            if let Some(machine) = &workload.machine {
+                spec.on_machine(machine);
+            }
+        }
+        Ok(spec)
     }
 
     /// True if the first variant's kernel is built from source.

@@ -69,6 +69,9 @@ struct VariantArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workload")]
 struct WorkloadArgs {
+    /// File with the workload of the scenario `workload`; docs/workload.md has every key
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
     /// Parameter of the scenario, such as pages=2*memory; several values of one make a matrix
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
@@ -192,6 +195,7 @@ impl CampaignArgs {
             source: compared.source,
             config: compared.config,
             no_control: compared.no_control,
+            workload: workload.workload,
             params: workload.param,
             as_written: workload.as_written,
             scale: workload.scale,

@@ -249,7 +249,10 @@ impl Subject {
             let name = word.rsplit('/').next().unwrap_or_default();
             format!(" {}", name.trim_matches('\''))
         });
-        let name = format!("{}{}{written}", self.scenario, command.unwrap_or_default());
+        // A described workload is identified by its own name too.
+        let case = self.params.get("case").filter(|case| !case.is_empty());
+        let own = command.or_else(|| case.map(|case| format!(" {case}")));
+        let name = format!("{}{}{written}", self.scenario, own.unwrap_or_default());
         if self.is_imported() {
             return name;
         }

@@ -11,6 +11,7 @@
 //! Begin reading at a scenario, for example `scenario/patterns.rs`. Then read [`touch`] (the timed loop) and `workers`
 //! (the processes).
 
+mod actors;
 mod attempt;
 mod bulk;
 mod capture;
@@ -26,7 +27,11 @@ mod floors;
 mod form;
 mod fragmentation;
 mod group;
-#[allow(dead_code, unused_imports, reason = "the scenarios that use all of it follow")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the scenarios that use all of it follow"
+)]
 mod groups;
 pub mod guide;
 mod harness;

@@ -8,7 +8,7 @@ use pagetide_record::Subject;
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
 use crate::scenario::{
-    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem,
+    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem, workload,
 };
 
 /// All scenarios in display order.
@@ -33,6 +33,7 @@ static SCENARIOS: &[&Definition] = &[
     &filecopy::FILECOPY,
     &usemem::USEMEM,
     &kv::KV,
+    &workload::WORKLOAD,
     &program::PROGRAM,
 ];
 

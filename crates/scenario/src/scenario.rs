@@ -10,3 +10,4 @@ pub(crate) mod patterns;
 pub(crate) mod program;
 pub(crate) mod swapbench;
 pub(crate) mod usemem;
+pub(crate) mod workload;

@@ -11,7 +11,7 @@ use crate::bounds::{
 };
 use crate::error::WorkloadError;
 use crate::instances::{group_names, started};
-use crate::phase::{Access, Advice, By, Part, Phase, SWAPPINESS_MAX};
+use crate::phase::{Access, Advice, By, Part, Phase};
 use crate::process::Process;
 use crate::segment::{Kind, PageSize, Segment};
 use crate::standstill;
@@ -210,9 +210,7 @@ impl Workload {
                 }
                 Phase::Wait { r#for } => self.check_name(r#for, &place)?,
                 Phase::Pause { time } => short(&place, "time", *time)?,
-                Phase::Reclaim {
-                    group, swappiness, ..
-                } => self.check_reclaim(process, group, *swappiness, &place)?,
+                Phase::Reclaim { group, .. } => self.check_reclaim(process, group, &place)?,
                 Phase::Mark { .. } | Phase::Join {} => {}
             }
         }
@@ -261,7 +259,6 @@ impl Workload {
         &self,
         process: &Process,
         name: &str,
-        swappiness: Option<u32>,
         place: &str,
     ) -> Result<(), WorkloadError> {
         let Some(group) = self.groups.iter().find(|group| group.name == name) else {
@@ -282,12 +279,7 @@ impl Workload {
                 ),
             ));
         }
-        match swappiness {
-            Some(value) if value > SWAPPINESS_MAX => {
-                Err(out_of("swappiness", place, &value.to_string(), "0 to 200"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Fails if nothing has this name for which a process can wait.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::size::Limit;
+use crate::size::{Limit, Size};
 
 /// A memory control group (version 2) of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,37 +19,34 @@ pub struct Group {
     /// Memory above which the kernel reclaims and throttles (`memory.high`).
     #[serde(default, skip_serializing_if = "Limit::is_max")]
     pub high: Limit,
-    /// Memory that is reclaimed only if nothing unprotected is left (`memory.low`); `max` protects everything.
+    /// Memory that is reclaimed only if nothing unprotected is left (`memory.low`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<Limit>,
-    /// Memory that is never reclaimed (`memory.min`); `max` protects everything.
+    pub low: Option<Size>,
+    /// Memory that is never reclaimed (`memory.min`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<Limit>,
+    pub min: Option<Size>,
     /// Largest amount of swap (`memory.swap.max`); `0` for none.
     #[serde(default, skip_serializing_if = "Limit::is_max")]
     pub swap_max: Limit,
 }
 
 impl Group {
-    /// Returns the group's files and their values on a machine with this memory, in the order in which they are
-    /// written. Limits that are not given are left out.
-    pub fn files(&self, memory: pagetide_quantity::Bytes) -> Vec<(&'static str, String)> {
-        let limits = [
-            ("memory.max", Some(self.max).filter(|limit| !limit.is_max())),
-            (
-                "memory.high",
-                Some(self.high).filter(|limit| !limit.is_max()),
-            ),
-            ("memory.low", self.low),
-            ("memory.min", self.min),
-            (
-                "memory.swap.max",
-                Some(self.swap_max).filter(|limit| !limit.is_max()),
-            ),
-        ];
-        let given = |(file, limit): (&'static str, Option<Limit>)| {
-            limit.map(|limit| (file, limit.file_text(memory)))
+    /// Returns the group's limits and protections, by the names of the files without `memory.`, in the order in which
+    /// they are written. Those that are not given are left out.
+    pub fn sizes(&self) -> Vec<(&'static str, Size)> {
+        let limit = |limit: Limit| match limit {
+            Limit::Max => None,
+            Limit::Size(size) => Some(size),
         };
-        limits.into_iter().filter_map(given).collect()
+        let all = [
+            ("max", limit(self.max)),
+            ("high", limit(self.high)),
+            ("low", self.low),
+            ("min", self.min),
+            ("swap.max", limit(self.swap_max)),
+        ];
+        all.into_iter()
+            .filter_map(|(file, size)| size.map(|size| (file, size)))
+            .collect()
     }
 }

@@ -7,6 +7,7 @@
 //! [`Workload`], then `phase.rs`, then `check.rs`, which says what is refused.
 
 mod bounds;
+mod c;
 mod check;
 mod count;
 mod error;
@@ -25,13 +26,14 @@ pub use bounds::{
     MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
     MOST_SEGMENTS, MOST_TEXT, MOST_TIME,
 };
+pub use c::{CaseMachine, c_file};
 pub use check::Needed;
 pub use count::Count;
 pub use error::WorkloadError;
 pub use group::Group;
 pub use instances::{group_names, instances, started};
 pub use machine::Machine;
-pub use phase::{Access, Advice, Amount, By, Phase, SWAPPINESS_MAX};
+pub use phase::{Access, Advice, Amount, By, Phase};
 pub use process::Process;
 pub use segment::{Kind, PageSize, Segment};
 pub use size::{Limit, Size, SizeError};

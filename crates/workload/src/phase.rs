@@ -95,9 +95,6 @@ pub enum By {
 /// A part of a segment: begin and end as shares of its pages, from 0 to 1.
 pub type Part = [f64; 2];
 
-/// Largest swappiness of a phase that reclaims.
-pub const SWAPPINESS_MAX: u32 = 200;
-
 /// Accesses to a segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -222,9 +219,6 @@ pub enum Phase {
         group: String,
         /// How much.
         amount: Size,
-        /// Swappiness of this request, which kernels since 6.13 know; `None` for the machine's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        swappiness: Option<u32>,
     },
     /// Does these phases several times.
     Repeat {

@@ -50,6 +50,14 @@ impl Size {
         Bytes((bytes / 4096).max(1) * 4096)
     }
 
+    /// Returns the size as a limit of a group, which may be 0.
+    pub fn limit_of(self, memory: Bytes) -> Bytes {
+        match self {
+            Self::Bytes(Bytes(0)) => Bytes(0),
+            _ => self.of(memory),
+        }
+    }
+
     /// Returns the size in pages on a machine with this memory, at least 1.
     pub fn pages(self, memory: Bytes) -> Pages {
         Pages(self.of(memory).0 / 4096)
@@ -124,15 +132,6 @@ impl Limit {
     pub fn is_max(&self) -> bool {
         *self == Self::Max
     }
-
-    /// Returns the text for a file of a control group on a machine with this memory.
-    pub fn file_text(self, memory: Bytes) -> String {
-        match self {
-            Self::Max => "max".to_owned(),
-            Self::Size(Size::Bytes(Bytes(0))) => "0".to_owned(),
-            Self::Size(size) => size.of(memory).0.to_string(),
-        }
-    }
 }
 
 impl fmt::Display for Limit {
@@ -194,8 +193,8 @@ mod tests {
             );
         }
         assert_eq!("max".parse::<Limit>(), Ok(Limit::Max));
-        assert_eq!(Limit::Max.file_text(Bytes(5)), "max");
-        let zero = "0".parse::<Limit>().map(|limit| limit.file_text(Bytes(5)));
-        assert_eq!(zero, Ok("0".to_owned()));
+        let zero = Limit::Size(Size::Bytes(Bytes(0)));
+        assert_eq!("0".parse(), Ok(zero));
+        assert_eq!(Size::Bytes(Bytes(0)).limit_of(Bytes(5)), Bytes(0));
     }
 }

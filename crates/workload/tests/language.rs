@@ -44,7 +44,7 @@ segment = [{ name = "data", kind = "file", size = "100%", file = "data" }]
 phase = [
   { do = "wait", for = "ready" },
   { do = "access", segment = "data", by = "call", amount = "page", count = 5000, until = "server" },
-  { do = "reclaim", group = "apps", amount = "1M", swappiness = 60 },
+  { do = "reclaim", group = "apps", amount = "1M" },
 ]
 "#;
 
@@ -116,7 +116,6 @@ fn mistakes_are_named_with_their_place_and_remedy() {
         ),
         ("to = \"log\"", "to = \"heap\"", "is no file"),
         ("size = \"60%\"", "size = \"2Q\"", "line 19"),
-        ("swappiness = 60", "swappiness = 201", "0 to 200"),
         ("by = \"call\", amount", "by = \"cal\", amount", "call"),
         ("do = \"join\"", "do = \"jion\"", "jion"),
         ("name = \"reader\"", "name = \"server\"", "name of its own"),

@@ -70,6 +70,7 @@ pub const TOP: TableKeys = TableKeys {
         "variant" = "tables": "What is compared: see [[variant]].";
         "scenario" = "tables": "Under which workloads: see [[scenario]].";
         "program" = "tables": "Programs of your own as workloads: see [[program]].";
+        "workload" = "table": "A workload that the file describes itself; see docs/workload.md. Without [[scenario]] it is the only one, and without [[variant]] it runs on the file's kernel.";
     },
 };
 
