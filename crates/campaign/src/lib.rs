@@ -25,6 +25,7 @@ mod request;
 mod run;
 mod sampling;
 mod settling;
+mod several;
 mod shard;
 mod shard_plan;
 mod site;
@@ -57,6 +58,7 @@ pub use program::{
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
+pub use several::Tried;
 pub use shard::{MOST_SHARDS, NotAShard, Shard};
 pub use shard_plan::{ShardPlan, plan_shard};
 pub use site::Site;
