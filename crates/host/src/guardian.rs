@@ -2,11 +2,11 @@
 //!
 //! The tool starts its own program again as the guardian. The guardian has a session of its own, is never in a
 //! workload's group, and ignores signals that can be ignored. It holds the reading end of a pipe whose writing end only
-//! the tool has, and a descriptor of the tool's process. When the pipe ends, or the process has ended, the guardian undoes what the
-//! journal contains, and ends.
+//! the tool has, and a descriptor of the tool's process. When the pipe ends, or the process has ended, the guardian
+//! undoes what the journal contains, and ends.
 
 use std::fs;
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ use crate::error::HostError;
 use crate::journal::{Content, Journal};
 use crate::process::Process;
 
+/// What the tool writes to the pipe if it ends in order.
+const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";
 /// How often the guardian tries to undo what cannot be undone at first.
@@ -94,9 +96,11 @@ impl Guardian {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Tells the guardian that the tool ends, and waits for its end. The guardian undoes what is left.
+    /// Tells the guardian that the tool has undone what it can, and waits for the guardian's end.
     pub fn end(mut self) {
-        drop(self.pipe.take());
+        if let Some(mut pipe) = self.pipe.take() {
+            let _ = pipe.write_all(END);
+        }
         let _ = self.child.wait();
     }
 }
@@ -130,6 +134,9 @@ fn serve(path: &Path, tool: u32) {
     let tool = Pid::from_raw(tool.cast_signed());
     let watched = tool.and_then(|tool| pidfd_open(tool, PidfdFlags::empty()).ok());
     wait(watched.as_ref(), process);
+    if process.is_alive() && io::stdin().read(&mut [0]).is_ok_and(|read| read > 0) {
+        return;
+    }
     for attempt in 0..TRIES {
         sleep(Duration::from_secs(u64::from(attempt)));
         // Read again: the tool has written to it since.
@@ -151,7 +158,7 @@ fn wait(tool: Option<&OwnedFd>, process: Process) {
     while process.is_alive() {
         let mut polled = vec![PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         polled.extend(tool.map(|tool| PollFd::from_borrowed_fd(tool.as_fd(), PollFlags::IN)));
-        // Nothing is ever written to the pipe, so any event is an end. A signal is none.
+        // Any event is an end. A signal is none.
         if poll(&mut polled, None) != Err(rustix::io::Errno::INTR) {
             return;
         }

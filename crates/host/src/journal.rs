@@ -53,6 +53,12 @@ enum Line {
     Guardian(Process),
 }
 
+/// The part of the first line that all versions have.
+#[derive(Deserialize)]
+struct Format {
+    version: u32,
+}
+
 /// Content of a journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
@@ -102,10 +108,6 @@ impl Content {
             .enumerate()
             .peekable();
         let (_, first) = lines.next().ok_or(Unusable::Empty)?;
-        #[derive(Deserialize)]
-        struct Format {
-            version: u32,
-        }
         let format: Format = serde_json::from_slice(first).map_err(|_| Unusable::Empty)?;
         if format.version != VERSION {
             return Err(Unusable::Version(format.version));

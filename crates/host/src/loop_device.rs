@@ -22,6 +22,8 @@ const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Most loop devices that are tried.
 const MOST: u32 = 256;
+/// Space that stays free on the disk.
+const ROOM: Bytes = Bytes(256 << 20);
 /// Size of a block of the device: direct I/O needs at least that of the disk.
 const BLOCK: u32 = 4096;
 
@@ -142,6 +144,18 @@ fn unnamed(folder: &Path, size: Bytes) -> Result<File, (io::Error, &'static str)
         .mode(0o600)
         .open(folder)
         .map_err(|why| (why, "choose a folder on ext4, xfs or btrfs"))?;
+    // Checked first, because filling the disk would harm others even if the space is given back at once.
+    let room = rustix::fs::fstatvfs(&file).map_or(u64::MAX, |v| v.f_bavail * v.f_frsize);
+    if room < size.0.saturating_add(ROOM.0) {
+        let why = format!(
+            "only {} are free, and {ROOM} of them stay free",
+            Bytes(room)
+        );
+        return Err((
+            io::Error::new(io::ErrorKind::StorageFull, why),
+            "free some space there, or use less swap",
+        ));
+    }
     let length = libc::off_t::try_from(size.0).unwrap_or(libc::off_t::MAX);
     // SAFETY: the descriptor is open.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {

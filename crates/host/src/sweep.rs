@@ -12,7 +12,7 @@ use crate::process::{self, Process};
 use crate::state::StateFolder;
 
 /// Longest time to wait for a guardian that is undoing changes.
-const GUARDIAN_PATIENCE: Duration = Duration::from_secs(60);
+const GUARDIAN_PATIENCE: Duration = Duration::from_mins(1);
 /// Pause between two looks at a guardian.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -89,10 +89,9 @@ fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
         }
         sleep(PAUSE);
     }
-    let mut content = match Content::read(path) {
-        Ok(content) => content,
+    let Ok(mut content) = Content::read(path) else {
         // The guardian has undone everything.
-        Err(_) => return Ok(()),
+        return Ok(());
     };
     if !is_this_boot {
         content

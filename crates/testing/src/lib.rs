@@ -9,6 +9,7 @@ pub mod bound;
 pub mod documents;
 pub mod fuzz;
 pub mod git;
+pub mod machine;
 pub mod output;
 
 use std::fmt::{self, Display};

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pagetide_host::ForeignUse;
 use pagetide_probe::ProbeError;
 use pagetide_probe::trace::{Capture, TraceFile};
 use pagetide_quantity::Nanos;
@@ -193,6 +194,20 @@ fn c_path(path: &Path) -> CString {
 }
 
 fn swap_off(area: &Path) {
+    // The last pages of a process that has just ended take a moment. Pages of other processes are never read back here,
+    // because that could kill these processes.
+    let device = area.display().to_string();
+    for _ in 0..100 {
+        if ForeignUse::of(&device, None).allows_switching_off() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let foreign = ForeignUse::of(&device, None);
+    if !foreign.allows_switching_off() {
+        eprintln!("{device} stays on: other processes have pages in it, {foreign:?}");
+        return;
+    }
     let path = c_path(area);
     // SAFETY: the path is a valid C string for the duration of the call; an area that is not in use is refused.
     unsafe { libc::swapoff(path.as_ptr()) };

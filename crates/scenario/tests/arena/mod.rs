@@ -1,17 +1,18 @@
-//! Runs a scenario in a single-threaded process, with a memory control group and a swap file if needed.
+//! Runs a scenario in a single-threaded process, with a memory control group and swap if needed.
 //!
 //! The process is the example `run_scenario`, which `cargo test` builds but `cargo test --tests` does not.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use std::fs;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use pagetide_quantity::Series;
+use pagetide_host::{Group, Hierarchy, Journal, Limits, StateFolder, SwapDevice, SwapOn, sweep};
+use pagetide_quantity::{Bytes, Series};
 use pagetide_record::wire;
 use pagetide_scenario::Outcome;
+use pagetide_testing::machine::{Turn, alone};
 use pagetide_testing::{Need, skip};
 
 /// Result of running a scenario.
@@ -53,96 +54,60 @@ impl Run {
     }
 }
 
-/// A memory limit and swap space for tests, removed on drop.
+/// A memory limit and swap space for tests, removed on drop. Tests with one run one after another, because the swap
+/// space of a test is open to all processes: it is switched off only if no other process has pages in it.
 pub struct Pressure {
-    group: PathBuf,
-    swap: Option<tempfile::NamedTempFile>,
+    // In the order in which they are dropped: a group with pages in swap must be gone before swap is switched off.
+    group: Group,
+    _swap: Option<SwapDevice>,
+    _turn: Turn,
 }
 
 impl Pressure {
     /// Creates a limit of `mib` MiB with 256 MiB of swap. Returns `None` and reports the reason if that is not
     /// possible.
     pub fn new(mib: u64) -> Option<Self> {
-        let mut pressure = Self::limited(mib)?;
-        let swap = swap_file()?;
-        pressure.swap = Some(swap);
-        Some(pressure)
+        Self::limited(
+            &Limits::of(Bytes::from_mib(mib)),
+            Some(Bytes::from_mib(256)),
+        )
     }
 
     /// Creates a limit of `mib` MiB in a group that never swaps, even if the machine has swap.
     pub fn without_swap(mib: u64) -> Option<Self> {
-        let pressure = Self::limited(mib)?;
-        fs::write(pressure.group.join("memory.swappiness"), "0").unwrap();
-        let both = pressure.group.join("memory.memsw.limit_in_bytes");
-        if both.exists() {
-            fs::write(both, (mib << 20).to_string()).unwrap();
-        }
-        Some(pressure)
-    }
-
-    fn limited(mib: u64) -> Option<Self> {
-        let skipped = |why: &str| {
-            skip(Need::MemoryGroup, why);
-            None
+        let limits = Limits {
+            swap_max: Some(Bytes(0)),
+            ..Limits::of(Bytes::from_mib(mib))
         };
-        // SAFETY: no arguments.
-        if unsafe { libc::geteuid() } != 0 {
-            return skipped("needs root for a memory group");
-        }
-        let root = Path::new("/sys/fs/cgroup/memory");
-        if !root.join("memory.limit_in_bytes").exists() {
-            return skipped("no memory controller of version 1 here");
-        }
-        let thread = format!("{:?}", std::thread::current().id());
-        let number: String = thread.chars().filter(char::is_ascii_digit).collect();
-        let group = root.join(format!("pagetide-test-{}-{number}", std::process::id()));
-        if fs::create_dir(&group).is_err() {
-            return skipped("cannot make a memory group");
-        }
-        fs::write(group.join("memory.limit_in_bytes"), (mib << 20).to_string()).unwrap();
-        Some(Self { group, swap: None })
+        Self::limited(&limits, None)
     }
-}
 
-fn swap_file() -> Option<tempfile::NamedTempFile> {
-    let file = tempfile::Builder::new()
-        .prefix("pagetide-swap")
-        .tempfile()
-        .ok()?;
-    let path = file.path();
-    // SAFETY: the descriptor is open; the call allocates space, so that the file has no holes.
-    let allocated = unsafe { libc::posix_fallocate(file.as_file().as_raw_fd(), 0, 256 << 20) };
-    let ready = allocated == 0
-        && Command::new("mkswap")
-            .arg(path)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success())
-        && Command::new("swapon")
-            .arg(path)
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|s| s.success());
-    if ready {
-        return Some(file);
-    }
-    skip(Need::Swap, "no swap file can be used here");
-    None
-}
-
-impl Drop for Pressure {
-    fn drop(&mut self) {
-        if let Some(swap) = &self.swap {
-            let _ = Command::new("swapoff").arg(swap.path()).status();
-        }
-        // The last process may still be exiting.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.group).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+    fn limited(limits: &Limits, swap: Option<Bytes>) -> Option<Self> {
+        let hierarchy = Hierarchy::find()
+            .inspect_err(|why| skip(Need::MemoryGroup, why))
+            .ok()?;
+        let turn = alone();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let state = StateFolder::at(folder.join("host"));
+        // Undoes what a killed run of these tests left.
+        sweep(&state).unwrap();
+        let journal = Journal::create(&state).unwrap();
+        let on = SwapOn::Loop {
+            folder: folder.to_owned(),
+        };
+        let swap = swap.map(|size| SwapDevice::switch_on(&journal, &on, size));
+        let swap = swap
+            .transpose()
+            .inspect_err(|why| skip(Need::Swap, why))
+            .ok()?;
+        let group = Group::make(&journal, &hierarchy, limits)
+            .inspect_err(|why| skip(Need::MemoryGroup, why))
+            .ok()?;
+        Some(Self {
+            group,
+            _swap: swap,
+            _turn: turn,
+        })
     }
 }
 
@@ -163,7 +128,7 @@ pub fn run(pressure: Option<&Pressure>, arguments: &[&str]) -> Result<Run, Strin
             shell
                 .arg("-c")
                 .arg("echo $$ > \"$0\" && exec \"$@\"")
-                .arg(pressure.group.join("cgroup.procs"))
+                .arg(pressure.group.path().join("cgroup.procs"))
                 .arg(&program);
             shell
         }

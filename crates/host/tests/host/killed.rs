@@ -1,0 +1,200 @@
+//! The tool, its guardian or both are killed at any moment, and the machine is as it was.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pagetide_host::journal::Content;
+
+use crate::common::{Tool, differences, has_no_journal, kill, run, state, text, turn, wait_until};
+
+/// Settings that the trials of these tests change: a plain one, one that changes others, one that raises watermarks.
+const SETTINGS: [&str; 6] = [
+    "--set",
+    "vm.page-cluster=0",
+    "--set",
+    "vm.dirty_bytes=67108864",
+    "--set",
+    "thp/enabled=always",
+];
+
+/// Longest time in milliseconds after which a process is killed: that of about two trials.
+const SPAN: u64 = 1_600;
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Tool,
+    Guardian,
+    Both,
+}
+
+/// Moments at which a process is killed: half of them in the first tenth, in which most changes are made.
+fn moments(seed: u64, count: u32) -> Vec<Duration> {
+    let mut state = seed;
+    let mut next = move || {
+        // Knuth's MMIX generator.
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        state >> 33
+    };
+    (0..count)
+        .map(|at| {
+            let span = if at % 2 == 0 { SPAN / 10 } else { SPAN };
+            Duration::from_micros(next() % (span * 1000))
+        })
+        .collect()
+}
+
+/// Kills processes of campaigns at these moments. After each, the machine must be as before.
+fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path();
+    // The first run makes the folder of journals, and the kernel's lists of trace events.
+    text(&run(folder, &["--swap", swap, "--trace"]));
+    let before = state(folder);
+    let mut arguments = vec!["--trials", "3", "--trace", "--swap", swap];
+    arguments.extend(SETTINGS);
+    for moment in moments {
+        let mut tool = Tool::start(folder, &arguments);
+        let guardian = (victim != Victim::Tool).then(|| tool.guardian());
+        sleep(*moment);
+        match (victim, guardian) {
+            (Victim::Tool, _) | (_, None) => tool.kill(),
+            (Victim::Guardian, Some(guardian)) => {
+                kill(guardian);
+                let rest = tool.rest();
+                assert!(rest.contains("trial 2") && !rest.contains("left"), "{rest}");
+            }
+            (Victim::Both, Some(guardian)) => {
+                kill(guardian);
+                tool.kill();
+                let swept = text(&run(folder, &["--sweep"]));
+                assert!(!swept.contains("left"), "{swept}");
+            }
+        }
+        wait_until("end of the guardian", || has_no_journal(folder));
+        // The kernel removes what was closed a moment later.
+        let began = Instant::now();
+        while differences(&before, &state(folder)) != [""; 0] && began.elapsed().as_secs() < 20 {
+            sleep(Duration::from_millis(50));
+        }
+        let changed = differences(&before, &state(folder));
+        assert!(
+            changed.is_empty(),
+            "{victim:?} after {moment:?}: {changed:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_killed_tool_leaves_the_machine_as_it_was() {
+    killed(Victim::Tool, "loop", &moments(1, 4));
+}
+
+#[test]
+fn a_killed_guardian_is_replaced_and_nothing_is_left() {
+    killed(Victim::Guardian, "loop", &moments(2, 1));
+}
+
+#[test]
+fn the_next_start_undoes_what_a_killed_tool_with_its_guardian_left() {
+    killed(Victim::Both, "loop", &moments(3, 3));
+}
+
+#[test]
+#[ignore = "test-all"]
+fn fifty_kills_of_the_tool_ten_of_the_guardian_and_ten_of_both_leave_nothing() {
+    killed(Victim::Tool, "loop", &moments(4, 25));
+    killed(Victim::Guardian, "loop", &moments(5, 5));
+    killed(Victim::Both, "loop", &moments(6, 5));
+    if has_free_zram() {
+        killed(Victim::Tool, "zram", &moments(7, 25));
+        killed(Victim::Guardian, "zram", &moments(8, 5));
+        killed(Victim::Both, "zram", &moments(9, 5));
+    }
+}
+
+fn has_free_zram() -> bool {
+    let state = std::fs::read_to_string("/sys/block/zram0/initstate").unwrap_or_default();
+    let is_free = state.trim() == "0";
+    if !is_free {
+        pagetide_testing::skip(pagetide_testing::Need::Swap, "no zram device is free");
+    }
+    is_free
+}
+
+#[test]
+fn zram_is_reset_after_a_kill() {
+    if has_free_zram() {
+        killed(Victim::Tool, "zram", &moments(10, 2));
+    }
+}
+
+#[test]
+fn a_start_while_another_tool_runs_leaves_its_changes_alone() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path();
+    let mut tool = Tool::start(folder, &["--trials", "2"]);
+    tool.line("running");
+    let swept = text(&run(folder, &["--sweep"]));
+    assert_eq!(swept, "");
+    let rest = tool.rest();
+    assert!(rest.contains("trial 1") && !rest.contains("left"), "{rest}");
+}
+
+#[test]
+fn after_a_power_cut_only_what_is_on_disks_is_undone() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path();
+    let mut tool = Tool::start(folder, &["--trials", "100", "--set", "vm.page-cluster=0"]);
+    let guardian = tool.guardian();
+    tool.line("running");
+    kill(guardian);
+    let journal = journal(folder);
+    tool.kill();
+    // The same journal, as the next boot finds it.
+    let text_ = std::fs::read_to_string(&journal).unwrap();
+    let boot = Content::read(&journal).unwrap().header.boot;
+    let old = folder.join("state/1-1-0.journal");
+    std::fs::write(&old, text_.replace(&boot, "another-boot")).unwrap();
+    let kept = folder.join("kept");
+    std::fs::rename(&journal, &kept).unwrap();
+    let swept = text(&run(folder, &["--sweep"]));
+    assert!(swept.contains("undone the folder"), "{swept}");
+    assert_eq!(swept.lines().count(), 1, "{swept}");
+    assert!(!old.exists());
+    // The rest still stands, and belongs to this boot.
+    std::fs::rename(&kept, &journal).unwrap();
+    let swept = text(&run(folder, &["--sweep"]));
+    for word in ["swap on", "the setting", "the control group"] {
+        assert!(swept.contains(word), "{swept}");
+    }
+}
+
+/// Path of the only journal.
+fn journal(folder: &Path) -> std::path::PathBuf {
+    let state = pagetide_host::StateFolder::at(folder.join("state"));
+    let journals = state.journals();
+    assert_eq!(journals.len(), 1);
+    journals[0].clone()
+}
+
+#[test]
+fn a_setting_that_somebody_else_changed_in_the_meantime_is_left_alone() {
+    let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = "/proc/sys/vm/page-cluster";
+    let old = std::fs::read_to_string(path).unwrap();
+    let mut tool = Tool::start(folder.path(), &["--set", "vm.page-cluster=0"]);
+    tool.line("running");
+    std::fs::write(path, "5").unwrap();
+    let rest = tool.rest();
+    let found = std::fs::read_to_string(path).unwrap();
+    std::fs::write(path, &old).unwrap();
+    assert_eq!(found.trim(), "5", "{rest}");
+}

@@ -1,0 +1,38 @@
+//! Tests that change the running machine, such as its swap or its settings, take turns.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The right to change the machine, until it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    /// Holds the lock.
+    _file: File,
+}
+
+/// Waits until no test compares the state of the whole machine, and keeps such tests from starting. Several tests may
+/// hold this turn at once.
+pub fn beside_others() -> Turn {
+    let file = open();
+    file.lock_shared()
+        .unwrap_or_else(|why| panic!("locking: {why}"));
+    Turn { _file: file }
+}
+
+/// Waits until no other test changes the machine, and keeps others from starting.
+pub fn alone() -> Turn {
+    let file = open();
+    file.lock().unwrap_or_else(|why| panic!("locking: {why}"));
+    Turn { _file: file }
+}
+
+fn open() -> File {
+    let path = std::env::temp_dir().join("pagetide-tests-of-the-machine.lock");
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o666)
+        .open(&path)
+        .unwrap_or_else(|why| panic!("opening {}: {why}", path.display()))
+}
