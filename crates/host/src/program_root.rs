@@ -3,7 +3,7 @@
 //! All mounts are made in namespaces of the workload's process, so they are gone when it is, whatever happens. The program
 //! sees no other process, no network but loopback, and no file outside of its root.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -108,46 +108,41 @@ pub(crate) fn isolate() -> io::Result<()> {
 /// In the first process of the namespace of processes: mounts `/proc` for this namespace, and what the program sees in
 /// `root`.
 pub(crate) fn furnish(root: &Path, group: &Path) -> io::Result<()> {
-    let none = MountFlags::empty();
     let fixed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", none, None)?;
-    let inside = |name: &str| {
-        let path = root.join(name);
-        fs::create_dir_all(&path).map(|()| path)
+    let mounted = |kind: &'static str, target: &Path, flags, options: Option<&CStr>| {
+        let fault = |why: io::Error| {
+            io::Error::other(format!("mounting {kind} on {}: {why}", target.display()))
+        };
+        fs::create_dir_all(target).map_err(fault)?;
+        mount(kind, target, kind, flags, options).map_err(|why| fault(why.into()))
     };
-    mount("proc", inside("proc")?, "proc", none, None)?;
-    let sys = inside("sys")?;
-    mount("sysfs", &sys, "sysfs", fixed, None)?;
+    let none = MountFlags::empty();
+    mounted("proc", Path::new("/proc"), none, None)?;
+    mounted("proc", &root.join("proc"), none, None)?;
+    let sys = root.join("sys");
+    mounted("sysfs", &sys, fixed, None)?;
     // With version 1, the controllers' folders cannot be made in sysfs, and the program sees no group.
     if group.join("memory.max").exists() {
         let target = sys.join("fs/cgroup");
         mount(group, &target, "", MountFlags::BIND, None)?;
         mount_remount(&target, MountFlags::BIND | fixed, "")?;
     }
-    let dev = inside("dev")?;
-    mount(
-        "tmpfs",
-        &dev,
-        "tmpfs",
-        MountFlags::NOSUID,
-        Some(c"mode=755,size=64k"),
-    )?;
+    let dev = root.join("dev");
+    let shm = dev.join("shm");
+    let memory = MountFlags::NOSUID;
+    mounted("tmpfs", &dev, memory, Some(c"mode=755,size=64k"))?;
     for (name, major, minor) in DEVICES {
         node(&dev.join(name), major, minor)?;
     }
     for (name, target) in LINKS {
         symlink(target, dev.join(name))?;
     }
-    let shm = dev.join("shm");
-    fs::create_dir(&shm)?;
-    mount(
+    mounted(
         "tmpfs",
         &shm,
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
+        memory | MountFlags::NODEV,
         Some(c"mode=1777"),
-    )?;
-    Ok(())
+    )
 }
 
 fn node(path: &Path, major: u32, minor: u32) -> io::Result<()> {
@@ -161,7 +156,11 @@ fn node(path: &Path, major: u32, minor: u32) -> io::Result<()> {
         )
     };
     if made != 0 {
-        return Err(io::Error::last_os_error());
+        let why = io::Error::last_os_error();
+        return Err(io::Error::other(format!(
+            "making {}: {why}",
+            path.display()
+        )));
     }
     fs::set_permissions(path, Permissions::from_mode(0o666))
 }

@@ -128,17 +128,31 @@ fn map(file: &File) -> io::Result<Mapping> {
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region behind a descriptor that this process inherited, for the rest of its life. The mapping is not passed
-/// on to children, except its first page: they do not write frames, and each would need memory for its page tables.
+/// Maps the region behind a descriptor that this process inherited, for the rest of its life.
 pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
     let file = unsafe { File::from_raw_fd(descriptor) };
     let memory = map(&file)?;
     let (start, length) = (memory.start(), memory.length());
-    memory.advise(HEAD, length - HEAD, libc::MADV_DONTFORK);
     std::mem::forget(memory);
     // SAFETY: the mapping has this length and is never unmapped; the parent uses it through regions only.
     Ok(unsafe { Region::new(start, length) })
+}
+
+/// Excludes an inherited region, except its first page, from processes that are forked later: they do not write frames,
+/// and each would need memory for its page tables.
+pub(crate) fn keep_from_children(region: &Region<'static>) {
+    let head: *const wire::Head = region.head();
+    let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);
+    // SAFETY: the range is our own mapping after its first page; the advice changes what a child inherits, not what this
+    // process sees.
+    unsafe {
+        libc::madvise(
+            head.cast::<u8>().add(HEAD).cast_mut().cast(),
+            length,
+            libc::MADV_DONTFORK,
+        )
+    };
 }
 
 /// The bulk input of a region: `length` bytes at `offset`.

@@ -179,13 +179,18 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     region.set_phase(Phase::Ready);
     // An end of the pipe means that the tool is gone.
     orders.read_exact(&mut [0])?;
+    let mut furnished = Ok(());
     if order.is_program {
         // The child is the first process of the program's namespace, in the same control group as this process.
         follow_child();
-        program_root::furnish(&order.work_dir, &order.group)?;
+        furnished = program_root::furnish(&order.work_dir, &order.group);
     }
+    region::keep_from_children(&region);
     region.set_phase(Phase::Running);
-    let outcome = scenario(&order, region);
+    let outcome = match furnished {
+        Ok(()) => scenario(&order, region),
+        Err(why) => failed(format!("preparing what the program sees: {why}")),
+    };
     region.set_phase(Phase::Ended);
     let json = serde_json::to_vec(&outcome).unwrap_or_default();
     region
@@ -206,6 +211,7 @@ fn follow_child() {
         let mut status = 0;
         while child > 0 && libc::waitpid(child, &raw mut status, 0) < 0 {}
         if child > 0 && libc::WIFSIGNALED(status) {
+            libc::signal(libc::WTERMSIG(status), libc::SIG_DFL);
             libc::kill(libc::getpid(), libc::WTERMSIG(status));
         }
         libc::_exit(if child > 0 {
@@ -216,17 +222,21 @@ fn follow_child() {
     }
 }
 
+/// The outcome of a scenario that could not run for the reason `why`.
+fn failed(why: String) -> Outcome {
+    Outcome {
+        invalid: vec![Invalid::Scenario { why }],
+        ..Outcome::default()
+    }
+}
+
 fn scenario(order: &Order, region: Region<'static>) -> Outcome {
     let (offset, length) = order.input;
     // SAFETY: the tool wrote the range before this process was started, and frames end before it.
     let data = unsafe { region::input(&region, offset, length) };
     let region = region.up_to(usize::try_from(offset).unwrap_or(usize::MAX));
     if let Err(why) = std::env::set_current_dir(&order.work_dir) {
-        let why = format!("entering {}: {why}", order.work_dir.display());
-        return Outcome {
-            invalid: vec![Invalid::Scenario { why }],
-            ..Outcome::default()
-        };
+        return failed(format!("entering {}: {why}", order.work_dir.display()));
     }
     let mut surroundings = Surroundings {
         group: Some(&order.group),
