@@ -189,7 +189,8 @@ pub enum ExactError {
     /// The name belongs to a file of a control group, not to a setting of the machine.
     #[error(
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
-         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}",
+         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}, or as a setting of a group with a name, such \
+         as group/program/high",
         told("run --limit 64M -- COMMAND")
     )]
     SettingOfGroup {

@@ -25,7 +25,7 @@ use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_root::Roots;
-use pagetide_scenario::Needs;
+use pagetide_scenario::{GROUP_SETTING, Needs};
 
 use serde_json::json;
 
@@ -682,6 +682,8 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
         settings.retain(|name, _| !name.starts_with("thp/hugepages-"));
     }
     settings.extend(subject.variant.settings.clone());
+    // Limits of groups are set by the scenario, which creates the groups.
+    settings.retain(|name, _| !name.starts_with(GROUP_SETTING));
     settings
 }
 

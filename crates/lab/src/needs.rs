@@ -62,6 +62,8 @@ fn has_files(cell: &Cell) -> bool {
             scenario: cell.scenario.clone(),
             as_written: cell.as_written,
             params,
+            memory: cell.memory,
+            swap_size: context.swap_size,
             ..Subject::default()
         })
     });

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pagetide_quantity::{Bytes, MetricDef, hint};
+use pagetide_record::Subject;
 use serde::Serialize;
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};
 pub(crate) use crate::form::{Form, form};
+use crate::groups::{self, GroupSpec};
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
@@ -68,6 +70,13 @@ pub(crate) trait Scenario: Params {
     /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
 
+    /// Describes the memory groups of the scenario, whose limits may use `names`; none by default. The error says what
+    /// is wrong with a limit.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let _ = names;
+        Ok(Vec::new())
+    }
+
     /// Runs the experiment. Results go to `trial`.
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
 }
@@ -104,6 +113,9 @@ pub struct Definition {
     pub(crate) check: Check,
     #[serde(skip)]
     pub(crate) needs: fn(&BTreeMap<String, String>, Form) -> Result<Needs, ScenarioError>,
+    /// Returns the memory groups of a trial, with the limits that its variant sets.
+    #[serde(skip)]
+    pub(crate) groups: fn(&Subject) -> Result<Vec<GroupSpec>, ScenarioError>,
     #[serde(skip)]
     pub(crate) run: fn(&BTreeMap<String, String>, &mut Trial<'_>) -> Result<(), Stop>,
 }
@@ -149,6 +161,10 @@ impl Definition {
             presets,
             check: |name, params, form, context| S::read(params)?.check(name, form, context),
             needs: |params, form| Ok(S::read(params)?.needs(form)),
+            groups: |subject| {
+                let scenario = S::read(&subject.params)?;
+                groups::of_trial(subject, |names| scenario.groups(names))
+            },
             run: |params, trial| S::read(params)?.run(trial),
         }
     }

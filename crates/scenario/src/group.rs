@@ -69,7 +69,7 @@ impl Group {
     /// Opens the group and sets its limits. Each limit is a file name and a value; limits that are not given stay
     /// `max`. `None` if there are no limits and the kernel has no memory control groups. Fails if a limit cannot be
     /// set.
-    pub(crate) fn with_limits(limits: &[(&str, String)]) -> Result<Option<Self>, Stop> {
+    pub(crate) fn with_limits(limits: &[(String, String)]) -> Result<Option<Self>, Stop> {
         let group = match Self::of_program() {
             Ok(group) => group,
             Err(_) if limits.is_empty() => return Ok(None),

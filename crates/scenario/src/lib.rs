@@ -65,6 +65,7 @@ pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
 pub use fill::pages;
 pub use group::Group;
+pub use groups::GROUP_SETTING;
 pub use measure::Measure;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};

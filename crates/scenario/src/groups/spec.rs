@@ -79,6 +79,8 @@ pub(crate) struct GroupSpec {
     pub limits: BTreeMap<Limit, Bytes>,
     /// Requests to reclaim, in the order of the text.
     pub requests: Vec<ReclaimRequest>,
+    /// True if other groups are inside this one, so that their memory is that of this group.
+    pub is_around: bool,
 }
 
 impl GroupSpec {
@@ -88,6 +90,7 @@ impl GroupSpec {
             name: name.into(),
             limits: BTreeMap::new(),
             requests: Vec::new(),
+            is_around: false,
         }
     }
 
@@ -267,7 +270,8 @@ pub(crate) fn check(groups: &[GroupSpec], memory: Bytes) -> Result<(), String> {
             ));
         }
     }
-    let protected = Bytes(groups.iter().map(|group| group.protected().0).sum());
+    let alone = groups.iter().filter(|group| !group.is_around);
+    let protected = Bytes(alone.map(|group| group.protected().0).sum());
     if protected > memory {
         return Err(format!(
             "the groups protect {protected} by low and min, which is more than the {memory} of memory: lower them, or raise \

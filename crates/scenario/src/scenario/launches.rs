@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
+use crate::expr::Names;
 use crate::files::{filesystem_for, forget, make_file};
 use crate::fill::{Filler, check_content};
 use crate::groups::{self, GroupLog, GroupSpec, Limit, MemoryGroup, optional};
@@ -64,18 +65,6 @@ params! {
         /// the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no
         /// madvise).
         page_size: PageSize = "small";
-    }
-}
-
-impl Launches {
-    /// Describes the group of each program, as it is in the background.
-    fn groups(&self) -> Vec<GroupSpec> {
-        (0..self.programs)
-            .map(|number| {
-                GroupSpec::new(format!("program-{}", number + 1))
-                    .with(Limit::High, optional(self.high))
-            })
-            .collect()
     }
 }
 
@@ -237,15 +226,16 @@ impl Scenario for Launches {
         check_content(name, &self.content, form)?;
         let anonymous = self.anon.0.saturating_mul(u64::from(self.programs));
         must_fit(Bytes(anonymous.saturating_add(self.fresh.0)), context)?;
-        let mut groups = self.groups();
-        // One program at a time is in the foreground.
-        if let Some(first) = groups.first_mut() {
-            *first = first.clone().with(Limit::Low, optional(self.low));
-        }
         let contradiction = |why: String| ScenarioError::Contradiction {
             scenario: name.to_owned(),
             why,
         };
+        let names = groups::names(context.memory, context.swap_size);
+        let mut groups = self.groups(&names).map_err(contradiction)?;
+        // One program at a time is in the foreground.
+        if let Some(first) = groups.first_mut() {
+            *first = first.clone().with(Limit::Low, optional(self.low));
+        }
         groups::check(&groups, context.memory).map_err(contradiction)?;
         if self.reclaim > context.memory {
             return Err(contradiction(format!(
@@ -268,11 +258,20 @@ impl Scenario for Launches {
         }
     }
 
+    /// Describes the group of each program, as it is in the background.
+    fn groups(&self, _names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let high = optional(self.high);
+        let groups = (0..self.programs).map(|number| {
+            GroupSpec::new(format!("program-{}", number + 1)).with(Limit::High, high)
+        });
+        Ok(groups.collect())
+    }
+
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
         let filler = Filler::new(&self.content, trial.subject.seed)?;
         let relay = Relay::new(self.programs)?;
-        let groups = self
-            .groups()
+        let groups = specs
             .iter()
             .map(MemoryGroup::create)
             .collect::<Result<Vec<_>, Stop>>()?;

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
-use crate::expr::{Names, Quantity};
+use crate::expr::Names;
 use crate::files::{filesystem_for, make_file};
 use crate::fill::{Filler, check_content};
 use crate::groups::{self, GroupSpec, GroupUse, Limit, MemoryGroup, Watch, optional};
@@ -67,27 +67,7 @@ params! {
     }
 }
 
-/// Returns the names that limits in parameters may use.
-pub(crate) fn names(memory: Bytes, swap: Bytes) -> Names {
-    Names::from([
-        ("memory".to_owned(), Quantity::bytes(memory.0 as f64)),
-        ("swap".to_owned(), Quantity::bytes(swap.0 as f64)),
-    ])
-}
-
 impl Neighbours {
-    /// Returns the descriptions of all groups: the latency-sensitive one first. The error says what is wrong.
-    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
-        let limits = &self.sensitive_limits;
-        let sensitive = GroupSpec::read(&format!("{SENSITIVE} {limits}"), names)?;
-        let mut groups = vec![sensitive.with(Limit::Low, optional(self.low))];
-        for number in 0..self.neighbours {
-            let text = format!("{} {}", hungry_name(number), self.hungry_limits);
-            groups.push(GroupSpec::read(&text, names)?);
-        }
-        Ok(groups)
-    }
-
     /// Returns the memory of one hungry process.
     fn share(&self) -> Bytes {
         Bytes(self.hungry.0 / u64::from(self.neighbours))
@@ -222,9 +202,8 @@ impl Scenario for Neighbours {
         check_content(name, &self.content, form)?;
         let anonymous = if self.is_file() { 0 } else { self.sensitive.0 };
         must_fit(Bytes(self.hungry.0.saturating_add(anonymous)), context)?;
-        let names = names(context.memory, context.swap_size);
-        let groups = self.groups(&names);
-        groups
+        let names = groups::names(context.memory, context.swap_size);
+        self.groups(&names)
             .and_then(|groups| groups::check(&groups, context.memory))
             .map_err(|why| ScenarioError::Contradiction {
                 scenario: name.to_owned(),
@@ -233,28 +212,29 @@ impl Scenario for Neighbours {
     }
 
     fn needs(&self, _form: Form) -> Needs {
-        // Names stand for sizes, which have no effect on what is needed.
-        let groups = self.groups(&names(Bytes(1), Bytes(1))).unwrap_or_default();
-        let needs = groups::needs(&groups);
         Needs {
             swap: true,
             pressure: true,
             filesystem: self.is_file().then(|| filesystem_for(self.sensitive)),
-            groups: needs.groups,
-            reclaim_requests: needs.reclaim_requests,
-            zswap_max: needs.zswap_max,
+            groups: true,
             ..self.page_size.needs()
         }
     }
 
+    /// Returns the descriptions of all groups, the latency-sensitive one first.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let limits = &self.sensitive_limits;
+        let sensitive = GroupSpec::read(&format!("{SENSITIVE} {limits}"), names)?;
+        let mut groups = vec![sensitive.with(Limit::Low, optional(self.low))];
+        for number in 0..self.neighbours {
+            let text = format!("{} {}", hungry_name(number), self.hungry_limits);
+            groups.push(GroupSpec::read(&text, names)?);
+        }
+        Ok(groups)
+    }
+
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let names = names(trial.memory(), trial.subject.swap_size);
-        let specs = self
-            .groups(&names)
-            .map_err(|why| ScenarioError::Contradiction {
-                scenario: "neighbours".to_owned(),
-                why,
-            })?;
+        let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
         let filler = Filler::new(&self.content, trial.subject.seed)?;
         let groups = specs.iter().map(MemoryGroup::create);
         let groups = groups.collect::<Result<Vec<_>, Stop>>()?;

@@ -4,6 +4,7 @@
 //! from the group, at stated moments. Origin: proactive reclaim by a user-space agent; there is no original program.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Unit};
+use pagetide_record::Invalid;
 
 use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
@@ -16,7 +17,6 @@ use crate::groups::{
 use crate::paced::{BURST, Paced, PacedReport};
 use crate::page_size::PageSize;
 use crate::params::{choice, params};
-use crate::scenario::neighbours::names;
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Team;
 
@@ -41,7 +41,7 @@ params! {
     /// Parameters, in the order of the command line and the record.
     pub(crate) struct Proactive {
         /// Memory of the group from which is reclaimed.
-        size: Bytes = "0.6 * memory", min = "256K";
+        size: Bytes = "0.5 * memory", min = "256K";
         /// Part of this memory that its process no longer uses.
         cold: f64 = "0.5", max = "0.99";
         /// Amount that each request asks for.
@@ -56,7 +56,7 @@ params! {
         /// Pause of a process after every 32 accesses.
         pause: Nanos = "1ms", max = "1s";
         /// Working set of a latency-sensitive group beside it; 0 for none.
-        sensitive: Bytes = "0.2 * memory";
+        sensitive: Bytes = "0.15 * memory";
         /// Protection of the latency-sensitive group (memory.low); 0 for none.
         low: Bytes = "sensitive";
         /// Further limits of the group from which is reclaimed, as KEY=VALUE words without spaces in them: min, low, max,
@@ -73,27 +73,6 @@ params! {
 }
 
 impl Proactive {
-    /// Returns the descriptions of the group that contains the others, and of the others: first the one from which is
-    /// reclaimed, then the latency-sensitive one if there is one. The error says what is wrong.
-    fn groups(&self, names: &Names) -> Result<(GroupSpec, Vec<GroupSpec>), String> {
-        let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
-        // The protection of a group acts only as far as that of the group around it.
-        let mut parent = GroupSpec::new(PARENT).with(Limit::Low, optional(self.low));
-        let requests = (1..=u64::from(self.requests)).map(|number| ReclaimRequest {
-            at: Nanos(self.interval.0.saturating_mul(number)),
-            size: self.request,
-        });
-        match self.asked {
-            Asked::Target => target.requests.extend(requests),
-            Asked::Both => parent.requests.extend(requests),
-        }
-        let mut inside = vec![target];
-        if self.sensitive.0 > 0 {
-            inside.push(GroupSpec::new(SENSITIVE).with(Limit::Low, optional(self.low)));
-        }
-        Ok((parent, inside))
-    }
-
     /// Describes the process of a group: the one of `size` bytes, or the latency-sensitive one.
     fn process<'a>(
         &self,
@@ -229,37 +208,48 @@ impl Scenario for Proactive {
                 self.request, self.size
             )));
         }
-        let names = names(context.memory, context.swap_size);
-        let (parent, inside) = self.groups(&names).map_err(contradiction)?;
-        groups::check(&[parent], context.memory)
-            .and_then(|()| groups::check(&inside, context.memory))
+        let names = groups::names(context.memory, context.swap_size);
+        self.groups(&names)
+            .and_then(|groups| groups::check(&groups, context.memory))
             .map_err(contradiction)
     }
 
     fn needs(&self, _form: Form) -> Needs {
-        // Names stand for sizes, which have no effect on what is needed.
-        let groups = self.groups(&names(Bytes(1), Bytes(1)));
-        let needs = groups.map(|(_, inside)| groups::needs(&inside));
         Needs {
             swap: true,
-            pressure: true,
             groups: true,
             reclaim_requests: true,
-            zswap_max: needs.is_ok_and(|needs| needs.zswap_max),
             ..self.page_size.needs()
         }
     }
 
+    /// Returns the descriptions of the groups: first the one that contains the others, then the one from which is
+    /// reclaimed, then the latency-sensitive one if there is one.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
+        // The protection of a group acts only as far as that of the group around it.
+        let mut parent = GroupSpec::new(PARENT).with(Limit::Low, optional(self.low));
+        parent.is_around = true;
+        let requests = (1..=u64::from(self.requests)).map(|number| ReclaimRequest {
+            at: Nanos(self.interval.0.saturating_mul(number)),
+            size: self.request,
+        });
+        match self.asked {
+            Asked::Target => target.requests.extend(requests),
+            Asked::Both => parent.requests.extend(requests),
+        }
+        let mut groups = vec![parent, target];
+        if self.sensitive.0 > 0 {
+            groups.push(GroupSpec::new(SENSITIVE).with(Limit::Low, optional(self.low)));
+        }
+        Ok(groups)
+    }
+
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let names = names(trial.memory(), trial.subject.swap_size);
-        let (around, inside) = self
-            .groups(&names)
-            .map_err(|why| ScenarioError::Contradiction {
-                scenario: "proactive".to_owned(),
-                why,
-            })?;
+        let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
+        let (around, inside) = specs.split_at(1);
         let filler = Filler::new(&self.content, trial.subject.seed)?;
-        let parent = MemoryGroup::create(&around)?;
+        let parent = MemoryGroup::create(&around[0])?;
         let groups = inside
             .iter()
             .map(|spec| parent.create_inside(spec))
@@ -278,8 +268,8 @@ impl Scenario for Proactive {
         teams.iter_mut().try_for_each(Team::gathered)?;
 
         trial.phase("requests");
-        let mut watched: Vec<_> = groups.iter().zip(&inside).collect();
-        watched.push((&parent, &around));
+        let mut watched: Vec<_> = groups.iter().zip(inside).collect();
+        watched.push((&parent, &around[0]));
         let mut watch = Watch::begin(&watched, trial.place.clock);
         teams.iter_mut().try_for_each(Team::open)?;
         let end = self.interval.0.saturating_mul(u64::from(self.requests) + 1);
@@ -320,6 +310,9 @@ impl Proactive {
         let asked = sum(|made| made.result.asked.0);
         let taken = sum(|made| made.result.taken.0);
         let time = sum(|made| made.result.time.0);
+        if taken == 0.0 {
+            trial.invalid(Invalid::NoReclaim);
+        }
         trial.metric("asked", asked);
         trial.metric("taken", taken);
         trial.metric("freed", sum(|made| made.result.freed.0));

@@ -217,15 +217,26 @@ impl Scenario for Program {
     }
 
     fn needs(&self, _form: Form) -> Needs {
-        let beside = self.beside_group().ok();
-        let is_beside = !self.beside.is_empty();
-        let protects = self.low.0 > 0 || self.min.0 > 0;
         Needs {
             root: Some(self.root.clone()),
-            groups: is_beside || protects,
-            zswap_max: is_beside && beside.is_some_and(|group| groups::needs([&group]).zswap_max),
+            groups: !self.beside.is_empty() || self.low.0 > 0 || self.min.0 > 0,
             ..Needs::default()
         }
+    }
+
+    /// Returns the description of the program's own group, and of the group of the program beside it if there is one.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let own = GroupSpec::new("program")
+            .with(Limit::Max, optional(self.limit))
+            .with(Limit::High, optional(self.high))
+            .with(Limit::Low, optional(self.low))
+            .with(Limit::Min, optional(self.min))
+            .with(Limit::SwapMax, self.swap_max.parse::<Bytes>().ok());
+        if self.beside.is_empty() {
+            return Ok(vec![own]);
+        }
+        let beside = GroupSpec::read(&format!("beside {}", self.beside_limits), names)?;
+        Ok(vec![own, beside])
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
@@ -233,7 +244,8 @@ impl Scenario for Program {
         let command = Self::words(&self.command, seed).unwrap_or_default();
         let mut environment: Vec<String> = ENVIRONMENT.map(str::to_owned).into();
         environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
-        let limits = self.limits();
+        let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
+        let limits = limits(&specs[0]);
         // In a group that the arena made, the arena has set the limits.
         let around = trial.place.surroundings.group.map(Group::at);
         let own = match around {
@@ -244,8 +256,8 @@ impl Scenario for Program {
             .as_ref()
             .or(own.as_ref())
             .filter(|_| !limits.is_empty());
-        if !self.beside.is_empty() {
-            return self.run_beside(trial, &command, &environment);
+        if let Some(beside) = specs.get(1) {
+            return self.run_beside(trial, beside, &command, &environment);
         }
         OF_PAIR.iter().for_each(|name| trial.omit(name));
         if measured.is_none() {
@@ -307,26 +319,10 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Returns the description of the group of the program beside it. The error says what is wrong.
-    fn beside_group(&self) -> Result<GroupSpec, String> {
-        GroupSpec::read(&format!("beside {}", self.beside_limits), &Names::new())
-    }
-
-    /// Returns the description of the program's own group.
-    fn own_group(&self) -> GroupSpec {
-        GroupSpec::new("program")
-            .with(Limit::Max, optional(self.limit))
-            .with(Limit::High, optional(self.high))
-            .with(Limit::Low, optional(self.low))
-            .with(Limit::Min, optional(self.min))
-            .with(Limit::SwapMax, self.swap_max.parse::<Bytes>().ok())
-    }
-
     /// Fails if the groups of the program and of the one beside it contradict each other, or if there are limits but no
     /// program beside it.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
-        let mut groups = vec![self.own_group()];
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {
             (true, true) => {}
             (true, false) => {
@@ -340,21 +336,20 @@ impl Program {
                         .to_owned(),
                 );
             }
-            (false, _) => match self.beside_group() {
-                Ok(group) if group.requests.is_empty() => groups.push(group),
-                Ok(_) => {
-                    return refuse(
-                        "requests to reclaim are made by the scenario proactive".to_owned(),
-                    );
-                }
-                Err(why) => return refuse(why),
-            },
+            (false, _) => {}
         }
         let words = Self::words(&self.beside, 0).unwrap_or_default();
         if let Some(word) = words.first().filter(|word| !word.starts_with('/')) {
             return refuse(format!(
                 "the program beside it, `{word}`, is no path inside: give it with --beside"
             ));
+        }
+        let names = groups::names(context.memory, context.swap_size);
+        let groups = self
+            .groups(&names)
+            .or_else(|why| refuse(why).map(|()| Vec::new()))?;
+        if groups.iter().any(|group| !group.requests.is_empty()) {
+            return refuse("requests to reclaim are made by the scenario proactive".to_owned());
         }
         groups::check(&groups, context.memory).or_else(refuse)
     }
@@ -363,13 +358,13 @@ impl Program {
     fn run_beside(
         &self,
         trial: &mut Trial<'_>,
+        beside: &GroupSpec,
         command: &[String],
         environment: &[String],
     ) -> Result<(), Stop> {
-        let refuse = |why: String| Self::contradiction("program", why);
         let own =
             Group::of_program().map_err(Stop::system("cannot open the program's memory group"))?;
-        let beside = MemoryGroup::create(&self.beside_group().map_err(refuse)?)?;
+        let beside = MemoryGroup::create(beside)?;
         let groups = [MemoryGroup::existing("program", own), beside];
         let words = Self::words(&self.beside, trial.subject.seed).unwrap_or_default();
         let launch = |group, command, input, shows_group| Launch {
@@ -429,26 +424,6 @@ impl Program {
 }
 
 impl Program {
-    /// Returns the files of the memory control group that set the program's limits, with their values; empty for no
-    /// limits.
-    fn limits(&self) -> Vec<(&'static str, String)> {
-        let mut limits = Vec::new();
-        for (name, size) in [
-            ("memory.max", self.limit),
-            ("memory.high", self.high),
-            ("memory.low", self.low),
-            ("memory.min", self.min),
-        ] {
-            if size.0 > 0 {
-                limits.push((name, size.0.to_string()));
-            }
-        }
-        if let Ok(size) = self.swap_max.parse::<Bytes>() {
-            limits.push(("memory.swap.max", size.0.to_string()));
-        }
-        limits
-    }
-
     fn report(&self, trial: &mut Trial<'_>, run: &Run) {
         trial.metric("peak-rss", run.peak.0 as f64);
         trial.metric("minor-faults", run.usage().minor_faults as f64);
@@ -544,6 +519,14 @@ impl Program {
             },
         }
     }
+}
+
+/// Returns the files of a memory control group that set its limits, with their values; empty for no limits.
+fn limits(group: &GroupSpec) -> Vec<(String, String)> {
+    let limits = group.limits.iter();
+    limits
+        .map(|(limit, size)| (limit.file(), size.0.to_string()))
+        .collect()
 }
 
 /// Hint for a program that went into the background, where it cannot be watched.
