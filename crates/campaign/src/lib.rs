@@ -44,8 +44,8 @@ pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{
-    FileError, Problem, ScenarioWords, Vocabulary, WORKLOAD, read_workload, reference,
-    without_spaces,
+    FileError, Problem, ScenarioWords, Vocabulary, WORKLOAD, read as read_campaign, read_workload,
+    reference, without_spaces,
 };
 pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use futility::Futile;

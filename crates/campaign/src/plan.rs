@@ -95,10 +95,13 @@ impl Cell {
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
-        let named = self.params.get("case").is_some_and(|case| !case.is_empty());
+        let case = self.params.get("case").filter(|case| !case.is_empty());
+        if let Some(case) = case {
+            let _ = write!(params, " {case}");
+        }
         for (name, value) in &self.params {
             // The name of a described workload stands for its text.
-            if named && name == crate::WORKLOAD {
+            if case.is_some() && (name == "case" || name == crate::WORKLOAD) {
                 continue;
             }
             let _ = write!(params, " {name}={}", cut(value));

@@ -14,6 +14,7 @@ use crate::instances::{group_names, started};
 use crate::phase::{Access, Advice, By, Part, Phase};
 use crate::process::Process;
 use crate::segment::{Kind, PageSize, Segment};
+use crate::size::Size;
 use crate::standstill;
 use crate::workload::Workload;
 
@@ -60,6 +61,11 @@ impl Workload {
         let of_groups = group_names(self);
         distinct_names("group", of_groups.iter().map(|(_, name)| name.as_str()))?;
         at_most("groups", of_groups.len() as u64, MOST_GROUPS)?;
+        for group in &self.groups {
+            for (_, size) in group.sizes() {
+                check_size(size, &format!("group {}", group.name))?;
+            }
+        }
         for process in &self.processes {
             if process.count == 0 {
                 return Err(out_of("count", &process.name, "0", "1 or more processes"));
@@ -210,7 +216,10 @@ impl Workload {
                 }
                 Phase::Wait { r#for } => self.check_name(r#for, &place)?,
                 Phase::Pause { time } => short(&place, "time", *time)?,
-                Phase::Reclaim { group, .. } => self.check_reclaim(process, group, &place)?,
+                Phase::Reclaim { group, amount } => {
+                    check_size(*amount, &place)?;
+                    self.check_reclaim(process, group, &place)?;
+                }
                 Phase::Mark { .. } | Phase::Join {} => {}
             }
         }
@@ -249,6 +258,14 @@ impl Workload {
             ));
         }
         short(place, "pause", access.pause)?;
+        if !access.count.is_writable() {
+            return Err(out_of(
+                "count",
+                place,
+                &access.count.to_string(),
+                "a number of accesses, or passes from 0.01x to 1000x",
+            ));
+        }
         match &access.until {
             Some(name) => self.check_name(name, place),
             None => Ok(()),
@@ -450,7 +467,20 @@ fn of_process<'a>(
     })
 }
 
+fn check_size(size: Size, place: &str) -> Result<(), WorkloadError> {
+    if size.is_writable() {
+        return Ok(());
+    }
+    Err(out_of(
+        "a size of",
+        place,
+        &size.to_string(),
+        "a share from 0.01% to 1000%, or bytes",
+    ))
+}
+
 fn check_segment(segment: &Segment, place: &str) -> Result<(), WorkloadError> {
+    check_size(segment.size, place)?;
     let is_file = segment.kind.is_file();
     let why = if segment.pages != PageSize::Small && segment.kind != Kind::Anonymous {
         "only anonymous memory has another page size: remove `pages`"

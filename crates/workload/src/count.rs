@@ -15,7 +15,7 @@ pub enum Count {
 }
 
 /// Largest number of passes, in hundredths.
-const MOST_PASSES: u32 = 1_000_000;
+const MOST_PASSES: u32 = 100_000;
 
 impl Count {
     /// One access for each page.
@@ -26,6 +26,14 @@ impl Count {
         match self {
             Self::Accesses(count) => count.max(1),
             Self::Passes(passes) => (pages.saturating_mul(u64::from(passes)) / 100).max(1),
+        }
+    }
+
+    /// Returns true if the count can be written and read again.
+    pub(crate) fn is_writable(self) -> bool {
+        match self {
+            Self::Accesses(count) => count > 0,
+            Self::Passes(passes) => (1..=MOST_PASSES).contains(&passes),
         }
     }
 
@@ -56,7 +64,7 @@ impl FromStr for Count {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no number of accesses: give a number such as 5000, or passes from 0.01x to 10000x"
+                "`{text}` is no number of accesses: give a number such as 5000, or passes from 0.01x to 1000x"
             )
         };
         let trimmed = text.trim();

@@ -12,6 +12,7 @@ mod check;
 mod count;
 mod error;
 mod group;
+pub mod guide;
 mod instances;
 mod machine;
 mod phase;

@@ -38,6 +38,14 @@ impl Size {
         Self::Share(percent.saturating_mul(100))
     }
 
+    /// Returns true if the size can be written and read again.
+    pub(crate) fn is_writable(self) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::Share(share) => (1..=MOST_SHARE).contains(&share),
+        }
+    }
+
     /// Returns the size in bytes on a machine with this memory: whole pages, at least one.
     pub fn of(self, memory: Bytes) -> Bytes {
         let bytes = match self {

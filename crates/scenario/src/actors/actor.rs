@@ -133,6 +133,11 @@ impl Actor<'_> {
     /// Maps the segments, waits for the start, and does all phases.
     fn live(&mut self) -> Result<(), Stop> {
         let stage = self.stage;
+        // The kernel's messages name processes by this; it keeps the first 15 bytes.
+        if let Ok(name) = std::ffi::CString::new(self.process.name.as_str()) {
+            // SAFETY: the name is a C string that lives through the call.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        }
         if let Some(name) = stage.workload.group_of(self.index, self.number)
             && let Some(group) = stage.groups.get(&name)
         {
