@@ -126,6 +126,19 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
         let found = found.find(|record| setting(record, "numa/policy") == policy);
         found.unwrap_or_else(|| panic!("no {policy}"))
     };
+    // The content of the simulated disk, 96 MiB, is on the first node and part of no count of the kernel.
+    for record in &all {
+        has_free(record, &[16, 16]);
+        for node in 0..2 {
+            let values =
+                &record["results"]["counters"][format!("node_meminfo-node{node}")]["values"];
+            let total = values["MemTotal"][0].as_u64().unwrap();
+            assert!(
+                (16 * MIB..48 * MIB).contains(&total),
+                "node {node}: {total}"
+            );
+        }
+    }
     // Fast nodes have no price.
     assert!(of("default")["results"]["facts"]["accesses"].is_null());
     let pages = |record: &Value, node: u32, name: &str| {
