@@ -14,12 +14,18 @@ fn records(lab: &Lab, kernel: &str, count: usize, words: &[&str]) -> Vec<Value> 
     let fixed = ["run", "hot-cold", "--kernel", kernel, "--seeds", "1"];
     let more = ["-p", "pages=0.8*memory", "--fresh", "--exit-zero"];
     lab.ends(0, [&fixed, words, &more].concat());
-    let records = lab.newest(count);
-    for record in &records {
+    let limit = count.to_string();
+    let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", &limit]);
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let read = |row: &Value| {
+        let (json, _) = lab.ends(0, ["show", row["id"].as_str().unwrap(), "--json"]);
+        let mut record: Value = serde_json::from_str(&json).unwrap();
         let invalid = &record["results"]["invalid"];
         assert_eq!(invalid, &Value::Array(Vec::new()), "{words:?}");
-    }
-    records
+        record["id"] = row["id"].clone();
+        record
+    };
+    list.iter().map(read).collect()
 }
 
 /// Growth of a counter during the trial.
