@@ -1,8 +1,9 @@
 //! Counts the accesses of programs to slow memory nodes. Built as a shared object that the emulator loads as a plugin.
 //!
 //! An access counts if it is by code of a program (not of the kernel), between the two instructions that mark the start
-//! and the end of the scenario, and in another cache line than the access before it. So a program that reads a line
-//! byte by byte is counted once. There is no other model of a cache. The plugin only counts: it does not change the
+//! and the end of the scenario, and not in a cache of 64 lines of 64 bytes. The cache has one line for each of the 64
+//! positions within a page, the one that was accessed last. So a program that reads a line byte by byte, or that uses
+//! its stack between two accesses, is counted once. There is no other model of a cache. The plugin only counts: it does not change the
 //! guest's time, which is its number of instructions.
 //!
 //! Arguments: each `slow=START-END` is a range of physical addresses, in decimal, of a slow node; END is not part of
@@ -49,6 +50,8 @@ static CHOOSE: extern "C" fn() = choose;
 const MAGIC: u64 = 0x0073_6564_6f6e_6770;
 /// Base-2 logarithm of the size of a cache line in bytes.
 const LINE_SHIFT: u32 = 6;
+/// Number of lines of the cache: the positions of a line within a page.
+const LINES: usize = 64;
 
 /// The emulator's description of the memory that an access goes to.
 type Physical = *mut c_void;
@@ -62,8 +65,9 @@ struct Counts {
     slow: Vec<[u64; 2]>,
     out: CString,
     is_counting: bool,
-    /// Virtual address of the last access, without the bits within a cache line.
-    line: u64,
+    /// For each position of a line within a page, the line that was accessed last: its virtual address without the bits
+    /// within the line.
+    lines: [u64; LINES],
     accesses: [u64; 2],
 }
 
@@ -96,10 +100,11 @@ extern "C" fn accessed(_: c_uint, access: u32, at: u64, _: *mut c_void) {
     let line = at >> LINE_SHIFT;
     // If an instruction faults, the CPU accesses the kernel's memory to deliver the fault, and the emulator may call
     // this callback for these accesses too.
-    if !counts.is_counting || at & KERNEL != 0 || line == counts.line {
+    let position = line as usize % LINES;
+    if !counts.is_counting || at & KERNEL != 0 || line == counts.lines[position] {
         return;
     }
-    counts.line = line;
+    counts.lines[position] = line;
     // SAFETY: called within the callback of this access, with its own arguments.
     let physical = unsafe {
         let physical = (counts.physical_of)(access, at);
@@ -120,6 +125,7 @@ extern "C" fn marked(_: c_uint, which: *mut c_void) {
     if which.is_null() {
         counts.is_counting = true;
         counts.accesses = [0; 2];
+        counts.lines = [u64::MAX; LINES];
     } else if counts.is_counting {
         counts.is_counting = false;
         let [slow, all] = counts.accesses;
@@ -177,7 +183,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             slow,
             out: out?,
             is_counting: false,
-            line: u64::MAX,
+            lines: [u64::MAX; LINES],
             accesses: [0; 2],
         })
     })();

@@ -33,7 +33,7 @@ const ACCESSES: MetricDef = MetricDef::of(
     "slow-accesses",
     Unit::Count,
     Direction::Lower,
-    "accesses of programs to slow memory nodes, by cache line: an access to the same line as the access before is not counted",
+    "accesses of programs to slow memory nodes that miss a cache of 64 lines, the last one at each position within a page",
 );
 /// Definition of the metric `modelled-time`.
 const MODELLED: MetricDef = MetricDef::of(

@@ -131,7 +131,10 @@ fn node(text: &str) -> Option<Node> {
         (Some("slow"), None) => Some(SLOW_LATENCY),
         (Some("slow"), Some(latency)) => {
             let latency: Nanos = latency.parse().ok()?;
-            Some(latency).filter(|latency| (1..=1_000_000).contains(&latency.0))
+            if !(1..=1_000_000).contains(&latency.0) {
+                return None;
+            }
+            Some(latency)
         }
         (Some(_), _) => return None,
     };
