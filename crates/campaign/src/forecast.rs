@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{ArenaKind, CpusSpec, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
@@ -261,7 +261,15 @@ struct Look<'a> {
 }
 
 /// Attributes that are equal for cells that differ only in their parameters.
-type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
+type Shape = (
+    String,
+    bool,
+    MemorySpec,
+    SwapSpec,
+    Option<Bytes>,
+    FilesSpec,
+    CpusSpec,
+);
 
 fn shape(cell: &Cell) -> Shape {
     (
@@ -271,6 +279,7 @@ fn shape(cell: &Cell) -> Shape {
         cell.swap,
         cell.swap_size,
         cell.files_on,
+        cell.cpus,
     )
 }
 

@@ -66,6 +66,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     look("swap size", size(a), size(b));
     let on = |subject: &Subject| format!("on {}", subject.files_on);
     look("files", on(a), on(b));
+    look("CPUs", a.cpus.to_string(), b.cpus.to_string());
     look("pass", a.pass.to_string(), b.pass.to_string());
     look(
         "trace ring",
@@ -103,7 +104,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 11] = [
+        let changes: [(&str, Change); 12] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -124,6 +125,9 @@ mod tests {
             }),
             ("files is on ssd against on disk:8ms,20MB/s", |s| {
                 s.files_on = "disk,20MB/s".parse().unwrap();
+            }),
+            ("CPUs is 1 against 4:5us", |s| {
+                s.cpus = pagetide_record::CpusSpec::of(4);
             }),
             ("pass is timed against observed", |s| {
                 s.pass = pagetide_record::Pass::Observed;

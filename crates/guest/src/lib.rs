@@ -32,6 +32,7 @@ pub mod ssd;
 pub mod start;
 pub mod tiers;
 pub mod tracearea;
+pub mod turns;
 pub mod workload;
 
 pub use error::GuestError;

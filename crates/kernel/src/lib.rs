@@ -29,6 +29,7 @@ mod compress;
 mod config;
 mod deb;
 mod digest;
+mod emulator;
 mod error;
 mod freshness;
 mod image;

@@ -11,7 +11,7 @@ use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
 /// Newest schema version that this program reads; a newer record is refused. A record is written with the oldest
 /// version that can express it ([`Subject::schema`]).
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 /// The version of pagetide that made a record, and the command that repeats the trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -57,6 +57,7 @@ pub fn program(
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,
+        cpus: own.cpus,
         primary: spec.primary().or(above),
         margins: own.margins,
         program: Some(OwnProgram { files, spec }),
