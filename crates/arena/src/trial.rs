@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaSpec, FilesSpec, KernelId, MemorySpec, NodesSpec, Pass, Subject, SwapSpec, TraceRing,
-    Variant,
+    ArenaSpec, CpusSpec, FilesSpec, KernelId, MemorySpec, NodesSpec, Pass, Subject, SwapSpec,
+    TraceRing, Variant,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,9 @@ pub struct Trial {
     /// Type of the file system and the device that it is on, if the scenario needs a file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Timed pass or observed pass.
     pub pass: Pass,
     /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
@@ -95,6 +98,7 @@ impl Trial {
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
+            cpus: subject.cpus,
             pass: subject.pass,
             trace_ring: subject.trace_ring,
             unit: 0,
@@ -124,6 +128,7 @@ impl Trial {
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,
+            cpus: self.cpus,
             pass: self.pass,
             trace_ring: self.trace_ring,
         }

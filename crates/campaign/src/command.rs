@@ -37,6 +37,9 @@ pub fn maker(trial: &Trial) -> Maker {
     if trial.files_on.system != FileSystem::default() {
         option("--fs", trial.files_on.system.to_string());
     }
+    if !trial.cpus.is_default() {
+        option("--cpus", trial.cpus.to_string());
+    }
     if !trial.trace_ring.is_default() {
         option("--trace-ring", trial.trace_ring.to_string());
     }

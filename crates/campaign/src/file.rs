@@ -488,6 +488,7 @@ fn scenario(
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,
+        cpus: own.cpus,
         primary: own.primary.or_else(|| shared.primary_of(has)),
         margins: own.margins,
         name,

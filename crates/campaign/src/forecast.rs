@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, NodesSpec, Pass, Subject, SwapSpec};
+use pagetide_record::{
+    ArenaKind, CpusSpec, FilesSpec, MemorySpec, NodesSpec, Pass, Subject, SwapSpec,
+};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
@@ -268,6 +270,7 @@ type Shape = (
     SwapSpec,
     Option<Bytes>,
     FilesSpec,
+    CpusSpec,
 );
 
 fn shape(cell: &Cell) -> Shape {
@@ -278,6 +281,7 @@ fn shape(cell: &Cell) -> Shape {
         cell.swap,
         cell.swap_size,
         cell.files_on,
+        cell.cpus,
     )
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
 use pagetide_record::{
-    ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing,
+    ArenaKind, CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing,
 };
 use pagetide_store::is_campaign_name;
 
@@ -89,6 +89,8 @@ pub struct Adjustment {
     pub swap_size: Option<Bytes>,
     /// The disk that holds files, if given.
     pub files_on: Option<FilesOn>,
+    /// CPUs of the machines of every scenario; empty to keep those of the campaign.
+    pub cpus: Vec<CpusSpec>,
     /// The file system for files, if given.
     pub fs: Option<FileSystem>,
     /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
@@ -256,6 +258,11 @@ impl Request {
                         let memory = memory.map_err(|e| wrong(e.to_string()))?;
                         me.adjustment.memory.push(memory);
                     }
+                    "cpus" => {
+                        let cpus: Result<CpusSpec, _> = value.parse();
+                        let cpus = cpus.map_err(|e| wrong(e.to_string()))?;
+                        me.adjustment.cpus.push(cpus);
+                    }
                     "limit" => {
                         let limit: Result<Bytes, _> = value.parse();
                         let limit = limit.map_err(|e| wrong(e.to_string()))?;
@@ -268,7 +275,7 @@ impl Request {
                     key => check_swap(key, value).map_err(wrong)?,
                 }
             }
-            if !matches!(vary.key.as_str(), "memory" | "limit") {
+            if !matches!(vary.key.as_str(), "memory" | "limit" | "cpus") {
                 me.vary.push(vary);
             }
         }
@@ -486,6 +493,7 @@ impl Request {
             swap: self.adjustment.swap.clone(),
             swap_size: self.adjustment.swap_size,
             files_on: self.adjustment.files(FilesSpec::default()),
+            cpus: self.adjustment.cpus.clone(),
             primary: None,
             margins: BTreeMap::new(),
             program: None,
@@ -651,6 +659,9 @@ impl Adjustment {
             }
             if !self.swap.is_empty() {
                 scenario.swap.clone_from(&self.swap);
+            }
+            if !self.cpus.is_empty() {
+                scenario.cpus.clone_from(&self.cpus);
             }
             scenario.swap_size = self.swap_size.or(scenario.swap_size);
             scenario.files_on = self.files(scenario.files_on);

@@ -67,6 +67,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     look("swap size", size(a), size(b));
     let on = |subject: &Subject| format!("on {}", subject.files_on);
     look("files", on(a), on(b));
+    look("CPUs", a.cpus.to_string(), b.cpus.to_string());
     look("pass", a.pass.to_string(), b.pass.to_string());
     look(
         "trace ring",
@@ -128,6 +129,9 @@ mod tests {
             }),
             ("files is on ssd against on disk:8ms,20MB/s", |s| {
                 s.files_on = "disk,20MB/s".parse().unwrap();
+            }),
+            ("CPUs is 1 against 4:5us", |s| {
+                s.cpus = pagetide_record::CpusSpec::of(4);
             }),
             ("pass is timed against observed", |s| {
                 s.pass = pagetide_record::Pass::Observed;

@@ -41,6 +41,20 @@ pub enum ExactError {
         /// Version of the emulator.
         version: String,
     },
+    /// The emulator cannot run several CPUs.
+    #[error(
+        "{cpus} CPUs need QEMU 8.1 or later, and {version} is installed: fetch a newer one beside it with `{}`, or name one with PAGETIDE_QEMU",
+        told("emulator add")
+    )]
+    EmulatorForSeveral {
+        /// Requested number of CPUs.
+        cpus: u32,
+        /// Version of the installed emulator.
+        version: String,
+    },
+    /// A profiled pass was requested on several CPUs.
+    #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
+    ProfileOfSeveral,
     /// The program named as emulator is not QEMU, or is a build that does not state its version.
     #[error(
         "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"

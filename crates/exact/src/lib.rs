@@ -14,6 +14,7 @@ mod contents;
 mod disks;
 pub mod doctor;
 pub mod emulator;
+pub mod emulators;
 pub mod error;
 mod estimate;
 pub mod exact;

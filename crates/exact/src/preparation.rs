@@ -11,8 +11,9 @@ use pagetide_root::Root;
 use pagetide_scenario::Needs;
 
 use crate::disks::ssds;
+use crate::emulator::Emulator;
 use crate::error::ExactError;
-use crate::machine::{MachineSpec, REGION, SPARE, TRACE};
+use crate::machine::{MachineSpec, REGION, TRACE, spare};
 use crate::making::Maker;
 use crate::recipe::Recipe;
 
@@ -21,16 +22,16 @@ pub(crate) struct Preparation {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) needs: Needs,
     pub(crate) machine: MachineSpec,
+    pub(crate) emulator: Arc<Emulator>,
     pub(crate) maker: Option<Maker>,
 }
 
 impl Preparation {
-    /// Inputs that determine the snapshot for this subject if it loads these modules. `emulator` is the emulator's name
-    /// and version, `guest` the digest of the guest's program.
+    /// Inputs that determine the snapshot for this subject if it loads these modules. `guest` is the digest of
+    /// the guest's program.
     pub(crate) fn recipe(
         &self,
         subject: &Subject,
-        emulator: &str,
         guest: &str,
         modules: Vec<ModuleSpec>,
     ) -> Recipe {
@@ -40,7 +41,7 @@ impl Preparation {
             region_size: REGION.0,
             trace_at: machine.region_at + REGION.0,
             trace_size: TRACE.0,
-            spare: SPARE,
+            spare: spare(machine.cpus),
             modules,
             ssd: ssds(subject, needs),
             nodes: nodes_of_guest(subject),
@@ -51,6 +52,7 @@ impl Preparation {
             files_on: subject.files_on,
             root: needs.root.clone(),
             maker: self.maker.as_ref().map(|maker| maker.spec.clone()),
+            cpus: machine.cpus,
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
                 MemorySpec::Total(_) => None,
@@ -59,7 +61,7 @@ impl Preparation {
         };
         Recipe {
             kernel: self.kernel.digest.to_string(),
-            emulator: emulator.to_owned(),
+            emulator: self.emulator.version.clone(),
             guest: guest.to_owned(),
             arguments: machine.arguments(),
             boot,

@@ -355,12 +355,13 @@ impl Run<'_> {
                 memory::text(errors).lines().last().unwrap_or_default()
             ),
         };
+        let mut commands = vec![("qmp_capabilities", json!({})), (ignore, what)];
+        if self.machine.cpus.are_several() {
+            commands.push(Monitor::no_announcements());
+        }
+        commands.push(("migrate-incoming", from));
         monitor
-            .send(&[
-                ("qmp_capabilities", json!({})),
-                (ignore, what),
-                ("migrate-incoming", from),
-            ])
+            .send(&commands)
             .map_err(|_| fault("the emulator closed its monitor"))?;
         let restored = monitor.migrated(&mut || guard.still());
         let restored = restored.ok_or_else(|| match guard.end() {

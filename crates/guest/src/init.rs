@@ -32,7 +32,7 @@ use crate::tiers::SwapAreas;
 use crate::workload::Workload;
 use crate::{
     ballast, disk, files, filesystem, maker, modules, mount, nodes, port, region, root, size, ssd,
-    start, tiers, tracearea,
+    start, tiers, tracearea, turns,
 };
 
 /// Time that the guest waits for work that the kernel defers until after boot, so that this work does not run during a
@@ -97,6 +97,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })?;
     // Start it before the region is mapped, otherwise it would inherit the page tables of the region.
     let spinner = Spinner::start()?;
+    if boot.cpus.are_several() {
+        turns::keep_busy(boot.cpus, &spinner)?;
+    }
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
     let settings = Settings::of_machine(MachineFate::Ends);
@@ -149,7 +152,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
     tiers::group(boot.swap, workload.id())?;
-    spinner.pause();
+    if !boot.cpus.are_several() {
+        spinner.pause();
+    }
     std::thread::sleep(SETTLE);
     ballast::drop_caches();
     let tiers = nodes::proven_tiers(&boot.nodes)?;
@@ -178,6 +183,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
+    if boot.cpus.are_several() {
+        turns::start(boot.cpus)?;
+    }
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
     Ok(ReadyGuest {
         boot,

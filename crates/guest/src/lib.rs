@@ -33,6 +33,7 @@ pub mod ssd;
 pub mod start;
 pub mod tiers;
 pub mod tracearea;
+pub mod turns;
 pub mod workload;
 
 pub use error::GuestError;

@@ -30,6 +30,7 @@ mod compress;
 mod config;
 mod deb;
 mod digest;
+mod emulator;
 mod error;
 mod freshness;
 mod image;

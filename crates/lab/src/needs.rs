@@ -48,7 +48,7 @@ fn has_files(cell: &Cell) -> bool {
     let context = Context {
         memory: cell.memory.bytes(),
         swap_size: cell.swap_size.unwrap_or(cell.memory.bytes()),
-        cpus: 1,
+        cpus: cell.cpus.count,
     };
     let params = pagetide_scenario::resolve(
         &cell.scenario,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, Vary, pair};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{FileSystem, FilesOn, MemorySpec, NodesSpec, SwapSpec, TraceRing};
+use pagetide_record::{CpusSpec, FileSystem, FilesOn, MemorySpec, NodesSpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
 use crate::accept_args::AcceptArgs;
@@ -42,7 +42,7 @@ struct VariantArgs {
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
     /// Values of a setting, or of `kernel`, `boot`, `swap` or `swap-size`: one variant for each value. Values of
-    /// `memory` or `limit`: one cell for each value. Several --vary are combined; the first variant is the baseline.
+    /// `memory`, `limit` or `cpus`: one cell for each value. Several --vary are combined; the first variant is the baseline.
     /// Use --set for settings of all variants
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
@@ -103,6 +103,10 @@ struct WorkloadArgs {
     /// File system for the scenario's files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]
     fs: Option<FileSystem>,
+    /// CPUs of the machine, 1 to 8, which take turns of 5 us; 4:10us is four with turns of 10 us. Several --cpus create
+    /// cells. More than one needs QEMU 8.1 or later (`pagetide emulator add`) [default: 1]
+    #[arg(long, value_name = "N")]
+    cpus: Vec<CpusSpec>,
     /// Run the scenario as its original did, including its errors
     #[arg(long)]
     as_written: bool,
@@ -221,6 +225,7 @@ impl CampaignArgs {
                 swap: workload.swap,
                 swap_size: workload.swap_size,
                 files_on: workload.files_on,
+                cpus: workload.cpus,
                 fs: workload.fs,
                 seeds: sampling.seeds,
                 first_seed: sampling.first_seed,

@@ -8,6 +8,7 @@
 //! determines a trial) and [`record`] (the result), then [`mod@file`] (the format on disk) and [`wire`] (the format in
 //! which a guest returns it).
 
+pub mod cpus;
 pub mod disk;
 #[cfg(feature = "file")]
 pub mod file;
@@ -24,6 +25,7 @@ pub mod tier_pages;
 pub mod trace_ring;
 pub mod wire;
 
+pub use cpus::{CpusError, CpusSpec};
 pub use disk::{DiskError, DiskSpec};
 #[cfg(feature = "file")]
 pub use file::{FileError, RecordReader, RecordWriter};

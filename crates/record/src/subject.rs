@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use pagetide_quantity::{Bytes, UnitError};
 
+use crate::cpus::CpusSpec;
 use crate::files::{FileSystem, FilesSpec};
 use crate::nodes::NodesSpec;
 use crate::swap::SwapSpec;
@@ -189,6 +190,9 @@ pub struct Subject {
     /// Type of the file system and the device that it is on; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine; one if not stated.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Kind of pass: timed, observed or profiled.
     pub pass: Pass,
     /// Size of the trace ring of an observed trial; the default for a timed trial.
@@ -237,7 +241,7 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
-        if !self.nodes.is_default() || self.limit.is_some() {
+        if !self.cpus.is_default() || !self.nodes.is_default() || self.limit.is_some() {
             return 6;
         }
         if self.swap.has_tiers() || self.pass == Pass::Profiled {
@@ -273,11 +277,12 @@ impl Subject {
             return name;
         }
         format!(
-            "{name} · {}{} · {}{}",
+            "{name} · {}{} · {}{}{}",
             memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
             self.swap,
-            self.files_on.beside_swap()
+            self.files_on.beside_swap(),
+            self.cpus.in_label()
         )
     }
 
@@ -367,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profiled_pass_is_another_trial_that_needs_the_newest_reader() {
+    fn a_profiled_pass_is_another_trial_that_needs_a_newer_reader() {
         let timed = Subject::default();
         let profiled = Subject {
             pass: Pass::Profiled,
@@ -408,6 +413,23 @@ mod tests {
         assert!(limited.cell_label().contains("16M of 64M"));
         let text = serde_json::to_string(&limited).unwrap();
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), limited);
+    }
+
+    #[test]
+    fn several_cpus_are_another_cell_and_one_is_written_as_ever() {
+        let one = Subject::default();
+        assert!(!serde_json::to_string(&one).unwrap().contains("cpus"));
+        let four = Subject {
+            cpus: CpusSpec::of(4),
+            ..Subject::default()
+        };
+        assert_eq!(four.schema(), SCHEMA);
+        assert_ne!(four.key(), one.key());
+        assert_ne!(four.cell(), one.cell());
+        assert!(four.cell_label().ends_with(" · 4 CPUs"));
+        let text = serde_json::to_string(&four).unwrap();
+        assert!(text.contains(r#""cpus":"4:5us""#), "{text}");
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), four);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec};
+use pagetide_record::{CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec};
 use toml::de::DeValue;
 
 use crate::plan::MOST_MACHINES;
@@ -25,6 +25,7 @@ pub(super) struct FileDefaults {
     pub(super) swap_size: Option<Bytes>,
     pub(super) files_on: Option<FilesOn>,
     pub(super) fs: Option<FileSystem>,
+    pub(super) cpus: Vec<CpusSpec>,
     pub(super) primary: Option<Vec<String>>,
     pub(super) margins: BTreeMap<String, f64>,
 }
@@ -54,6 +55,11 @@ impl FileDefaults {
                 "\"ssd\", \"null\", \"disk\" or \"disk:SEEK,RATE\"",
             )?,
             fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
+            cpus: {
+                let wanted = pagetide_record::cpus::FORMS;
+                let number = |item: &Item<'_>| item.text().ok_or_else(|| item.kind(wanted));
+                parsed_by(table, "cpus", wanted, number)?
+            },
             primary: match table.get("primary") {
                 None => None,
                 Some(item) => {
@@ -121,6 +127,11 @@ impl FileDefaults {
             swap_size: self.swap_size.or(above.swap_size),
             files_on: self.files_on.or(above.files_on),
             fs: self.fs.or(above.fs),
+            cpus: if self.cpus.is_empty() {
+                above.cpus.clone()
+            } else {
+                self.cpus
+            },
             primary: self.primary,
             margins,
         }
@@ -142,11 +153,24 @@ impl FileDefaults {
     }
 }
 
-/// Reads a value, or a list of values, by parsing text.
+/// Reads a value, or a list of values, by parsing text in quotes.
 pub(super) fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
     wanted: &'static str,
+) -> Result<Vec<T>, FileError>
+where
+    T::Err: ToString,
+{
+    parsed_by(table, key, wanted, |item| item.string(wanted))
+}
+
+/// Reads a value, or a list of values, by parsing the text that `text` returns for each.
+fn parsed_by<T: FromStr + PartialEq>(
+    table: &Table<'_>,
+    key: &str,
+    wanted: &'static str,
+    text: impl Fn(&Item<'_>) -> Result<String, FileError>,
 ) -> Result<Vec<T>, FileError>
 where
     T::Err: ToString,
@@ -156,8 +180,7 @@ where
     };
     let mut values = Vec::new();
     for item in item.list() {
-        let text = item.string(wanted)?;
-        let value = text
+        let value = text(&item)?
             .parse()
             .map_err(|why: T::Err| item.value(&why.to_string()))?;
         if values.contains(&value) {

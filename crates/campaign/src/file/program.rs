@@ -76,6 +76,7 @@ pub fn program(
         swap_size: own.swap_size,
         files_on,
         primary: spec.primary(!files.beside.is_empty()).or(above),
+        cpus: own.cpus,
         margins: own.margins,
         program: Some(OwnProgram { files, spec }),
         takes: table.parsed("takes", "a time such as \"9s\"")?,

@@ -174,12 +174,13 @@ pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Grou
 
 /// Draws one limit or protection of a group.
 pub(super) fn limit(extent: &Extent, group: &mut Group, rng: &mut Rng) {
-    let size = Limit::Size(pick(&extent.sizes, rng));
+    let share = pick(&extent.sizes, rng);
+    let size = Limit::Size(share);
     match rng.below(6) {
         0 | 1 => group.max = size,
         2 => group.high = size,
-        3 => group.low = Some(size),
-        4 => group.min = Some(size),
+        3 => group.low = Some(share),
+        4 => group.min = Some(share),
         _ => group.swap_max = size,
     }
 }
@@ -299,7 +300,6 @@ pub(super) fn phase(
                 .map(|group| group.name.clone())
                 .unwrap_or_default(),
             amount: pick(&extent.sizes, rng),
-            swappiness: None,
         },
         _ => access(extent, segment, rng),
     }

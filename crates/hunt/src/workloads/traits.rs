@@ -24,7 +24,7 @@ pub(super) fn traits(workload: &Workload) -> Vec<String> {
         all.push(format!("{name}={value}"));
     }
     for group in &workload.groups {
-        let files = group.files(memory).into_iter();
+        let files = group.sizes().into_iter();
         all.extend(files.map(|(file, _)| format!("group with {file}")));
         if group.each {
             all.push("group for each".to_owned());

@@ -330,6 +330,10 @@ impl Page {
                 n => format!("{n} times while it was measured"),
             });
         let files = (!subject.files_on.is_default()).then(|| subject.files_on.to_string());
+        let cpus = subject.cpus.are_several().then(|| {
+            let (count, turn) = (subject.cpus.count, subject.cpus.turn);
+            format!("{count}, in turns of {turn}")
+        });
         let ring = (!subject.trace_ring.is_default()).then(|| subject.trace_ring.to_string());
         self.pairs([
             ("pagetide", maker.version.clone()),
@@ -343,6 +347,7 @@ impl Page {
             ("emulator", subject.arena.emulator.clone()),
             ("machine", subject.arena.machine.clone()),
             ("processor", subject.arena.cpu.clone()),
+            ("CPUs", cpus.unwrap_or_default()),
             ("memory", subject.memory.to_string()),
             ("nodes", subject.nodes.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
