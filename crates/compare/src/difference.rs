@@ -105,7 +105,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 12] = [
+        let changes: [(&str, Change); 13] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
