@@ -261,13 +261,20 @@ struct Look<'a> {
 }
 
 /// Attributes that are equal for cells that differ only in their parameters.
-type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
+type Shape = (
+    String,
+    bool,
+    (MemorySpec, Option<Bytes>),
+    SwapSpec,
+    Option<Bytes>,
+    FilesSpec,
+);
 
 fn shape(cell: &Cell) -> Shape {
     (
         cell.scenario.clone(),
         cell.as_written,
-        cell.memory,
+        (cell.memory, cell.limit),
         cell.swap,
         cell.swap_size,
         cell.files_on,

@@ -1,6 +1,7 @@
 //! One record in full: its origin, its results, and warnings.
 
 use pagetide_quantity::{ColumnData, Direction, Value};
+use pagetide_record::subject::memory_label;
 use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 
 use crate::about::EXACT_CAVEAT;
@@ -343,7 +344,7 @@ impl Page {
             ("emulator", subject.arena.emulator.clone()),
             ("machine", subject.arena.machine.clone()),
             ("processor", subject.arena.cpu.clone()),
-            ("memory", subject.memory.to_string()),
+            ("memory", memory_label(subject.memory, subject.limit)),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
             ("files on", files.unwrap_or_default()),
             ("trace ring", ring.unwrap_or_default()),
