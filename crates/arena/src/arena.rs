@@ -58,6 +58,12 @@ pub trait Arena: Sync {
         None
     }
 
+    /// Sentences for the user about all trials that ran so far, such as how many are doubtful. Empty if there is nothing
+    /// to say.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs a trial that was prepared with [`Arena::prepare`] of the same arena. Bulk sections are written to `sink` as
     /// they arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an
     /// error: the trial then has a [`Finding`] with the reason in `results.invalid`.

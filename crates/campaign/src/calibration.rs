@@ -1,6 +1,7 @@
 //! Turns a campaign into a calibration: compares its variant with variants that cannot differ in performance.
 
 use pagetide_arena::VariantSpec;
+use pagetide_record::ArenaKind;
 
 use crate::campaign::{Campaign, Until};
 use crate::request::RequestError;
@@ -12,12 +13,24 @@ impl Campaign {
         let [base] = &self.variants[..] else {
             return Err(RequestError::ManyVariants);
         };
-        self.variants.extend(harmless(base));
+        let others = match self.arena {
+            ArenaKind::Exact => harmless(base),
+            ArenaKind::Host | ArenaKind::Vm => same(base),
+        };
+        self.variants.extend(others);
         self.name = format!("calibrate-{}", self.name);
         let seeds = self.sampling.until.cap();
         self.sampling.until = Until::Blocks(seeds.saturating_mul(campaigns));
         Ok(())
     }
+}
+
+/// Two variants equal to `base`, for an arena in which no two trials have the same result.
+fn same(base: &VariantSpec) -> [VariantSpec; 2] {
+    ["the same again", "the same once more"].map(|name| VariantSpec {
+        name: name.to_owned(),
+        ..base.clone()
+    })
 }
 
 /// Two variants that behave like `base` in reclaim, although their results are not bit-identical. The first adds a boot

@@ -1,5 +1,6 @@
 //! Command lines of this program, as written into records and messages.
 
+use crate::host::RUNNING;
 use pagetide_arena::Trial;
 use pagetide_record::text::exact_size;
 use pagetide_record::{FileSystem, Maker};
@@ -10,7 +11,11 @@ pub fn maker(trial: &Trial) -> Maker {
     let variant = &trial.variant;
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    option("--kernel", variant.kernel.clone());
+    let is_host = variant.kernel == RUNNING;
+    match is_host {
+        true => option("--on", "host".to_owned()),
+        false => option("--kernel", variant.kernel.clone()),
+    }
     for argument in &variant.boot {
         option("--boot", argument.clone());
     }
@@ -45,6 +50,9 @@ pub fn maker(trial: &Trial) -> Maker {
     }
     option("--first-seed", trial.seed.to_string());
     option("--seeds", "1".into());
+    if is_host && !variant.settings.is_empty() {
+        words.push("--change-this-machine".into());
+    }
     if trial.as_written {
         words.push("--as-written".into());
     }

@@ -266,7 +266,7 @@ struct Look<'a> {
 type Shape = (
     String,
     bool,
-    (MemorySpec, NodesSpec),
+    (MemorySpec, NodesSpec, Option<Bytes>),
     SwapSpec,
     Option<Bytes>,
     FilesSpec,
@@ -277,7 +277,7 @@ fn shape(cell: &Cell) -> Shape {
     (
         cell.scenario.clone(),
         cell.as_written,
-        (cell.memory, cell.nodes.clone()),
+        (cell.memory, cell.nodes.clone(), cell.limit),
         cell.swap,
         cell.swap_size,
         cell.files_on,

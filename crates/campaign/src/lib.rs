@@ -15,6 +15,7 @@ pub mod file;
 mod finish;
 mod forecast;
 mod futility;
+mod host;
 mod inert;
 mod locked;
 pub mod matrix;
@@ -49,6 +50,7 @@ pub use file::{
 };
 pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use futility::Futile;
+pub use host::{DECIDING, RUNNING};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{

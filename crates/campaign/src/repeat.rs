@@ -7,7 +7,8 @@ use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
 use pagetide_outside::remedy;
 use pagetide_quantity::command::told;
-use pagetide_record::{ArenaKind, Maker, Record, RecordWriter, Subject};
+use pagetide_quantity::{Metric, Unit};
+use pagetide_record::{Maker, Record, RecordWriter, Subject};
 use pagetide_store::{Store, StoreError, short};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -35,17 +36,6 @@ pub enum RepeatError {
         name: String,
         /// Release of the record's kernel.
         release: String,
-    },
-    /// The arena has noise, so its trials cannot be repeated exactly.
-    #[error(
-        "record {} is of the {kind} arena, where no trial gives the same twice: only trials without noise can be repeated",
-        short(.record)
-    )]
-    Noise {
-        /// Identity of the record.
-        record: String,
-        /// Kind of arena that made the record.
-        kind: ArenaKind,
     },
     /// The trial was stopped.
     #[error("stopped before the trial's end")]
@@ -75,13 +65,6 @@ pub enum RepeatError {
     },
 }
 
-impl RepeatError {
-    /// True if the user's input was wrong, as opposed to a failure of the machine.
-    pub fn is_user_error(&self) -> bool {
-        matches!(self, Self::Noise { .. })
-    }
-}
-
 /// Result of repeating the trial of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repetitions {
@@ -100,11 +83,79 @@ pub struct Repetitions {
     /// The primary metric that changed most, if the results differ because of another build of the guest or a fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
+    /// How far the repetitions are apart, for each count and for each metric that decides. Empty for an arena without
+    /// noise, where repetitions are identical.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spreads: Vec<Spread>,
 }
+
+/// Values of one metric in a record and in the repetitions of its trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Name of the metric.
+    pub metric: String,
+    /// Value in the record.
+    pub original: f64,
+    /// Smallest value in the repetitions.
+    pub least: f64,
+    /// Largest value in the repetitions.
+    pub most: f64,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Largest distance of a repetition from the record, relative to the record; `None` if the record's value is 0.
+    pub apart: Option<f64>,
+}
+
+impl Spread {
+    /// The spreads of all metrics that decide in `record`, and of its counts of faults and swap.
+    fn of(record: &Record) -> Vec<Self> {
+        let is_told = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
+        let metrics = record.results.metrics.iter().filter(is_told);
+        let spread = |metric: &Metric| {
+            let value = metric.value.number()?;
+            Some(Self {
+                metric: metric.name.clone(),
+                original: value,
+                least: f64::INFINITY,
+                most: f64::NEG_INFINITY,
+                unit: metric.unit,
+                apart: None,
+            })
+        };
+        metrics.filter_map(spread).collect()
+    }
+
+    /// Adds the value of a repetition.
+    fn add(&mut self, again: &Record) {
+        let mut metrics = again.results.metrics.iter();
+        let same = metrics.find(|metric| metric.name == self.metric);
+        let Some(value) = same.and_then(|metric| metric.value.number()) else {
+            return;
+        };
+        self.least = self.least.min(value);
+        self.most = self.most.max(value);
+        if self.original != 0.0 {
+            let far = (value - self.original).abs() / self.original.abs();
+            self.apart = Some(self.apart.map_or(far, |most| most.max(far)));
+        }
+    }
+}
+
+/// Names of metrics whose spread is shown although they may not decide.
+const TOLD: [&str; 5] = [
+    "major-faults",
+    "swapped-in",
+    "swapped-out",
+    "user",
+    "system",
+];
 
 impl Display for Repetitions {
     /// Writes one line for each item, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.spreads.is_empty() {
+            return self.write_spreads(f);
+        }
         write!(
             f,
             "{} of {} repetitions are identical to {} (digest {})",
@@ -126,6 +177,57 @@ impl Display for Repetitions {
     }
 }
 
+/// A value of a metric as text: times in milliseconds, other values as numbers.
+fn shown(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanos => format!("{:.1} ms", value / 1e6),
+        _ if value.fract() == 0.0 => format!("{value}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+impl Repetitions {
+    /// Writes how far the repetitions of a trial with noise are apart.
+    fn write_spreads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = match self.times {
+            1 => "the repetition has".to_owned(),
+            many => format!("the {many} repetitions have"),
+        };
+        write!(
+            f,
+            "{} has noise, so no repetition is identical",
+            short(&self.record)
+        )?;
+        for note in &self.notes {
+            write!(f, "\nnote: {note}")?;
+        }
+        for spread in &self.spreads {
+            let show = |value: f64| shown(spread.unit, value);
+            if spread.least > spread.most {
+                write!(
+                    f,
+                    "\n{}: {}, and no repetition has it",
+                    spread.metric,
+                    show(spread.original)
+                )?;
+                continue;
+            }
+            let apart = spread.apart.map_or_else(String::new, |apart| {
+                format!(", at most {:.1} % apart", apart * 100.0)
+            });
+            write!(
+                f,
+                "\n{}: {} in the record, {times} {} to {}{apart}",
+                spread.metric,
+                show(spread.original),
+                show(spread.least),
+                show(spread.most),
+            )?;
+        }
+        Ok(())
+    }
+}
+
 /// Runs the trial of a record `times` times again, and compares each repetition with the record. The repetitions are
 /// not kept in the store.
 pub fn repeat(
@@ -135,12 +237,6 @@ pub fn repeat(
     times: u32,
     progress: &dyn Progress,
 ) -> Result<Repetitions, RepeatError> {
-    if arena.has_noise() {
-        return Err(RepeatError::Noise {
-            record: record.id(),
-            kind: record.subject.arena.kind,
-        });
-    }
     let prepared = prepare_again(arena, &record.subject)?;
     let mut all = Repetitions {
         record: record.id(),
@@ -150,7 +246,11 @@ pub fn repeat(
         notes: notes(&record.subject, prepared.subject()),
         first_difference: None,
         largest: None,
+        spreads: Vec::new(),
     };
+    if arena.has_noise() {
+        all.spreads = Spread::of(record);
+    }
     // Repetitions are not kept, so the store may be read-only.
     let elsewhere = store.is_read_only().then(tempfile::tempdir).transpose();
     let elsewhere = elsewhere.map_err(|source| RepeatError::Elsewhere { source })?;
@@ -158,7 +258,9 @@ pub fn repeat(
     let folder = elsewhere.as_ref().map_or(&*incoming, TempDir::path);
     for _ in 0..times {
         let again = run_again(folder, arena, &prepared, maker(prepared.trial()), progress)?;
-        if again.digest == record.digest {
+        if arena.has_noise() {
+            all.spreads.iter_mut().for_each(|spread| spread.add(&again));
+        } else if again.digest == record.digest {
             all.identical += 1;
         } else if all.first_difference.is_none() {
             all.first_difference = Some(first_divergence(record, &again));

@@ -12,13 +12,12 @@ use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
 use crate::file::{self, FileError, Vocabulary, WORKLOAD, plain_name, without_spaces};
+use crate::host::{self, RUNNING};
 use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
 use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, check_swap, crossed};
 
-/// Name of the kernel that runs on this machine, the only one of the host arena.
-pub const RUNNING: &str = "running";
 /// Name of the variant with the compared patches.
 pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
@@ -29,6 +28,8 @@ const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if no other variants are given.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
+/// Memory of a machine as a multiple of the limit of a workload in it, unless the user gives the memory.
+const ROOMY: u64 = 4;
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
@@ -208,6 +209,14 @@ pub enum RequestError {
         /// Name of the variant.
         variant: String,
     },
+    /// An option for kernels is given together with the host arena.
+    #[error(
+        "--on host runs on the kernel of this machine, so it cannot be combined with {option}: leave one of them out"
+    )]
+    RunningKernel {
+        /// Name of the option.
+        option: &'static str,
+    },
     /// Two variants have the same name.
     #[error(transparent)]
     NameTaken(#[from] NameTaken),
@@ -311,14 +320,42 @@ impl Request {
                     let digits = content.rsplit('-').next().unwrap_or_default();
                     campaign.name = self.named(format!("{}-{digits}", campaign.name))?;
                 }
-                self.adjustment.move_to_arena(&mut campaign)?;
                 campaign
             }
             (_, Some(path)) => return Err(RequestError::NotAlone { path }),
         };
+        self.finish(&mut campaign, vocabulary)?;
+        Ok(campaign)
+    }
+
+    /// Moves the campaign to the arena given, and checks and completes what depends on arena and metrics.
+    fn finish(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) -> Result<(), RequestError> {
+        if self.adjustment.arena == Some(ArenaKind::Host)
+            && let Some(option) = self.of_kernels()
+        {
+            return Err(RequestError::RunningKernel { option });
+        }
+        self.adjustment.move_to_arena(campaign)?;
+        if campaign.arena == ArenaKind::Host {
+            host::suit(campaign, vocabulary, self.adjustment.observe);
+        }
         campaign.check_swap()?;
         campaign.enough(vocabulary);
-        Ok(campaign)
+        Ok(())
+    }
+
+    /// Name of the first option given that chooses or changes a kernel; `None` if there is none.
+    fn of_kernels(&self) -> Option<&'static str> {
+        let given = [
+            (!self.kernels.is_empty(), "--kernel"),
+            (!self.boot.is_empty(), "--boot"),
+            (!self.patches.is_empty(), "--patch"),
+            (self.source.is_some(), "--source"),
+            (self.config.is_some(), "--config"),
+        ];
+        given
+            .into_iter()
+            .find_map(|(given, name)| given.then_some(name))
     }
 
     /// Creates the campaign for a user's own program; fails if `what` names a scenario.
@@ -338,8 +375,7 @@ impl Request {
         for scenario in &mut campaign.scenarios {
             scenario.primary = spec.primary(!place.beside.is_empty());
         }
-        campaign.check_swap()?;
-        campaign.enough(vocabulary);
+        self.finish(&mut campaign, vocabulary)?;
         Ok(campaign)
     }
 
@@ -406,7 +442,7 @@ impl Request {
     ) -> Result<Campaign, RequestError> {
         let mut campaign = Campaign {
             name: String::new(),
-            arena: self.adjustment.arena.unwrap_or_default(),
+            arena: ArenaKind::Exact,
             seed: 1,
             variants: self.variants(vocabulary)?,
             scenarios: scenarios
@@ -523,10 +559,7 @@ impl Request {
         let all = if self.is_built() {
             self.built_variants()?
         } else if self.kernels.is_empty() {
-            let kernels = [match self.adjustment.arena {
-                Some(ArenaKind::Host) => RUNNING.to_owned(),
-                _ => vocabulary.kernel.clone(),
-            }];
+            let kernels = [vocabulary.kernel.clone()];
             variants(&kernels, &self.boot, &self.settings, &self.changes, &swap)?
         } else {
             let kernels = &self.kernels;
@@ -607,9 +640,6 @@ impl Adjustment {
                 }
                 variant.kernel = RUNNING.to_owned();
             }
-            if self.observe.is_none() {
-                campaign.observe = Observe::None;
-            }
         }
         campaign.arena = arena;
         campaign.name = format!("{}-{arena}", campaign.name);
@@ -631,9 +661,6 @@ impl Adjustment {
         }
         if let Some(observe) = self.observe {
             campaign.observe = observe;
-        } else if campaign.arena == ArenaKind::Host {
-            // An observed pass is another trial, and no trial of a machine with noise explains another.
-            campaign.observe = Observe::None;
         }
         if let Some(profile) = self.profile {
             campaign.profile = profile;
@@ -668,7 +695,10 @@ impl Adjustment {
             if scenario.memory.is_empty()
                 && let Some(words) = vocabulary.scenario(&scenario.name)
             {
-                scenario.memory = vec![MemorySpec::Free(words.default_memory)];
+                // Around a limit, the machine must have memory to spare.
+                let largest = scenario.limit.iter().map(|limit| ROOMY * limit.0).max();
+                let memory = words.default_memory.0.max(largest.unwrap_or(0));
+                scenario.memory = vec![MemorySpec::Free(Bytes(memory))];
             }
         }
     }

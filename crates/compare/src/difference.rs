@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use pagetide_record::text::exact_size;
 use pagetide_record::{MemorySpec, Subject};
 use serde::Serialize;
 
@@ -61,6 +62,8 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     }
     look("memory", a.memory.to_string(), b.memory.to_string());
     look("nodes", a.nodes.to_string(), b.nodes.to_string());
+    let limit = |subject: &Subject| subject.limit.map_or_else(String::new, exact_size);
+    look("limit", limit(a), limit(b));
     look("swap", a.swap.to_string(), b.swap.to_string());
     // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
@@ -105,7 +108,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 13] = [
+        let changes: [(&str, Change); 14] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -120,6 +123,9 @@ mod tests {
             }),
             ("nodes is not set against 8M,8M", |s| {
                 s.nodes = "8M,8M".parse().unwrap();
+            }),
+            ("limit is not set against 32M", |s| {
+                s.limit = Some(pagetide_quantity::Bytes::from_mib(32));
             }),
             ("swap is zram against none", |s| {
                 s.swap = "none".parse().unwrap();

@@ -1,6 +1,7 @@
 //! Errors of comparisons; each message states a remedy.
 
 use pagetide_quantity::command::told;
+use pagetide_record::ArenaKind;
 use pagetide_store::StoreError;
 use pagetide_verdict::StatError;
 
@@ -44,6 +45,17 @@ pub enum CompareError {
         name: String,
         /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
+    },
+    /// A campaign ran in one arena only, so there is nothing to agree with.
+    #[error(
+        "{campaign} ran in the arena {arena} only: run the same command with --on {}, or name the campaigns of both arenas",
+        other(*.arena)
+    )]
+    OneArena {
+        /// Identity of the campaign's run.
+        campaign: String,
+        /// The arena in which it ran.
+        arena: ArenaKind,
     },
     /// Only one side was named.
     #[error("`{name}` is one side: name the other as well, after it")]
@@ -112,4 +124,12 @@ fn list(differences: &[Difference]) -> String {
 /// Sentence part that suggests the most similar name; empty for `None`.
 fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// Name of the arena in which a campaign could run too.
+fn other(arena: ArenaKind) -> &'static str {
+    match arena {
+        ArenaKind::Exact => "host",
+        ArenaKind::Host | ArenaKind::Vm => "exact",
+    }
 }

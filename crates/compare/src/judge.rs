@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_quantity::{Unit, Value};
-use pagetide_record::ArenaKind;
+use pagetide_record::{ArenaKind, MemorySpec};
 use pagetide_store::{Pairing, Store};
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
@@ -157,7 +157,8 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
     let smallest = exact
-        .map(|row| row.cell.subject.memory)
+        .map(|row| &row.cell.subject)
+        .map(|subject| subject.limit.map_or(subject.memory, MemorySpec::Free))
         .min_by_key(|memory| memory.bytes().0);
     if let Some(memory) = smallest.filter(|memory| memory.bytes().0 < SMALL.0)
         && input.columns.len() > 1

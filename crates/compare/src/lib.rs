@@ -6,6 +6,7 @@
 //!
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 
+pub mod agreement;
 pub mod beside;
 pub mod bisected;
 mod calibration;
@@ -23,6 +24,7 @@ pub mod kinds;
 mod matching;
 pub mod matrixed;
 mod medians;
+mod noise;
 pub mod observation;
 mod once;
 mod pairs;
@@ -50,6 +52,7 @@ pub use error::CompareError;
 pub use history::{History, history};
 pub use judge::ALPHA;
 pub use medians::{InvalidSeed, MetricMedian, medians};
+pub use noise::{TimeNeed, times_needed};
 pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
 pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};

@@ -168,6 +168,11 @@ pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, &note, None)?)
 }
 
+/// Shows a campaign with the records that its note lists so far; with a single variant, nothing is judged.
+pub(crate) fn show_of(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
+    compare(store, &Input::of_campaign(store, note, None)?)
+}
+
 /// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or a
 /// prefix of a record's identity. Sides that differ in more than the variant are an error unless `allowed` permits it.
 /// Between two releases only the kernel is the intended difference; other differences confound the result unless they
@@ -203,7 +208,7 @@ pub fn compare_two(
 }
 
 /// Returns the campaign with this name; for `None`, the campaign that ran last.
-fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareError> {
+pub(crate) fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareError> {
     let Some(name) = name else {
         let last = store.campaigns()?.into_iter().next();
         return match last {

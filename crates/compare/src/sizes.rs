@@ -1,6 +1,7 @@
 //! Tests whether an effect is the same at every memory size.
 
 use pagetide_record::MemorySpec;
+use pagetide_record::subject::memory_label;
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
@@ -87,8 +88,10 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
 
 /// Returns the label of a cell without its memory, and the memory; `None` if the cell has no record yet.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
-    let memory = cell.subject.as_ref()?.memory;
-    let part = format!(" · {memory} · ");
+    let subject = cell.subject.as_ref()?;
+    // Within a limit, the limit is the memory of the workload.
+    let memory = subject.limit.map_or(subject.memory, MemorySpec::Free);
+    let part = format!(" · {} · ", memory_label(subject.memory, subject.limit));
     let at = cell.label.find(&part)?;
     let label = format!("{} · {}", &cell.label[..at], &cell.label[at + part.len()..]);
     Some((label, memory))

@@ -101,7 +101,7 @@ fn metrics(
     subject: &Subject,
     log: impl FnOnce() -> Option<Vec<u8>>,
 ) -> Option<(Vec<Metric>, Option<Series>)> {
-    let pages = u32::try_from(subject.memory.bytes().0 / PAGE_SIZE).ok()?;
+    let pages = u32::try_from(subject.room().0 / PAGE_SIZE).ok()?;
     let best = best::best(string, subject, pages).ok()?;
     let [opt, lru] = &*best;
     let headroom = pagetide_oracle::headroom(faults, opt.faults as f64);
@@ -117,7 +117,11 @@ fn metrics(
         Metric::new(&LRU, lru.faults as f64),
     ];
     let mut policies = vec![("opt", opt), ("lru", lru)];
-    let room = room::room(results);
+    // A group may use all of its limit.
+    let room = match subject.limit {
+        Some(_) => Some(pages),
+        None => room::room(results),
+    };
     let outcomes = room
         .zip(model(results))
         .and_then(|(room, model)| {

@@ -16,10 +16,11 @@ use pagetide_quantity::Bytes;
 use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
+use pagetide_record::{Counters, FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
 
+use pagetide_scenario::Group;
 use pagetide_system::idle::Timers;
-use pagetide_system::meminfo;
+use pagetide_system::{Syntax, meminfo};
 
 use crate::ballast::{Ballast, Reserve};
 use crate::error::{GuestError, io};
@@ -493,6 +494,13 @@ impl Steps for GuestSteps<'_> {
         peak.map(fact).into_iter().collect()
     }
 
+    fn counters(&mut self) -> BTreeMap<String, Counters> {
+        // The kernel counts reclaim at the limit of a group in the group only.
+        let group = self.order.subject.limit.and_then(|_| Group::limited());
+        let counters = group.map(|group| (judgement::GROUP.to_owned(), grown(&group)));
+        counters.into_iter().collect()
+    }
+
     fn stop_observing(&mut self) -> Result<(), String> {
         let observer = self.observer.as_ref();
         let stopped = observer.map_or(Ok(()), Observer::stop);
@@ -503,6 +511,19 @@ impl Steps for GuestSteps<'_> {
         let observer = self.observer.take();
         let ended = observer.map_or(Ok(()), Observer::end);
         ended.map_err(|why| why.to_string())
+    }
+}
+
+/// Counters of a control group that was created by the trial, so that all were zero before.
+fn grown(group: &Group) -> Counters {
+    let path = group.folder().join("memory.stat");
+    let mut counters = pagetide_system::Counters::new();
+    counters.parse(&fs::read(path).unwrap_or_default(), Syntax::KeyValue);
+    let values = counters
+        .iter()
+        .map(|(name, value)| (name.to_owned(), [0, value]));
+    Counters {
+        values: values.collect(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_record::Counters;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_system::clock::monotonic;
 
@@ -49,6 +50,11 @@ pub trait Steps {
 
     /// Facts that are known only after the workload has ended.
     fn facts(&mut self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Further counters by source, such as those of a control group that did not exist before the trial.
+    fn counters(&mut self) -> BTreeMap<String, Counters> {
         BTreeMap::new()
     }
 
@@ -108,6 +114,7 @@ pub fn run(
     let after = match counted {
         Ok((after, counters)) => {
             results.counters = counters;
+            results.counters.extend(steps.counters());
             after
         }
         Err(why) => {

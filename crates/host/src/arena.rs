@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pagetide_arena::{Arena, ArenaError, Finding, Options, PreparedTrial, Progress, Trial, host};
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject};
+use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject, Warning};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::conditions::Conditions;
@@ -40,7 +40,56 @@ pub struct Host {
     /// Path of this program, which is started again as guardian and as workload.
     path: PathBuf,
     machine: Machine,
+    tally: Mutex<Tally>,
     say: Arc<Say>,
+}
+
+/// Counts of trials that ran.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    trials: u32,
+    /// Number of trials with a doubt about their times only.
+    doubtful_times: u32,
+    /// Number of trials with a doubt about counts too.
+    doubtful_counts: u32,
+    /// The latest reason for doubt.
+    why: String,
+}
+
+impl Tally {
+    fn add(&mut self, warnings: &[Warning]) {
+        self.trials += 1;
+        let doubts = warnings.iter().filter_map(|warning| match warning {
+            Warning::Doubtful { why, of_times } => Some((why, *of_times)),
+            _ => None,
+        });
+        let (mut any, mut counts) = (false, false);
+        for (why, of_times) in doubts {
+            any = true;
+            counts |= !of_times;
+            self.why.clone_from(why);
+        }
+        self.doubtful_counts += u32::from(counts);
+        self.doubtful_times += u32::from(any && !counts);
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let remark = |count: u32, what: &str| {
+            (count > 0).then(|| {
+                format!(
+                    "{count} of {} trials are doubtful {what}, because others were at work on this machine (the last: {})",
+                    self.trials, self.why
+                )
+            })
+        };
+        [
+            remark(self.doubtful_times, "in their times"),
+            remark(self.doubtful_counts, "in their counts too"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 impl Host {
@@ -77,6 +126,7 @@ impl Host {
             program,
             path: path.to_owned(),
             machine: host::machine(),
+            tally: Mutex::default(),
             say: Arc::new(say),
         })
     }
@@ -220,6 +270,11 @@ impl Arena for Host {
         Ok(PreparedTrial::new(trial.clone(), subject, plan))
     }
 
+    fn remarks(&self) -> Vec<String> {
+        let tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.remarks()
+    }
+
     fn run(
         &self,
         prepared: &PreparedTrial,
@@ -268,8 +323,38 @@ impl Arena for Host {
                 self.say("others on this machine spoiled a trial; it runs again");
                 continue;
             }
+            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.add(&ended.finding.results.warnings);
+            drop(tally);
             ended.write(sink)?;
             return Ok(ended.finding);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubtful_trials_are_counted_by_what_is_doubtful() {
+        let doubt = |of_times| Warning::Doubtful {
+            why: "others".to_owned(),
+            of_times,
+        };
+        let mut tally = Tally::default();
+        tally.add(&[]);
+        assert_eq!(tally.remarks(), [""; 0]);
+        tally.add(&[doubt(true), doubt(true)]);
+        tally.add(&[doubt(true), doubt(false)]);
+        let found = tally.remarks();
+        assert!(
+            found[0].starts_with("1 of 3 trials are doubtful in their times"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].starts_with("1 of 3 trials are doubtful in their counts too"),
+            "{found:?}"
+        );
     }
 }

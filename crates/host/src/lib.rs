@@ -11,6 +11,7 @@
 pub mod arena;
 pub mod change;
 pub mod conditions;
+pub mod doctor;
 pub mod error;
 pub mod foreign;
 pub mod group;

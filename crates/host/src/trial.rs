@@ -366,7 +366,7 @@ impl Steps for HostSteps<'_> {
             SwapPlan::Existing => state.warnings.push(note(
                 "others use the same swap area, so counts of swap may include theirs".to_owned(),
             )),
-            // Source: kernel mm/zsmalloc.c, which allocates without charging a group; charged since 6.10 for zswap only.
+            // Source: kernel mm/zsmalloc.c: the pages of a pool are allocated without charging a group.
             SwapPlan::Zram(_) => state.warnings.push(note(
                 "the memory of zram's compressed pages is not part of the group's limit, but of the machine".to_owned(),
             )),

@@ -40,8 +40,8 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
         pagetide_exact::doctor::kvm(cache)
     );
     pieces.push(Diagnosis::new("arena", State::NotYet, vm, "").of(ArenaKind::Vm));
-    let host = "not in this version yet";
-    pieces.push(Diagnosis::new("arena", State::NotYet, host, "").of(ArenaKind::Host));
+    let host = pagetide_host::doctor::examine(cache);
+    pieces.extend(host.into_iter().map(|found| found.of(ArenaKind::Host)));
     pieces
 }
 

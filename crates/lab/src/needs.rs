@@ -46,7 +46,7 @@ pub(crate) fn check(campaign: &Campaign) -> Result<(), LabError> {
 /// True if the scenario of a cell needs a file system. False for a cell that cannot run; the arena refuses it later.
 fn has_files(cell: &Cell) -> bool {
     let context = Context {
-        memory: cell.memory.bytes(),
+        memory: cell.limit.unwrap_or(cell.memory.bytes()),
         swap_size: cell.swap_size.unwrap_or(cell.memory.bytes()),
         cpus: cell.cpus.count,
     };

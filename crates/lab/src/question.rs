@@ -148,7 +148,7 @@ impl ReferencesQuestion {
             })?;
         let record = store.load(&row.id)?.into_record();
         let subject = &record.subject;
-        let (name, memory) = (&subject.scenario, subject.memory.bytes());
+        let (name, memory) = (&subject.scenario, subject.room());
         let string = known(name, subject.as_written, &subject.params, subject.seed)?;
         Ok((string, memory, Some(Box::new(record))))
     }

@@ -3,6 +3,7 @@
 use pagetide_campaign::squeeze::ScenarioFacts;
 use pagetide_campaign::{ScenarioSpec, ScenarioWords, Vocabulary};
 use pagetide_harness::settings;
+use pagetide_quantity::Unit;
 use pagetide_scenario::ScenarioError;
 
 use crate::arenas;
@@ -27,6 +28,12 @@ pub fn vocabulary() -> Vocabulary {
                         .map(|metric| metric.name.to_owned())
                         .collect(),
                     primaries: definition.metrics.iter().filter(|m| m.primary).count(),
+                    primary_counts: definition
+                        .metrics
+                        .iter()
+                        .filter(|metric| metric.primary && metric.unit != Unit::Nanos)
+                        .map(|metric| metric.name.to_owned())
+                        .collect(),
                     default_memory: definition.default_memory,
                     original_memory: definition.original_memory,
                 };

@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, and its calls of the libraries.
 
+pub mod agree;
 pub mod atlas;
 pub mod bisect;
 pub mod calibrate;
@@ -42,6 +43,7 @@ pub fn run(cli: Cli) -> Result<End> {
     match cli.command {
         Command::Run(args) => run::run(&args, &places, out),
         Command::Compare(args) => compare::run(&args, &places, out),
+        Command::Agree(args) => agree::run(&args, &places, out),
         Command::Report(args) => report::run(&args, &places, out),
         Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),

@@ -8,7 +8,7 @@ use anyhow::Error;
 use pagetide_arena::ArenaError;
 use pagetide_campaign::matrix::MatrixError;
 use pagetide_campaign::squeeze::SqueezeError;
-use pagetide_campaign::{FileError, RepeatError, RequestError, RunError};
+use pagetide_campaign::{FileError, RequestError, RunError};
 use pagetide_compare::{CompareError, Comparison, FailOn};
 use pagetide_kernel::KernelError;
 use pagetide_lab::LabError;
@@ -154,7 +154,6 @@ fn code(error: &Error) -> u8 {
             || is(cause, ImportError::is_user_error)
             || is(cause, KernelError::is_user_error)
             || is(cause, LabError::is_user_error)
-            || is(cause, RepeatError::is_user_error)
             || is(cause, RequestError::is_user_error)
             || is(cause, RunError::is_user_error)
             || is(cause, pagetide_reference::SourceError::is_user_error)

@@ -7,5 +7,6 @@ mod circles;
 mod common;
 mod house;
 mod manual;
+mod running_kernel;
 mod terminal;
 mod usage;

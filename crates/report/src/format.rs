@@ -222,7 +222,17 @@ fn table(
         let tails = tails(store, comparison)?;
         text.push_str(&terminal::tails(comparison, &tails, &style.look));
     }
-    if let Some(note) = CalibrationNote::read(store, ArenaKind::default())?
+    // Noise of another arena says nothing about these records.
+    let subjects = || {
+        comparison
+            .cells
+            .iter()
+            .filter_map(|cell| cell.subject.as_ref())
+    };
+    let arena = subjects()
+        .next()
+        .map_or_else(ArenaKind::default, |subject| subject.arena.kind);
+    if let Some(note) = CalibrationNote::read(store, arena)?
         && let Some(line) = terminal::calibration_of(&note, comparison)
     {
         text.push_str(&line);

@@ -1,5 +1,6 @@
 //! Output for the terminal: verdicts, a single record, lists.
 
+pub mod agreement;
 pub mod atlas;
 pub mod bisect;
 pub mod effect;

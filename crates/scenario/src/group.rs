@@ -52,6 +52,12 @@ impl Group {
         }
     }
 
+    /// The group of a limited workload; `None` if there is none.
+    pub fn limited() -> Option<Self> {
+        let folder = Path::new(GROUPS).join(WORKLOAD);
+        folder.is_dir().then_some(Self { folder })
+    }
+
     /// Opens the group of a limited workload, sets its limit and adds this process to it. Fails if the kernel has no
     /// memory control groups.
     pub fn join_limited(limit: Bytes) -> io::Result<Self> {

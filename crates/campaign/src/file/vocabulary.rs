@@ -30,6 +30,8 @@ pub struct ScenarioWords {
     pub metrics: Vec<String>,
     /// Number of the scenario's primary metrics.
     pub primaries: usize,
+    /// Names of the scenario's primary metrics that are no times.
+    pub primary_counts: Vec<String>,
     /// Default memory available to the scenario.
     pub default_memory: Bytes,
     /// Memory of the machine on which the scenario's original ran.

@@ -123,9 +123,10 @@ struct Sizes<'a> {
 impl<'a> Sizes<'a> {
     fn of(subject: &'a Subject) -> Self {
         let pages = |bytes: Bytes| bytes.0 as f64 / PAGE_SIZE as f64;
-        let memory = match subject.memory {
-            MemorySpec::Free(free) => pages(free),
-            MemorySpec::Total(total) => (pages(total) - FOOTPRINT_PAGES).max(1.0),
+        let memory = match (subject.limit, subject.memory) {
+            (Some(limit), _) => pages(limit),
+            (None, MemorySpec::Free(free)) => pages(free),
+            (None, MemorySpec::Total(total)) => (pages(total) - FOOTPRINT_PAGES).max(1.0),
         };
         let percent = || {
             let set = subject.variant.settings.get("zswap/max_pool_percent");

@@ -5,7 +5,6 @@ use pagetide_campaign::run as run_campaign;
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_lab::vocabulary;
 use pagetide_quantity::command::told;
-use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
 
 use crate::campaign_args::CampaignArgs;
@@ -46,7 +45,8 @@ pub struct Args {
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     if args.show {
-        let Some(note) = CalibrationNote::read(&store, ArenaKind::default())? else {
+        let arena = args.arena.arena().unwrap_or_default();
+        let Some(note) = CalibrationNote::read(&store, arena)? else {
             return Err(Usage::error(format!(
                 "nothing was calibrated in this store: {} does it for a scenario",
                 told("calibrate swapbench")
@@ -54,8 +54,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         };
         return show(&note, out);
     }
-    let request = args.campaign.request()?;
-    let mut campaign = request.of_scenarios(&args.scenarios, &vocabulary())?;
+    let mut request = args.campaign.request()?;
+    request.adjustment.arena = args.arena.arena();
+    let mut campaign = request.campaign(&args.scenarios, &vocabulary())?;
     let seeds = campaign.sampling.until.cap();
     campaign.calibrate(args.campaigns)?;
 

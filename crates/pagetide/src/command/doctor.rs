@@ -4,6 +4,7 @@ use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_lab::arenas::examine;
 use pagetide_quantity::command::told;
+use pagetide_record::ArenaKind;
 use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
 
@@ -47,7 +48,11 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
         .map(PieceRow)
         .collect();
     out.list(&pieces, "")?;
-    let works = !pieces.iter().any(|piece| piece.0.state == State::Missing);
+    let has = |kind: ArenaKind| {
+        let mut of_arena = pieces.iter().filter(|piece| piece.0.arena == kind);
+        !of_arena.any(|piece| piece.0.state == State::Missing)
+    };
+    let (works, host) = (has(ArenaKind::Exact), has(ArenaKind::Host));
     if !out.json {
         let mut text = String::from("\n");
         for PieceRow(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
@@ -62,7 +67,18 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
         } else {
             text.push_str("The exact arena does not work until what is missing is mended.\n");
         }
+        if host {
+            let first = told("run swapbench --on host --memory 64M");
+            put!(
+                text,
+                "Trials can run on this machine's kernel too: {first}.\n"
+            );
+        }
         out.text(&text)?;
     }
-    Ok(if works { End::Done } else { End::Unable })
+    Ok(if works || host {
+        End::Done
+    } else {
+        End::Unable
+    })
 }

@@ -9,13 +9,15 @@ use crate::output::Output;
 use crate::session::Session;
 
 /// Run the trial of a record again and say whether the record is identical, or where it first differs
+///
+/// On the running kernel (`--on host`) no two trials are identical: then it says how far apart the repetitions are.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide repeat 3f2a
   pagetide repeat 3f2a --times 20 --json
 
-Exits with 0 if every repetition is identical, otherwise with 3.")]
+Exits with 0 if every repetition is identical or the arena has noise, otherwise with 3.")]
 pub struct Args {
     /// Identity of the record, or its first digits
     record: String,
@@ -38,7 +40,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let repetitions = repeat(&store, arena.as_ref(), record, args.times, progress)?;
     progress.finish();
     out.show_quoting(&repetitions, || format!("{repetitions}\n"))?;
-    Ok(if repetitions.identical == repetitions.times {
+    let has_noise = !repetitions.spreads.is_empty();
+    Ok(if has_noise || repetitions.identical == repetitions.times {
         End::Done
     } else {
         End::Open

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pagetide_campaign::{CONTROL, Options, PATCHED, Shard, inert, run as run_campaign};
-use pagetide_compare::{compare_note, medians, show_campaign};
+use pagetide_compare::{compare_note, medians, show_campaign, times_needed};
 use pagetide_lab::vocabulary;
 use pagetide_report::terminal::{layout, next};
 use pagetide_store::{CampaignNote, Store, shell};
@@ -14,6 +14,9 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
+
+/// Difference of times, as a ratio minus 1, for which the number of repeats is told before the run.
+const TOLD_EFFECT: f64 = 0.05;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
 ///
@@ -30,6 +33,7 @@ Examples:
   pagetide run contswap --as-written --scale 0.02
   pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
   pagetide run campaigns/papers/swapbench.toml --as paper
+  pagetide run swapbench --on host --memory 64M --vs vm.swappiness=10
   pagetide run campaigns/quick.toml --shard 2/4 --store shard-2
   pagetide run --memory 64M --vs lru_gen/enabled=0 --file numbers -- sort -n numbers
 
@@ -91,6 +95,21 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if let Some(text) = campaign.power(&vocabulary()) {
         session.progress.say(&text);
     }
+    if arena.has_noise() {
+        session.progress.say(
+            "counts and processor time decide here; times depend on the load of this machine, and are shown below them",
+        );
+        for need in times_needed(&store, &campaign.name, TOLD_EFFECT)? {
+            session.progress.say(&format!(
+                "{} of {} varied by {:.0} % here: a difference of {:.0} % would need {} repeats of each variant",
+                need.metric,
+                need.cell,
+                need.noise * 100.0,
+                TOLD_EFFECT * 100.0,
+                need.repeats
+            ));
+        }
+    }
     for text in inert(&campaign, arena.as_ref())? {
         session.progress.say(&text);
     }
@@ -104,6 +123,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         |state| run_campaign(&campaign, arena.as_ref(), &mut store, &options, state),
         |outcome| outcome.stopped,
     )?;
+    for text in arena.remarks() {
+        session.progress.say(&text);
+    }
     if outcome.futile.is_some() {
         return Ok(args.judged.nothing());
     }

@@ -144,6 +144,18 @@ impl Lab {
         told(&self.pagetide(arguments).output().unwrap(), code)
     }
 
+    /// Runs the program, which must fail, whether the request or the machine is at fault. Returns its standard output and
+    /// standard error.
+    pub fn ends_badly<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> (String, String) {
+        let output = self.pagetide(arguments).output().unwrap();
+        let code = output.status.code().unwrap_or(0);
+        assert!(matches!(code, 2 | 4), "{code}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    }
+
     /// Asserts that a run with this kind of swap on this kernel is refused in one sentence that contains these words, and
     /// that it leaves nothing behind. The store must be empty.
     pub fn refuses(&self, kernel: &str, swap: &str, words: &[&str]) {

@@ -84,7 +84,7 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadRe
             continue;
         };
         let (workload, variant) = (subject.cell_label(), &subject.variant);
-        let memory = subject.memory.bytes().0;
+        let memory = subject.room().0;
         let place = map
             .entry((workload.clone(), memory, variant.name.clone()))
             .or_insert_with(|| {

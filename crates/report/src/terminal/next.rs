@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 use pagetide_quantity::command::{command, shell, told};
+use pagetide_record::ArenaKind;
 use pagetide_store::{CampaignNote, Store};
 
 /// Text that states where the records of a campaign are, and two suggested commands that fit the result. `typed` is the
@@ -36,6 +37,16 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString
                 },
             ]
         }
+        _ if note.arena == ArenaKind::Host => [
+            (
+                again(&["--set", "vm.swappiness=60", "--vs", "vm.swappiness=10"]),
+                "the same with two values of swappiness",
+            ),
+            (
+                command(&["list", "records", "--campaign", &id]),
+                shown.as_str(),
+            ),
+        ],
         _ => [
             (
                 again(&["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"]),

@@ -1,6 +1,7 @@
 //! One record in full: its origin, its results, and warnings.
 
 use pagetide_quantity::{ColumnData, Direction, Value};
+use pagetide_record::subject::memory_label;
 use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 
 use crate::about::EXACT_CAVEAT;
@@ -348,7 +349,7 @@ impl Page {
             ("machine", subject.arena.machine.clone()),
             ("processor", subject.arena.cpu.clone()),
             ("CPUs", cpus.unwrap_or_default()),
-            ("memory", subject.memory.to_string()),
+            ("memory", memory_label(subject.memory, subject.limit)),
             ("nodes", subject.nodes.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
             ("files on", files.unwrap_or_default()),

@@ -1,0 +1,31 @@
+//! What a campaign of the host arena decides by: counts and processor time, because times vary with the machine's load.
+
+use pagetide_record::ArenaKind;
+
+use crate::campaign::{Campaign, Observe};
+use crate::file::Vocabulary;
+
+/// Name of the kernel that runs on this machine, the only one of the host arena.
+pub const RUNNING: &str = "running";
+/// Names of the metrics that decide in the host arena, besides the scenario's own counts.
+pub const DECIDING: [&str; 2] = ["major-faults", "system"];
+
+/// Adapts a campaign to the host arena: scenarios without metrics of their own that decide get counts and processor time,
+/// and no trial is observed unless `observe` says so.
+pub(crate) fn suit(campaign: &mut Campaign, vocabulary: &Vocabulary, observe: Option<Observe>) {
+    debug_assert_eq!(campaign.arena, ArenaKind::Host);
+    if observe.is_none() {
+        campaign.observe = Observe::None;
+    }
+    for scenario in &mut campaign.scenarios {
+        let words = vocabulary.scenario(&scenario.name);
+        scenario.primary.get_or_insert_with(|| {
+            let counts = words.map_or_else(Vec::new, |words| words.primary_counts.clone());
+            let usual = DECIDING.map(str::to_owned);
+            let mut all = counts;
+            all.extend(usual);
+            all.dedup();
+            all
+        });
+    }
+}

@@ -1,0 +1,519 @@
+//! Whether arenas agree: the effects of one campaign that ran in several arenas, metric by metric.
+//!
+//! The arenas do not share records, so nothing is compared across them but effects: each is the difference between a
+//! variant and the baseline in one arena, with its interval.
+
+use std::fmt;
+
+use pagetide_quantity::{Direction, Unit};
+use pagetide_record::{ArenaKind, Subject, SwapSpec};
+use pagetide_store::{CampaignNote, Store};
+use pagetide_verdict::judgement::EffectKind;
+use pagetide_verdict::{Judgement, Verdict};
+use serde::Serialize;
+
+use crate::comparison::{Cell, Comparison, MetricRow};
+use crate::error::CompareError;
+use crate::select::{campaign, compare_note};
+
+/// Endings of campaign names that stand for arenas: the campaign `x-host` is `x` in the host arena.
+const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
+
+/// The effects of one campaign in several arenas.
+#[derive(Clone, Debug, Serialize)]
+pub struct Agreement {
+    /// The arenas, the exact one first.
+    pub arenas: Vec<ArenaSide>,
+    /// One row for each metric of each cell and variant that was judged in at least two arenas.
+    pub rows: Vec<AgreementRow>,
+    /// Labels of cells that only one arena has.
+    pub alone: Vec<String>,
+}
+
+/// One arena of the comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArenaSide {
+    /// Kind of the arena.
+    pub arena: ArenaKind,
+    /// Identity of the campaign's run in this arena.
+    pub campaign: String,
+    /// Release of the baseline's kernel; empty without records.
+    pub kernel: String,
+}
+
+/// One metric of one cell and variant in all arenas.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgreementRow {
+    /// Label of the cell in the first arena that has it.
+    pub cell: String,
+    /// Name of the variant that is compared with the baseline.
+    pub variant: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Unit of the metric.
+    pub unit: Unit,
+    /// Which direction is better.
+    pub direction: Direction,
+    /// The effect in each arena, in the order of [`Agreement::arenas`]; `None` if the arena did not judge it.
+    pub effects: Vec<Option<ArenaEffect>>,
+    /// Whether the arenas agree in the sign of the effect.
+    pub sign: Agrees,
+    /// Whether the sizes of the effect can be the same: the intervals of all arenas have a common value. `None` if an
+    /// arena has no interval.
+    pub same_size: Option<bool>,
+    /// What differs between the arenas that may cause a disagreement; empty if they agree in sign and size.
+    pub reasons: Vec<String>,
+}
+
+/// Effect of a variant in one arena.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ArenaEffect {
+    /// Number of trials of the variant.
+    pub trials: u64,
+    /// Whether the numbers are ratios or differences.
+    pub kind: EffectKind,
+    /// The estimated effect.
+    pub estimate: f64,
+    /// Lower end of the interval; `None` without an interval.
+    pub low: Option<f64>,
+    /// Upper end of the interval; `None` without an interval.
+    pub high: Option<f64>,
+    /// Sign of the effect.
+    pub sign: Sign,
+}
+
+/// Sign of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// The variant's value is surely larger than the baseline's.
+    More,
+    /// The variant's value is surely smaller than the baseline's.
+    Less,
+    /// There is no difference, or none that matters.
+    None,
+    /// The data do not decide the sign.
+    Open,
+}
+
+/// Whether the arenas agree in the sign of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agrees {
+    /// All arenas have the same sign.
+    Yes,
+    /// Two arenas have different signs.
+    No,
+    /// No two arenas have different signs, but at least one is open.
+    Open,
+}
+
+impl fmt::Display for Agrees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Open => "open",
+        })
+    }
+}
+
+impl Sign {
+    fn of(judgement: &Judgement, kind: EffectKind, interval: Option<(f64, f64)>) -> Self {
+        let null = kind.null();
+        match (&judgement.verdict, interval) {
+            (Verdict::Identical | Verdict::Equivalent, _) => Self::None,
+            (Verdict::Invalid { .. } | Verdict::Confounded { .. }, _) => Self::Open,
+            (Verdict::Inconclusive { .. }, _) | (_, None) => Self::Open,
+            (_, Some((low, _))) if low >= null => Self::More,
+            (_, Some((_, high))) if high <= null => Self::Less,
+            _ => Self::Open,
+        }
+    }
+}
+
+impl ArenaEffect {
+    fn of(judgement: &Judgement) -> Option<Self> {
+        // Identical records have no effect to estimate.
+        let Some(effect) = judgement.effect else {
+            return (judgement.verdict == Verdict::Identical).then(|| Self {
+                trials: judgement.b.map_or(0, |summary| summary.n),
+                kind: EffectKind::Ratio,
+                estimate: 1.0,
+                low: Some(1.0),
+                high: Some(1.0),
+                sign: Sign::None,
+            });
+        };
+        let interval = effect
+            .interval
+            .map(|interval| (interval.low, interval.high));
+        Some(Self {
+            trials: judgement.b.map_or(0, |summary| summary.n),
+            kind: effect.kind,
+            estimate: effect.estimate,
+            low: interval.map(|interval| interval.0),
+            high: interval.map(|interval| interval.1),
+            sign: Sign::of(judgement, effect.kind, interval),
+        })
+    }
+}
+
+impl Agrees {
+    fn of(effects: &[Option<ArenaEffect>]) -> Self {
+        let signs: Vec<Sign> = effects.iter().flatten().map(|effect| effect.sign).collect();
+        let sure: Vec<&Sign> = signs.iter().filter(|sign| **sign != Sign::Open).collect();
+        let differ = sure.windows(2).any(|pair| pair[0] != pair[1]);
+        match (differ, sure.len() == signs.len()) {
+            (true, _) => Self::No,
+            (false, true) => Self::Yes,
+            (false, false) => Self::Open,
+        }
+    }
+}
+
+/// Compares the effects of a campaign in the arenas in which it ran. `names` are campaigns, one for each arena. A single
+/// name stands for all arenas: `x`, `x-host` and `x-vm`; no name stands for the campaign that ran last. With `all`,
+/// metrics that decide in no arena are included.
+pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement, CompareError> {
+    let mut notes: Vec<CampaignNote> = match names {
+        [] => arenas_of(store, &campaign(store, None)?)?,
+        [one] => arenas_of(store, &campaign(store, Some(one))?)?,
+        several => several
+            .iter()
+            .map(|name| campaign(store, Some(name)))
+            .collect::<Result<_, _>>()?,
+    };
+    notes.sort_by_key(|note| note.arena as u8);
+    if let [only] = notes.as_slice() {
+        return Err(CompareError::OneArena {
+            campaign: only.id(),
+            arena: only.arena,
+        });
+    }
+    let comparisons = notes
+        .iter()
+        .map(|note| compare_note(store, note))
+        .collect::<Result<Vec<_>, _>>()?;
+    let arenas = notes.iter().zip(&comparisons).map(side).collect();
+    Ok(of_comparisons(arenas, &comparisons, all))
+}
+
+/// The runs of a campaign in all arenas.
+fn arenas_of(store: &Store, note: &CampaignNote) -> Result<Vec<CampaignNote>, CompareError> {
+    let endings = || ENDINGS.iter().filter(|ending| !ending.is_empty());
+    let base = endings().find_map(|ending| note.name.strip_suffix(ending));
+    let base = base.unwrap_or(&note.name);
+    let mut found = Vec::new();
+    for ending in ENDINGS {
+        let name = format!("{base}{ending}");
+        if name == note.name {
+            found.push(note.clone());
+        } else if let Some(other) = store.latest_of(&name)?
+            && other.arena != note.arena
+        {
+            found.push(other);
+        }
+    }
+    Ok(found)
+}
+
+fn side((note, comparison): (&CampaignNote, &Comparison)) -> ArenaSide {
+    let first = comparison.columns.first();
+    let variant = first.and_then(|column| column.variant.as_ref());
+    ArenaSide {
+        arena: note.arena,
+        campaign: note.id(),
+        kernel: variant.map_or_else(String::new, |variant| variant.kernel.release.clone()),
+    }
+}
+
+/// Compares the effects of comparisons, one for each arena.
+fn of_comparisons(arenas: Vec<ArenaSide>, comparisons: &[Comparison], all: bool) -> Agreement {
+    let mut rows = Vec::new();
+    let mut alone = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    for cell in comparisons.iter().flat_map(|comparison| &comparison.cells) {
+        let key = key(cell);
+        if seen.contains(&key) {
+            continue;
+        }
+        let same: Vec<Option<&Cell>> = comparisons
+            .iter()
+            .map(|comparison| comparison.cells.iter().find(|cell| self::key(cell) == key))
+            .collect();
+        seen.push(key);
+        if same.iter().flatten().count() < 2 {
+            alone.push(cell.label.clone());
+            continue;
+        }
+        rows.extend(of_cell(cell, &same, &arenas, comparisons, all));
+    }
+    Agreement {
+        arenas,
+        rows,
+        alone,
+    }
+}
+
+/// Text by which the same cell is found in several arenas: its label, in which disks have no latency, because only the
+/// exact arena can choose it.
+fn key(cell: &Cell) -> String {
+    let Some(subject) = &cell.subject else {
+        return cell.label.clone();
+    };
+    let kind = match subject.swap {
+        SwapSpec::Ssd(_) => "ssd".to_owned(),
+        other => other.to_string(),
+    };
+    cell.label.replace(&subject.swap.to_string(), &kind)
+}
+
+/// The rows of one cell. `same` is the cell in each arena.
+fn of_cell(
+    cell: &Cell,
+    same: &[Option<&Cell>],
+    arenas: &[ArenaSide],
+    comparisons: &[Comparison],
+    all: bool,
+) -> Vec<AgreementRow> {
+    let mut rows = Vec::new();
+    let mut names: Vec<(&str, &MetricRow)> = Vec::new();
+    for row in same.iter().flatten().flat_map(|cell| &cell.metrics) {
+        if (all || row.primary) && !names.iter().any(|(name, _)| *name == row.name) {
+            names.push((&row.name, row));
+        }
+    }
+    let columns = comparisons[0].columns.iter().skip(1);
+    for variant in columns.map(|column| &column.name) {
+        for (name, metric) in &names {
+            let effects: Vec<Option<ArenaEffect>> = same
+                .iter()
+                .zip(comparisons)
+                .map(|(cell, comparison)| effect_of((*cell)?, comparison, variant, name))
+                .collect();
+            if effects.iter().flatten().count() < 2 {
+                continue;
+            }
+            let sign = Agrees::of(&effects);
+            let same_size = common(&effects);
+            let is_alike = sign == Agrees::Yes && same_size != Some(false);
+            let subjects: Vec<Option<&Subject>> = same
+                .iter()
+                .map(|cell| cell.and_then(|cell| cell.subject.as_ref()))
+                .collect();
+            let changed = changed_settings(comparisons, variant);
+            let reasons = if is_alike || (sign == Agrees::Open && same_size == Some(true)) {
+                Vec::new()
+            } else {
+                reasons(arenas, &subjects, metric.unit, &changed)
+            };
+            rows.push(AgreementRow {
+                cell: cell.label.clone(),
+                variant: variant.clone(),
+                metric: (*name).to_owned(),
+                unit: metric.unit,
+                direction: metric.direction,
+                effects,
+                sign,
+                same_size,
+                reasons,
+            });
+        }
+    }
+    rows
+}
+
+fn effect_of(
+    cell: &Cell,
+    comparison: &Comparison,
+    variant: &str,
+    metric: &str,
+) -> Option<ArenaEffect> {
+    let column = comparison
+        .columns
+        .iter()
+        .position(|column| column.name == variant)?;
+    let row = cell.metrics.iter().find(|row| row.name == metric)?;
+    let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
+    ArenaEffect::of(judgement)
+}
+
+/// True if the intervals have a common value; `None` if an effect has no interval, or if they are not of one kind.
+fn common(effects: &[Option<ArenaEffect>]) -> Option<bool> {
+    let mut low = f64::NEG_INFINITY;
+    let mut high = f64::INFINITY;
+    let kind = effects.iter().flatten().next()?.kind;
+    for effect in effects.iter().flatten() {
+        if effect.kind != kind {
+            return None;
+        }
+        low = low.max(effect.low?);
+        high = high.min(effect.high?);
+    }
+    Some(low <= high)
+}
+
+/// Names of the settings that differ between a variant and the baseline.
+fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
+    let settings = |comparison: &Comparison, name: Option<&str>| {
+        let mut columns = comparison.columns.iter();
+        let column = columns.find(|column| name.is_none_or(|name| column.name == name));
+        column
+            .and_then(|column| column.variant.as_ref())
+            .map(|variant| variant.settings.clone())
+            .unwrap_or_default()
+    };
+    let Some(first) = comparisons.first() else {
+        return Vec::new();
+    };
+    let (a, b) = (settings(first, None), settings(first, Some(variant)));
+    let names = a.keys().chain(b.keys());
+    let mut names: Vec<String> = names
+        .filter(|name| a.get(*name) != b.get(*name))
+        .cloned()
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Scenarios whose workload is several processes.
+const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
+
+/// What differs between the arenas and can change this metric, the likeliest first.
+fn reasons(
+    arenas: &[ArenaSide],
+    subjects: &[Option<&Subject>],
+    unit: Unit,
+    changed: &[String],
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let of = |kind: ArenaKind| {
+        let place = arenas.iter().position(|side| side.arena == kind)?;
+        subjects.get(place).copied().flatten()
+    };
+    let (exact, host) = (of(ArenaKind::Exact), of(ArenaKind::Host));
+    if let (Some(exact), Some(_)) = (exact, host)
+        && exact.limit.is_none()
+    {
+        found.push(
+            "the exact trials ran in no memory group (--limit), so the whole machine reclaimed"
+                .to_owned(),
+        );
+        if exact.swap.is_zram() {
+            found.push(
+                "zram's compressed pages lie inside the exact machine's memory, and outside of the group on the host".to_owned(),
+            );
+        }
+    }
+    let kernels: Vec<&str> = arenas.iter().map(|side| side.kernel.as_str()).collect();
+    if kernels
+        .windows(2)
+        .any(|pair| series(pair[0]) != series(pair[1]))
+    {
+        found.push(format!("the kernels differ ({})", kernels.join(", ")));
+    }
+    let is_time = matches!(unit, Unit::Nanos | Unit::BytesPerSecond);
+    let disk = exact.is_some_and(|subject| subject.swap.on_disk().is_some());
+    if disk
+        && changed
+            .iter()
+            .any(|name| name == "vm.page-cluster" || name.starts_with("swap/"))
+    {
+        found.push("read-ahead of the real disk merges and reorders requests".to_owned());
+    }
+    if disk && is_time {
+        found.push(
+            "the real device has no fixed latency, and a queue that others use too".to_owned(),
+        );
+    }
+    if exact.is_some_and(|subject| SEVERAL.contains(&subject.scenario.as_str())) {
+        found.push(
+            "one processor in the exact arena: processes do not reclaim at the same time"
+                .to_owned(),
+        );
+    }
+    if is_time {
+        found.push("caches and TLBs are not modelled in exact time".to_owned());
+    }
+    found
+}
+
+/// First two numbers of a kernel release, such as `6.12`.
+fn series(release: &str) -> String {
+    let parts: Vec<&str> = release.split(['.', '-']).take(2).collect();
+    parts.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(sign: Sign, low: f64, high: f64) -> Option<ArenaEffect> {
+        Some(ArenaEffect {
+            trials: 8,
+            kind: EffectKind::Ratio,
+            estimate: f64::midpoint(low, high),
+            low: Some(low),
+            high: Some(high),
+            sign,
+        })
+    }
+
+    #[test]
+    fn arenas_agree_if_all_signs_are_sure_and_the_same() {
+        let more = effect(Sign::More, 1.2, 1.4);
+        let less = effect(Sign::Less, 0.5, 0.7);
+        let none = effect(Sign::None, 0.99, 1.01);
+        let open = effect(Sign::Open, 0.9, 1.3);
+        assert_eq!(Agrees::of(&[more, more]), Agrees::Yes);
+        assert_eq!(Agrees::of(&[none, none, none]), Agrees::Yes);
+        assert_eq!(Agrees::of(&[more, less]), Agrees::No);
+        assert_eq!(Agrees::of(&[more, none]), Agrees::No);
+        assert_eq!(Agrees::of(&[more, open]), Agrees::Open);
+        assert_eq!(Agrees::of(&[more, open, less]), Agrees::No);
+        assert_eq!(common(&[more, open]), Some(true));
+        assert_eq!(common(&[more, less]), Some(false));
+        let without = Some(ArenaEffect {
+            low: None,
+            ..more.unwrap()
+        });
+        assert_eq!(common(&[more, without]), None);
+    }
+
+    #[test]
+    fn what_the_exact_arena_lacks_is_named_for_times_and_several_processes() {
+        let side = |arena, kernel: &str| ArenaSide {
+            arena,
+            campaign: "c".to_owned(),
+            kernel: kernel.to_owned(),
+        };
+        let arenas = [
+            side(ArenaKind::Exact, "6.12.1-cloud"),
+            side(ArenaKind::Host, "6.18.4"),
+        ];
+        let subject = |limit: Option<u64>| Subject {
+            scenario: "swapbench".to_owned(),
+            swap: "ssd".parse().unwrap(),
+            limit: limit.map(pagetide_quantity::Bytes::from_mib),
+            ..Subject::default()
+        };
+        let (alone, host) = (subject(None), subject(Some(64)));
+        let setting = ["vm.page-cluster".to_owned()];
+        let found = reasons(&arenas, &[Some(&alone), Some(&host)], Unit::Nanos, &setting);
+        let text = found.join("; ");
+        for word in [
+            "--limit",
+            "6.18.4",
+            "read-ahead",
+            "latency",
+            "one processor",
+            "caches",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        let found = reasons(&arenas, &[Some(&host), Some(&host)], Unit::Count, &[]);
+        assert_eq!(found.len(), 2, "kernels and processors: {found:?}");
+    }
+}

@@ -1,0 +1,98 @@
+//! How many repeats a difference of times would need, from the noise of trials that ran.
+
+use pagetide_quantity::Unit;
+use pagetide_store::Store;
+use serde::Serialize;
+
+use crate::comparison::Values;
+use crate::error::CompareError;
+use crate::select::{campaign, show_of};
+
+/// Fewest trials from which noise is estimated.
+const FEWEST: usize = 3;
+/// Most digits of a number of repeats are meaningless above this.
+const MOST: f64 = 100_000.0;
+/// Sum of the quantiles of the normal distribution for an error rate of 5 % (two-sided) and a probability of 90 %.
+const QUANTILES: f64 = 1.959_964 + 1.281_552;
+
+/// Number of repeats that a time needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimeNeed {
+    /// Label of the cell.
+    pub cell: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Standard deviation relative to the mean.
+    pub noise: f64,
+    /// Repeats of each variant that find the difference with a probability of 90 %, rounded up.
+    pub repeats: u64,
+}
+
+/// The repeats of each variant that would find a difference of `effect` (0.05 for 5 %) in each time that the scenarios
+/// name first, from the trials of the baseline that the campaign `name` already has. Empty without such a campaign.
+pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
+    let note = match campaign(store, Some(name)) {
+        Ok(note) => note,
+        Err(CompareError::NoCampaign { .. }) => return Ok(Vec::new()),
+        Err(why) => return Err(why),
+    };
+    let comparison = show_of(store, &note)?;
+    let mut all = Vec::new();
+    for cell in &comparison.cells {
+        let times = cell.metrics.iter().filter(|row| row.unit == Unit::Nanos);
+        // The mean time is what a scenario is asked for; quantiles and parts of it have more noise.
+        let time = times
+            .clone()
+            .find(|row| row.primary && row.name != "system");
+        let Some(row) = time.or_else(|| times.clone().next()) else {
+            continue;
+        };
+        let Some(noise) = row.values.first().and_then(relative_deviation) else {
+            continue;
+        };
+        all.push(TimeNeed {
+            cell: cell.label.clone(),
+            metric: row.name.clone(),
+            noise,
+            repeats: repeats(noise, effect),
+        });
+    }
+    Ok(all)
+}
+
+/// Standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
+fn relative_deviation(values: &Values) -> Option<f64> {
+    let numbers = values.numbers();
+    let mean = values.mean().filter(|mean| *mean > 0.0)?;
+    if numbers.len() < FEWEST {
+        return None;
+    }
+    let squares: f64 = numbers.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (numbers.len() - 1) as f64).sqrt() / mean)
+}
+
+/// Repeats of each of two variants whose means differ by `effect`: n = 2 (z₁ + z₂)² (noise / effect)².
+fn repeats(noise: f64, effect: f64) -> u64 {
+    let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
+    let rounded = needed.clamp(2.0, MOST).ceil();
+    (2..).find(|count| *count as f64 >= rounded).unwrap_or(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repeats_are_those_of_the_table_of_noise() {
+        // Noise of 3.7 % needs some 13 repeats for a difference of 5 %, 17 % needs some 245.
+        let found = [0.0, 0.037, 0.17].map(|noise| repeats(noise, 0.05));
+        assert_eq!(found[0], 2);
+        assert!((11..=14).contains(&found[1]), "{found:?}");
+        assert!((235..=250).contains(&found[2]), "{found:?}");
+        let values = Values {
+            values: vec![(0, 9.0), (1, 10.0), (2, 11.0)],
+            absent: None,
+        };
+        assert!((relative_deviation(&values).unwrap() - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,304 @@
+//! Trials on the running kernel: they end with verdicts, and the machine is afterwards as before.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use pagetide_testing::machine::{Turn, alone};
+use pagetide_testing::{Need, skip};
+use serde_json::Value;
+
+use crate::common::{Lab, metric, one_sentence};
+
+/// Sizes of a trial: small, because others use the machine too.
+const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
+
+/// A laboratory on a machine where groups can be made and swap be switched on; `None`, with a counted skip, otherwise.
+fn lab() -> Option<(Lab, Turn)> {
+    if !rustix::process::geteuid().is_root() {
+        skip(Need::Root, "swap can be switched on by root only");
+        return None;
+    }
+    let lab = Lab::with_own_cache();
+    let (out, _) = lab.ends(0, ["doctor", "--json"]);
+    let pieces: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let of_host = pieces.iter().filter(|piece| piece["arena"] == "host");
+    for piece in of_host {
+        if piece["state"] == "missing" {
+            skip(Need::MemoryGroup, piece["found"].as_str().unwrap());
+            return None;
+        }
+        if piece["name"] == "swap of its own" && !piece["found"].as_str().unwrap().contains("loop")
+        {
+            skip(Need::Swap, piece["found"].as_str().unwrap());
+            return None;
+        }
+    }
+    Some((lab, alone()))
+}
+
+/// What a trial may change on this machine, as text by name.
+fn state() -> BTreeMap<String, String> {
+    let mut state = BTreeMap::new();
+    let mut add = |path: String| {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        state.insert(path, text);
+    };
+    add("/proc/self/mounts".to_owned());
+    for name in [
+        "page-cluster",
+        "swappiness",
+        "min_free_kbytes",
+        "dirty_ratio",
+        "dirty_bytes",
+    ] {
+        add(format!("/proc/sys/vm/{name}"));
+    }
+    for name in ["enabled", "defrag"] {
+        add(format!("/sys/kernel/mm/transparent_hugepage/{name}"));
+    }
+    for entry in fs::read_dir("/sys/block").unwrap().flatten() {
+        let folder = entry.path().display().to_string();
+        add(format!("{folder}/loop/backing_file"));
+        add(format!("{folder}/initstate"));
+        add(format!("{folder}/comp_algorithm"));
+    }
+    let swaps = fs::read_to_string("/proc/swaps").unwrap();
+    let areas: Vec<&str> = swaps
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    state.insert("swaps".to_owned(), areas.join(" "));
+    for root in [
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/memory",
+        "/sys/fs/cgroup/unified",
+    ] {
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with("pagetide"))
+            .collect();
+        names.sort();
+        state.insert(root.to_owned(), names.join(" "));
+    }
+    state
+}
+
+/// Asserts that the machine is as before, and that nothing is left in the cache's work folder.
+fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
+    assert_eq!(&state(), before);
+    let work = lab.cache().join("host");
+    let left: Vec<_> = fs::read_dir(work).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Runs trials with these words. Returns the newest records, one for each trial. All must be valid.
+fn valid(lab: &Lab, words: &[&str], trials: usize) -> Vec<Value> {
+    let mut all = vec!["run"];
+    all.extend(words);
+    let output = lab.pagetide(&all).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{err}");
+    let records = lab.newest(trials);
+    assert_eq!(records.len(), trials, "{err}");
+    for record in &records {
+        let invalid = &record["results"]["invalid"];
+        assert_eq!(invalid.as_array().map_or(0, Vec::len), 0, "{invalid}");
+        assert_eq!(record["subject"]["arena"]["kind"], "host");
+    }
+    records
+}
+
+#[test]
+fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    let mut words = vec!["linear", "--swap", "ssd", "--seeds", "2", "-p", "pages=36M"];
+    words.extend(["-p", "refs=18432"]);
+    words.extend(SMALL);
+    let records = valid(&lab, &words, 2);
+    nothing_is_left(&lab, &before);
+    for record in &records {
+        assert_eq!(record["subject"]["limit"], 24 << 20);
+        let facts = &record["results"]["facts"];
+        assert!(
+            facts["cpus"].is_string() && facts["group-peak"].is_string(),
+            "{facts}"
+        );
+        // Two passes in address order over half as much again as fits: read-ahead brings eight pages with each fault.
+        let faults = metric(record, "major-faults");
+        let swapped = metric(record, "swapped-in");
+        assert!((500.0..9300.0).contains(&faults), "{faults}");
+        assert!((4000.0..40_000.0).contains(&swapped), "{swapped}");
+        assert!(metric(record, "system") > 0.0);
+    }
+    let apart =
+        (metric(&records[0], "major-faults") / metric(&records[1], "major-faults") - 1.0).abs();
+    assert!(apart < 0.1, "counts of one process hardly vary: {apart}");
+    // A second run of the same campaign finds the records.
+    let (_, err) = lab.ends(0, ["run"].iter().chain(&words));
+    assert!(!err.contains("runs again"), "{err}");
+    assert_eq!(lab.records(), 2);
+    let id = records[0]["id"].as_str().map_or_else(
+        || lab.ends(0, ["list", "records", "--json"]).0,
+        str::to_owned,
+    );
+    let id = serde_json::from_str::<Value>(&id)
+        .ok()
+        .and_then(|list| Some(list[0]["id"].as_str()?.to_owned()))
+        .unwrap_or(id);
+    let (out, _) = lab.ends(0, ["repeat", &id]);
+    assert!(
+        out.contains("major-faults") && out.contains("apart"),
+        "{out}"
+    );
+    nothing_is_left(&lab, &before);
+}
+
+#[test]
+fn a_planted_difference_of_read_ahead_is_found_by_counts_and_the_setting_is_restored() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    let mut words = vec![
+        "run",
+        "linear",
+        "--swap",
+        "ssd",
+        "--seeds",
+        "6",
+        "-p",
+        "pages=36M",
+    ];
+    words.extend([
+        "-p",
+        "refs=9216",
+        "--set",
+        "vm.page-cluster=3",
+        "--vs",
+        "vm.page-cluster=0",
+    ]);
+    words.extend(SMALL);
+    let (_, err) = lab.ends(2, &words);
+    one_sentence(&err, &["vm.page-cluster", "--change-this-machine"]);
+    assert_eq!(lab.records(), 0);
+    words.extend(["--change-this-machine", "--json"]);
+    let (out, _) = lab.ends(1, &words);
+    nothing_is_left(&lab, &before);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let rows = found["cells"][0]["metrics"].as_array().unwrap();
+    let faults = rows
+        .iter()
+        .find(|row| row["name"] == "major-faults")
+        .unwrap();
+    let judgement = &faults["judgements"][0];
+    assert_eq!(judgement["verdict"], "regressed");
+    assert!(
+        judgement["effect"]["estimate"].as_f64().unwrap() > 3.0,
+        "{judgement}"
+    );
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    for scenario in ["swapbench", "contswap", "kv", "usemem", "filecopy"] {
+        let mut words = vec![scenario, "--swap", "ssd", "--seeds", "1"];
+        if scenario == "filecopy" {
+            words.extend(["-p", "size=16M", "-p", "victim=4M"]);
+        }
+        words.extend(SMALL);
+        let records = valid(&lab, &words, 1);
+        assert!(metric(&records[0], "system") > 0.0, "{scenario}");
+        nothing_is_left(&lab, &before);
+    }
+    let mut words = vec![
+        "fault",
+        "-p",
+        "floor=zero",
+        "--swap",
+        "zram:lzo",
+        "--seeds",
+        "1",
+    ];
+    words.extend(SMALL);
+    valid(&lab, &words, 1);
+    nothing_is_left(&lab, &before);
+}
+
+#[test]
+fn a_program_sees_nothing_of_the_machine_and_its_ends_are_told() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    let mut words = vec!["--swap", "none", "--seeds", "1"];
+    words.extend(SMALL);
+    words.extend(["--", "ls", "/", "/proc"]);
+    let records = valid(&lab, &words, 1);
+    let seen = records[0]["results"]["texts"]["stdout"].as_str().unwrap();
+    let processes = seen
+        .lines()
+        .filter(|line| line.parse::<u32>().is_ok())
+        .count();
+    assert!((1..=3).contains(&processes), "{seen}");
+    assert!(
+        !seen.lines().any(|line| line == "home" || line == "boot"),
+        "{seen}"
+    );
+    nothing_is_left(&lab, &before);
+    // What kills all processes that it may kill reaches none outside, and what does not fit is killed at its limit.
+    let run = |command: &str| -> Value {
+        let mut words = vec!["run", "--swap", "none", "--seeds", "1", "--fresh"];
+        words.extend(SMALL);
+        words.extend([
+            "--expect-exit",
+            "0",
+            "--file",
+            "/bin/sh",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ]);
+        lab.ends(3, &words);
+        nothing_is_left(&lab, &before);
+        lab.newest(1).remove(0)
+    };
+    let record = run("kill -9 -1");
+    assert!(
+        record["results"]["invalid"].as_array().unwrap().len() == 1,
+        "{record}"
+    );
+    let record = run("x=0123456789abcdef; while :; do x=$x$x; done");
+    assert_eq!(
+        record["results"]["invalid"][0]["kind"], "out-of-limit",
+        "{record}"
+    );
+}
+
+#[test]
+fn what_the_running_kernel_cannot_give_is_refused_with_what_can() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&["highalloc"], &["machine of its own", "exact"]),
+        (&["fault"], &["watermarks", "floor=zero"]),
+        (&["linear", "--swap", "ssd:20us"], &["--swap ssd"]),
+        (
+            &["linear", "--swap", "zram:8M@100,ssd@10"],
+            &["several devices"],
+        ),
+        (&["linear", "--kernel", "debian:sid"], &["--kernel"]),
+        (&["linear", "--profile"], &["profiled", "exact"]),
+        (&["linear", "--memory", "900G"], &["a quarter"]),
+    ];
+    for (words, told) in cases {
+        let mut all = vec!["run"];
+        all.extend(words);
+        all.extend(["--on", "host", "--seeds", "1"]);
+        let (_, err) = lab.ends_badly(&all);
+        one_sentence(&err, told);
+    }
+    assert_eq!(lab.records(), 0);
+    nothing_is_left(&lab, &before);
+}
