@@ -7,7 +7,7 @@ use pagetide_record::Subject;
 
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
-use crate::groups::{self, GROUP_SETTING};
+use crate::groups::{GROUP_SETTING, Limit};
 use crate::scenario::{
     alloc, contswap, fault, filecopy, highalloc, kv, launches, neighbours, patterns, proactive,
     program, swapbench, usemem, workload,
@@ -102,14 +102,13 @@ pub fn resolve(
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     let definition = find(&subject.scenario)?;
     let mut needs = (definition.needs)(&subject.params, form(subject.as_written))?;
-    let of_groups = groups::needs(&(definition.groups)(subject)?);
-    needs.groups |= subject
-        .variant
-        .settings
-        .keys()
-        .any(|name| name.starts_with(GROUP_SETTING));
-    needs.reclaim_requests |= of_groups.reclaim_requests;
-    needs.zswap_max |= of_groups.zswap_max;
+    let groups = (definition.groups)(subject)?;
+    let mut settings = subject.variant.settings.keys();
+    needs.groups |= settings.any(|name| name.starts_with(GROUP_SETTING));
+    needs.reclaim_requests |= groups.iter().any(|group| !group.requests.is_empty());
+    needs.zswap_max |= groups
+        .iter()
+        .any(|group| group.limit(Limit::ZswapMax).is_some());
     Ok(needs)
 }
 
@@ -198,6 +197,35 @@ mod tests {
                 "{name}: metrics have names of their own"
             );
         }
+    }
+
+    #[test]
+    fn what_a_kernel_must_have_follows_from_the_limits_of_groups() {
+        let of = |name: &str, limits: &str, setting: Option<(&str, &str)>| {
+            let given = match name {
+                "neighbours" => BTreeMap::from([("hungry-limits".to_owned(), limits.to_owned())]),
+                _ => BTreeMap::new(),
+            };
+            let params = resolve(name, false, None, &given, &CONTEXT).unwrap();
+            let mut subject = Subject {
+                scenario: name.to_owned(),
+                params,
+                memory: MemorySpec::Free(CONTEXT.memory),
+                swap_size: CONTEXT.swap_size,
+                ..Subject::default()
+            };
+            let setting = setting.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            subject.variant.settings.extend(setting);
+            let needs = needs(&subject).unwrap();
+            [needs.groups, needs.reclaim_requests, needs.zswap_max]
+        };
+        assert_eq!(of("usemem", "", None), [false; 3]);
+        assert_eq!(of("neighbours", "max=8M", None), [true, false, false]);
+        assert_eq!(of("neighbours", "zswap.max=1M", None), [true, false, true]);
+        assert_eq!(of("neighbours", "reclaim=1M@1s", None), [true, true, false]);
+        let setting = Some(("group/sensitive/zswap.max", "1M"));
+        assert_eq!(of("neighbours", "", setting), [true, false, true]);
+        assert_eq!(of("proactive", "", None), [true, true, false]);
     }
 
     #[test]
