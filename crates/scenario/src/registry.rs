@@ -105,6 +105,10 @@ pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     let groups = (definition.groups)(subject)?;
     let mut settings = subject.variant.settings.keys();
     needs.groups |= settings.any(|name| name.starts_with(GROUP_SETTING));
+    if needs.groups {
+        let why = "it makes memory groups, and counts what the kernel reclaims outside of them";
+        needs.own_machine = needs.own_machine.or(Some(why));
+    }
     needs.reclaim_requests |= groups.iter().any(|group| !group.requests.is_empty());
     needs.zswap_max |= groups
         .iter()
@@ -196,6 +200,60 @@ mod tests {
                 definition.metrics.len(),
                 "{name}: metrics have names of their own"
             );
+        }
+    }
+
+    #[test]
+    fn parameters_of_groups_are_left_out_of_programs_that_use_none() {
+        let resolved = |more: &[(&str, &str)]| {
+            let given = [("command", "/bin/a"), ("root", "ab")];
+            let given = given.iter().chain(more);
+            let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            resolve("program", false, None, &given.collect(), &CONTEXT)
+        };
+        let needs_of = |params: &BTreeMap<String, String>| {
+            needs(&Subject {
+                scenario: "program".to_owned(),
+                params: params.clone(),
+                memory: MemorySpec::Free(CONTEXT.memory),
+                ..Subject::default()
+            })
+            .unwrap()
+        };
+        let plain = resolved(&[]).unwrap();
+        for name in ["low", "min", "beside", "beside-limits"] {
+            assert!(!plain.contains_key(name), "{name}");
+        }
+        assert!(!needs_of(&plain).groups);
+        let protected = resolved(&[("low", "8M")]).unwrap();
+        assert_eq!(protected["low"], "8M");
+        assert!(needs_of(&protected).groups);
+        for (more, words) in [
+            (&[("beside-limits", "max=8M")][..], "--beside"),
+            (&[("beside", "sort a")], "no path inside"),
+            (
+                &[
+                    ("beside", "/bin/b"),
+                    ("server", "/bin/c"),
+                    ("ready", "port 1"),
+                ],
+                "leave out --server or --beside",
+            ),
+            (
+                &[
+                    ("beside", "/bin/b"),
+                    ("beside-limits", "low=40M"),
+                    ("low", "30M"),
+                ],
+                "protect 70 MiB",
+            ),
+            (
+                &[("limit", "8M"), ("low", "9M")],
+                "low of 9 MiB above its max",
+            ),
+        ] {
+            let why = resolved(more).unwrap_err().to_string();
+            assert!(why.contains(words), "{why}");
         }
     }
 
