@@ -17,6 +17,7 @@ mod deaths;
 mod disk;
 mod examples;
 mod file_systems;
+mod groups;
 mod hangs;
 mod interrupted;
 mod kernels;

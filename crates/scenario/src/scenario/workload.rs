@@ -17,6 +17,7 @@ use crate::clock;
 use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
+use crate::expr::Names;
 use crate::files::filesystem_for;
 use crate::fill::check_content;
 use crate::groups::{self, GroupLog, GroupSpec, Limit, MemoryGroup};
@@ -164,12 +165,18 @@ impl Scenario for Described {
                 check_content(name, &content, form)?;
             }
         }
-        let specs: Vec<GroupSpec> = workload
-            .groups
-            .iter()
-            .map(|group| self.group(group, &group.name))
-            .collect();
-        groups::check(&specs, context.memory).map_err(|why| contradiction(name, why))
+        let names = groups::names(context.memory, context.swap_size);
+        self.groups(&names)
+            .and_then(|groups| groups::check(&groups, context.memory))
+            .map_err(|why| contradiction(name, why))
+    }
+
+    fn groups(&self, _names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let workload = Workload::from_canonical(&self.workload).map_err(|why| why.to_string())?;
+        let all = group_names(&workload).into_iter();
+        Ok(all
+            .map(|(index, folder)| self.group(&workload.groups[index], &folder))
+            .collect())
     }
 
     fn needs(&self, form: Form) -> Needs {
@@ -183,15 +190,9 @@ impl Scenario for Described {
                 .iter()
                 .flat_map(|process| &process.segments)
         };
-        let specs = workload
-            .groups
-            .iter()
-            .map(|group| self.group(group, &group.name));
-        let specs: Vec<GroupSpec> = specs.collect();
-        let mut needs = if specs.is_empty() {
-            Needs::default()
-        } else {
-            groups::needs(&specs)
+        let mut needs = Needs {
+            groups: !workload.groups.is_empty(),
+            ..Needs::default()
         };
         needs.reclaim_requests = workload
             .processes
@@ -222,9 +223,9 @@ impl Scenario for Described {
         trial.phase("files");
         let library = Library::make(&workload, self.shares_of, folder, seed)?;
         let mut made = BTreeMap::new();
-        for (index, folder) in group_names(&workload) {
-            let spec = self.group(&workload.groups[index], &folder);
-            made.insert(folder, MemoryGroup::create(&spec)?);
+        for spec in groups::of_trial(trial.subject, |names| self.groups(names))? {
+            let group = MemoryGroup::create(&spec)?;
+            made.insert(spec.name, group);
         }
         let names = workload.names();
         let left: Vec<u32> = names.iter().map(|name| passing(&workload, name)).collect();
