@@ -45,13 +45,14 @@ use pagetide_store::{MOST_VARIANTS, is_campaign_name};
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
+use crate::program::WORKLOAD;
 use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
-pub use workload::{WORKLOAD, read_workload};
+pub use workload::read_workload;
 
 use pagetide_quantity::{choices, nearest};
 

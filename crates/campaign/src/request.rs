@@ -11,9 +11,9 @@ use pagetide_record::{
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
-use crate::file::{self, FileError, Vocabulary, WORKLOAD, plain_name, without_spaces};
+use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
 use crate::host::{self, RUNNING};
-use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
+use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec, WORKLOAD};
 use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, check_swap, crossed};

@@ -11,7 +11,6 @@ use pagetide_record::nodes::{MemoryPolicy, POLICY};
 use pagetide_record::outcome::Invalid;
 use pagetide_system::free::{ZONEINFO, zones};
 
-use crate::ballast::{self, Place};
 use crate::error::{GuestError, io as fault};
 
 /// Folder with a folder for each memory node.
@@ -41,15 +40,6 @@ pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
     let zones = zones(&text);
     let own = zones.iter().filter(|zone| zone.node == node);
     Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
-}
-
-/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
-/// ballast of all nodes are on it.
-pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
-    for (node, wanted) in wanted.iter().enumerate().rev() {
-        ballast::leave_on(Place::Node(node as u64), *wanted)?;
-    }
-    Ok(())
 }
 
 /// Sets the memory policy of this process, which its child processes inherit. Fails if set_mempolicy(2) fails.

@@ -12,9 +12,7 @@ use super::error::{FileError, Problem};
 use super::table::{Source, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
-
-/// Name of the scenario that runs a described workload.
-pub const WORKLOAD: &str = "workload";
+use crate::program::WORKLOAD;
 
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
