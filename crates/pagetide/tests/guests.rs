@@ -43,3 +43,4 @@ mod squeeze;
 mod swap_kinds;
 mod tiers;
 mod trials;
+mod workloads;
