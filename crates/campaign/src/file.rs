@@ -50,6 +50,7 @@ use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
+pub use table::MOST_BYTES;
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
 pub use workload::read_workload;
@@ -65,8 +66,6 @@ use table::{Item, Source, Table};
 /// Hint on how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
-/// Most bytes of a campaign file.
-pub const MOST_BYTES: u64 = 1 << 20;
 /// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MOST_BLOCKS: u32 = 100_000;
 

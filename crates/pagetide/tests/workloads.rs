@@ -233,7 +233,12 @@ fn limited_writer_is_killed_in_c_too() {
 fn fork_storm_is_the_same_in_c() {
     same_effect(&Sides {
         case: "fork-storm",
-        options: &["--kernel", "debian:bookworm", "--kernel", "debian:bookworm/6.12"],
+        options: &[
+            "--kernel",
+            "debian:bookworm",
+            "--kernel",
+            "debian:bookworm/6.12",
+        ],
         machine: &["--memory", "24M"],
         arguments: &[],
         metric: Some("access-mean"),

@@ -6,10 +6,9 @@ use pagetide_outside::Place;
 use pagetide_record::{FilesSpec, MemorySpec};
 use pagetide_workload::{Machine, Workload, WorkloadError};
 
-use super::MOST_BYTES;
 use super::defaults::FileDefaults;
 use super::error::{FileError, Problem};
-use super::table::{Source, Table};
+use super::table::{MOST_BYTES, Source, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::WORKLOAD;
