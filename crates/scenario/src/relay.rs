@@ -1,6 +1,9 @@
 //! Orders from a parent to single processes, as often as needed: each process has a line in shared memory, on which the
 //! parent writes an order and the process reports that it is done.
 
+// Pages have a larger alignment than any word.
+#![allow(clippy::cast_ptr_alignment)]
+
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pagetide_quantity::{Nanos, Pages};

@@ -82,7 +82,7 @@ impl Neighbours {
         hungry.groups[member.number as usize].join()?;
         let pages = self.share().pages();
         let memory = self.page_size.map(pages)?;
-        let mut written = 0;
+        let mut written = 0_u64;
         let mut round = 0;
         member.gate();
         let start = hungry.clock.now();
@@ -90,7 +90,7 @@ impl Neighbours {
             let own = u64::from(member.number) << 32 | round;
             let seed = hungry.seed ^ own.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             for page in self.order.over(pages.0, seed) {
-                if written % PORTION == 0 && member.asked_to_stop() {
+                if written.is_multiple_of(PORTION) && member.asked_to_stop() {
                     break 'all;
                 }
                 memory.fill_page(hungry.filler, page);
