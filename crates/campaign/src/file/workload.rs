@@ -6,7 +6,6 @@ use pagetide_outside::Place;
 use pagetide_record::{FilesSpec, MemorySpec};
 use pagetide_workload::{Machine, Workload, WorkloadError};
 
-use super::MOST_BYTES;
 use super::defaults::FileDefaults;
 use super::error::{FileError, Problem};
 use super::table::{Source, Table};
@@ -15,6 +14,9 @@ use crate::campaign::ScenarioSpec;
 
 /// Name of the scenario that runs a described workload.
 pub const WORKLOAD: &str = "workload";
+
+/// Most bytes of a file with a workload, as of a campaign file.
+const MOST: u64 = 1 << 20;
 
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
@@ -39,7 +41,7 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
 
 /// Reads a file that contains a workload and nothing else. Returns its name, which is that of the file, and the workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
-    let bytes = pagetide_outside::read(path, Place::Named, MOST_BYTES).map_err(|source| {
+    let bytes = pagetide_outside::read(path, Place::Named, MOST).map_err(|source| {
         FileError::Unreadable {
             path: path.to_owned(),
             source,
