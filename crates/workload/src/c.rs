@@ -436,7 +436,7 @@ impl Writer<'_> {
             }
             Phase::Access(access) => body.line(depth, &self.access(access)),
             Phase::Copy { from, to } => {
-                body.line(depth, &format!("copy(&{}, &{});", word(from), word(to)))
+                body.line(depth, &format!("copy(&{}, &{});", word(from), word(to)));
             }
             Phase::Sync { segment } => {
                 body.line(depth, &format!("if (fdatasync({}.file))", word(segment)));
@@ -446,19 +446,14 @@ impl Writer<'_> {
                 segment,
                 advice,
                 part,
-            } => match advice_word(*advice) {
-                Some(advice) => body.line(
-                    depth,
-                    &format!("advise(&{}, {}, {advice});", word(segment), span(*part)),
-                ),
-                None => {
-                    let name = word(segment);
-                    body.line(
-                        depth,
-                        &format!("posix_fadvise({name}.file, 0, 0, POSIX_FADV_DONTNEED);"),
-                    );
-                }
-            },
+            } => {
+                let name = word(segment);
+                let text = advice_word(*advice).map_or_else(
+                    || format!("posix_fadvise({name}.file, 0, 0, POSIX_FADV_DONTNEED);"),
+                    |advice| format!("advise(&{name}, {}, {advice});", span(*part)),
+                );
+                body.line(depth, &text);
+            }
             Phase::Fork { count, phases } => {
                 let variable = body.variable();
                 body.line(

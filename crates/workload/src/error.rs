@@ -3,7 +3,7 @@
 use pagetide_quantity::{Bytes, Nanos};
 
 use crate::bounds::{MOST_TEXT, MOST_TIME};
-use crate::text::plain_time;
+use crate::form::plain_time;
 
 /// Why a workload is refused. Each message says what is wrong, where, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use crate::bounds::{
     MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
     MOST_SEGMENTS, MOST_TIME,
 };
-use crate::text::plain_time;
+use crate::form::plain_time;
 
 /// A key of a table: its name, the form of its value, and its meaning.
 pub struct Key {

@@ -5,8 +5,8 @@ use pagetide_reference::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::count::Count;
+use crate::form::time;
 use crate::size::Size;
-use crate::text::time;
 
 /// Advice on a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

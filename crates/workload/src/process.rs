@@ -3,9 +3,9 @@
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::form::time;
 use crate::phase::Phase;
 use crate::segment::Segment;
-use crate::text::time;
 
 /// Processes that do the same: each maps its own segments and does the phases in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -47,6 +47,10 @@ pub enum PageSize {
 }
 
 impl PageSize {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     fn is_small(&self) -> bool {
         *self == Self::Small
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Pages, UnitError};
 
-use crate::text::text_form;
+use crate::form::text_form;
 
 /// A size of a workload. A share follows the memory of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

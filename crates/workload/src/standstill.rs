@@ -94,14 +94,13 @@ fn step<'a>(
     }
     let Some(&next) = thread.left.last() else {
         threads[index].ended = true;
-        match threads[index].parent {
-            Some(parent) => threads[parent].children -= 1,
-            None => {
-                pass(open, &definition.name);
-                for mark in definition.marks() {
-                    if passed.insert((process, number, mark)) {
-                        pass(open, mark);
-                    }
+        if let Some(parent) = threads[index].parent {
+            threads[parent].children -= 1;
+        } else {
+            pass(open, &definition.name);
+            for mark in definition.marks() {
+                if passed.insert((process, number, mark)) {
+                    pass(open, mark);
                 }
             }
         }
@@ -116,11 +115,7 @@ fn step<'a>(
     }
     threads[index].left.pop();
     match next {
-        Phase::Mark { name } => {
-            if passed.insert((process, number, name)) {
-                pass(open, name);
-            }
-        }
+        Phase::Mark { name } if passed.insert((process, number, name)) => pass(open, name),
         // Marks count when they are passed first, so one round stands for all.
         Phase::Repeat { phases, .. } => threads[index].left.extend(phases.iter().rev()),
         Phase::Fork { phases, .. } => {
@@ -141,7 +136,7 @@ fn step<'a>(
     true
 }
 
-fn pass<'a>(open: &mut BTreeMap<&'a str, u32>, name: &str) {
+fn pass(open: &mut BTreeMap<&str, u32>, name: &str) {
     if let Some(left) = open.get_mut(name) {
         *left = left.saturating_sub(1);
     }

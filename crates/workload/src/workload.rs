@@ -3,10 +3,10 @@
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::form::time;
 use crate::group::Group;
 use crate::machine::Machine;
 use crate::process::Process;
-use crate::text::time;
 
 /// A workload: processes in groups, on a machine.
 ///

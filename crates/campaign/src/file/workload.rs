@@ -13,6 +13,9 @@ use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::WORKLOAD;
 
+/// Most bytes of a file with a workload, as of a campaign file.
+const MOST: u64 = 1 << 20;
+
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
     let Some(item) = top.get(WORKLOAD) else {
@@ -36,7 +39,7 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
 
 /// Reads a file that contains a workload and nothing else. Returns its name, which is that of the file, and the workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
-    let bytes = pagetide_outside::read(path, Place::Named, MOST_BYTES).map_err(|source| {
+    let bytes = pagetide_outside::read(path, Place::Named, MOST).map_err(|source| {
         FileError::Unreadable {
             path: path.to_owned(),
             source,
