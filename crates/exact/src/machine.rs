@@ -17,8 +17,6 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
 
-use crate::nodes::MachineNode;
-
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
 /// The emulated CPU model: all features of the emulator except ERMS and FSRM.
@@ -61,6 +59,15 @@ const OVERHEAD: Bytes = Bytes::from_mib(128);
 /// run during a trial, for up to 200 ms.
 const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
      tsc_early_khz=1000000 rootfstype=ramfs swiotlb=noforce random.trust_cpu=on cryptomgr.notests earlyprintk=serial,0x4e0,115200,keep";
+
+/// Memory of one node of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineNode {
+    /// Total memory of the node.
+    pub memory: Bytes,
+    /// True if the node is slow and has no processor.
+    pub is_slow: bool,
+}
 
 /// The emulated machine of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]

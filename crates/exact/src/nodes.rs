@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 use pagetide_record::NodesSpec;
 
-use crate::machine::{MachineSpec, region_at};
+use crate::machine::{MachineNode, MachineSpec, region_at};
 
 /// Memory that the kernel needs on each node but the first, for the node's own structures. The unused rest becomes
 /// ballast.
@@ -28,15 +28,6 @@ const DISTANCES: [u32; 2] = [20, 28];
 const LATENCIES: [u32; 2] = [100, 300];
 /// Bandwidth in bytes per second, of a fast node and of a slow node.
 const BANDWIDTHS: [&str; 2] = ["100G", "25G"];
-
-/// Memory of one node of the emulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineNode {
-    /// Total memory of the node.
-    pub memory: Bytes,
-    /// True if the node is slow and has no processor.
-    pub is_slow: bool,
-}
 
 impl MachineSpec {
     /// This machine with its memory divided into nodes. Returns the machine unchanged if it has one node. The number of
