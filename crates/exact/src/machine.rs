@@ -60,6 +60,15 @@ const OVERHEAD: Bytes = Bytes::from_mib(128);
 const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
      tsc_early_khz=1000000 rootfstype=ramfs swiotlb=noforce random.trust_cpu=on cryptomgr.notests earlyprintk=serial,0x4e0,115200,keep";
 
+/// Memory of one node of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineNode {
+    /// Total memory of the node.
+    pub memory: Bytes,
+    /// True if the node is slow and has no processor.
+    pub is_slow: bool,
+}
+
 /// The emulated machine of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {

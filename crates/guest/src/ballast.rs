@@ -7,11 +7,10 @@ use std::fs;
 use std::io;
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
-use pagetide_system::free::{ZONEINFO, Zones};
+use pagetide_system::free::{ZONEINFO, Zones, zones};
 use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
-use crate::nodes;
 
 /// Largest accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
@@ -29,6 +28,16 @@ pub fn free() -> Result<Bytes, GuestError> {
             file: ZONEINFO,
             what: "nr_free_pages",
         })
+}
+
+/// Free memory of a memory node, including pages on per-CPU lists.
+pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
+    // Adds the per-CPU differences to the global counters.
+    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+    let text = fs::read_to_string(ZONEINFO).map_err(io("reading", ZONEINFO))?;
+    let zones = zones(&text);
+    let own = zones.iter().filter(|zone| zone.node == node);
+    Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
 }
 
 /// Drops clean page-cache pages and reclaimable slabs, so that they do not count as used.
@@ -125,15 +134,6 @@ pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     leave_on(Place::Machine, wanted)
 }
 
-/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
-/// ballast of all nodes are on it.
-pub fn leave_on_each(wanted: &[Bytes]) -> Result<(), GuestError> {
-    for (node, wanted) in wanted.iter().enumerate().rev() {
-        leave_on(Place::Node(node as u64), *wanted)?;
-    }
-    Ok(())
-}
-
 /// Allocates and locks memory until only `wanted` is free in this place. Fails if less is free at the start. First
 /// nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself needs page
 /// tables.
@@ -143,7 +143,7 @@ pub fn leave_on(place: Place, wanted: Bytes) -> Result<(), GuestError> {
         drop_caches();
         let found = match place {
             Place::Machine => free()?,
-            Place::Node(node) => nodes::free_on(node)?,
+            Place::Node(node) => free_on(node)?,
         };
         if found.0 + CLOSE_BYTES < wanted.0 {
             let (wanted, found) = (wanted.0 >> 10, found.0 >> 10);

@@ -5,13 +5,13 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use pagetide_quantity::{Bytes, Pages};
+use pagetide_quantity::Bytes;
 use pagetide_record::NodesSpec;
 use pagetide_record::nodes::{MemoryPolicy, POLICY};
 use pagetide_record::outcome::Invalid;
-use pagetide_system::free::{ZONEINFO, zones};
 
-use crate::error::{GuestError, io as fault};
+use crate::ballast::{self, Place};
+use crate::error::GuestError;
 
 /// Folder with a folder for each memory node.
 const NODES: &str = "/sys/devices/system/node";
@@ -28,18 +28,17 @@ pub fn folders(nodes: &NodesSpec) -> Vec<PathBuf> {
 /// Free memory of each node, including pages on per-CPU lists.
 pub fn free(nodes: &NodesSpec) -> Result<Vec<Bytes>, GuestError> {
     (0..nodes.all().len())
-        .map(|node| free_on(node as u64))
+        .map(|node| ballast::free_on(node as u64))
         .collect()
 }
 
-/// Free memory of a node, including pages on per-CPU lists.
-pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
-    // Adds the per-CPU differences to the global counters.
-    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
-    let text = fs::read_to_string(ZONEINFO).map_err(fault("reading", ZONEINFO))?;
-    let zones = zones(&text);
-    let own = zones.iter().filter(|zone| zone.node == node);
-    Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
+/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
+/// ballast of all nodes are on it.
+pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
+    for (node, wanted) in wanted.iter().enumerate().rev() {
+        ballast::leave_on(Place::Node(node as u64), *wanted)?;
+    }
+    Ok(())
 }
 
 /// Sets the memory policy of this process, which its child processes inherit. Fails if set_mempolicy(2) fails.

@@ -8,7 +8,7 @@ use pagetide_workload::{Machine, Workload, WorkloadError};
 
 use super::defaults::FileDefaults;
 use super::error::{FileError, Problem};
-use super::table::{MOST_BYTES, Source, Table};
+use super::table::{Source, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::WORKLOAD;
