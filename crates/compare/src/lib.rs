@@ -10,6 +10,7 @@ pub mod beside;
 pub mod bisected;
 mod calibration;
 pub mod comparison;
+pub mod covered;
 mod difference;
 mod divergence;
 mod error;

@@ -2,6 +2,7 @@
 
 pub mod atlas;
 pub mod bisect;
+pub mod coverage;
 pub mod effect;
 pub mod ideal;
 pub mod layout;
