@@ -456,6 +456,7 @@ impl Request {
             accept: Vec::new(),
         };
         campaign.observe = Observe::unless_told(campaign.variants.len());
+        campaign.profile = self.profile_unless_told();
         campaign.name = self.named(campaign.name_by_content())?;
         self.adjustment.apply(&mut campaign, vocabulary);
         Ok(campaign)
@@ -469,12 +470,23 @@ impl Request {
         let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
         campaign.variants = self.variants(vocabulary)?;
         campaign.observe = Observe::unless_told(campaign.variants.len());
+        campaign.profile = self.profile_unless_told();
         // The name does not list the five scenarios, because it would be too long to be useful.
         let content = campaign.name_by_content();
         let digits = content.rsplit('-').next().unwrap_or_default();
         campaign.name = self.named(format!("screening-{digits}"))?;
         self.adjustment.apply(&mut campaign, vocabulary);
         Ok(campaign)
+    }
+
+    /// Trials that run a profiled pass if the user does not say: those of the first seed if patches are compared, because
+    /// only this pass shows which of the changed lines were executed.
+    const fn profile_unless_told(&self) -> Observe {
+        if self.patches.is_empty() {
+            Observe::None
+        } else {
+            Observe::Seeds(1)
+        }
     }
 
     /// The campaign name given in the request, or `otherwise` if there is none. Fails if the name is not allowed.

@@ -11,6 +11,7 @@ pub mod beside;
 pub mod bisected;
 mod calibration;
 pub mod comparison;
+pub mod covered;
 mod difference;
 mod divergence;
 mod error;

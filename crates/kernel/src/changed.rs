@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
 use crate::kernel::Kernel;
+use crate::names;
 
-/// Name of the file with the changed code in a kernel's folder. The digest of a kernel does not include this file.
-const FILE: &str = "changed.json";
 /// Most bytes that are read of this file.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -50,7 +49,7 @@ pub struct ChangedCode {
 
 impl Kernel {
     fn changed_path(&self) -> PathBuf {
-        self.folder().join(FILE)
+        self.folder().join(names::CHANGED)
     }
 
     /// The code that the kernel's patch changed. `None` if the kernel was not built with a patch, or if it was built

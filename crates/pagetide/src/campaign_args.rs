@@ -149,7 +149,7 @@ struct SamplingArgs {
     )]
     observe: Option<Observe>,
     /// Seeds whose trials run once more with instructions counted by function. The counts are exact and do not change
-    /// times. Give a number of seeds, none, first or all [default: none]
+    /// times. Give a number of seeds, none, first or all [default: 1 with --patch, otherwise none]
     #[arg(
         long,
         value_name = "SEEDS",

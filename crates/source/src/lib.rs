@@ -9,10 +9,12 @@
 //! Start reading in [`Recipe`] (the request), then [`Workshop`] (building a kernel), then [`Series`] (reading patches).
 
 mod apply;
+mod changed;
 mod clean;
 mod compile;
 mod config;
 mod debian;
+mod delta;
 mod diff;
 mod error;
 mod fault;

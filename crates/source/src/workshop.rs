@@ -9,6 +9,7 @@ use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
 use pagetide_outside::{Place, read};
 use serde::{Deserialize, Serialize};
 
+use crate::changed::Built;
 use crate::clean;
 use crate::compile::{CONFIGURED, Job, OpenSource, PACE, compile, configure};
 use crate::config::{self, Options};
@@ -350,8 +351,19 @@ impl Workshop {
         if !matches!(objects, Err(SourceError::Stopped)) {
             fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))?;
         }
-        let _ = fs::remove_dir_all(&scratch);
         let objects = objects?;
+        let built = Built {
+            tree,
+            out: &out,
+            scratch: &scratch,
+            stop: self.cache.stop(),
+        };
+        // A control changes no line that anybody wrote.
+        let is_patched = !job.series.patches.is_empty();
+        let changed = is_patched
+            .then(|| built.changed_code(&job.files))
+            .transpose()?;
+        let _ = fs::remove_dir_all(&scratch);
         foresight::keep(&folder, began.elapsed(), whole)?;
         watch(&BuildStep::Built {
             what: job.what.clone(),
@@ -365,6 +377,9 @@ impl Workshop {
         };
         let made_from = format!("{}{}", room::BUILT_FROM, job.what);
         let kernel = self.cache.take_built(&out, &made_from, &mut watch)?;
+        if let Some(changed) = changed {
+            kernel.set_changed_code(&changed)?;
+        }
         Ok(BuiltKernel {
             name: name(kernel.digest.as_str(), &job.what),
             kernel,
