@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, TraceRing, Variant,
+    ArenaSpec, CpusSpec, FilesSpec, KernelId, MemorySpec, NodesSpec, Pass, Subject, SwapSpec,
+    TraceRing, Variant,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct Trial {
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` for no such group. The host arena then uses
     /// `memory` as the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,6 +58,9 @@ pub struct Trial {
     /// Type of the file system and the device that it is on, if the scenario needs a file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Timed pass or observed pass.
     pub pass: Pass,
     /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
@@ -86,10 +93,12 @@ impl Trial {
                 ..VariantSpec::default()
             },
             memory: subject.memory,
+            nodes: subject.nodes.clone(),
             limit: subject.limit,
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
+            cpus: subject.cpus,
             pass: subject.pass,
             trace_ring: subject.trace_ring,
             unit: 0,
@@ -114,10 +123,12 @@ impl Trial {
             },
             arena: ArenaSpec::default(),
             memory: self.memory,
+            nodes: self.nodes.clone(),
             limit: self.limit,
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,
+            cpus: self.cpus,
             pass: self.pass,
             trace_ring: self.trace_ring,
         }

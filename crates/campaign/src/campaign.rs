@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::hex;
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{ArenaKind, CpusSpec, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -131,6 +131,9 @@ pub struct ScenarioSpec {
     pub params: BTreeMap<String, Vec<String>>,
     /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
     pub memory: Vec<MemorySpec>,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Memory limits of a control group around the whole workload, a cell each; if empty, one cell without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limit: Vec<Bytes>,
@@ -141,6 +144,9 @@ pub struct ScenarioSpec {
     /// Disk and file system for the scenario's files, if it has any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine, a cell each; if empty, one cell with one CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<CpusSpec>,
     /// Names of the metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %). Metrics not listed have their default

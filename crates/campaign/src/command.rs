@@ -12,9 +12,10 @@ pub fn maker(trial: &Trial) -> Maker {
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     let is_host = variant.kernel == RUNNING;
-    match is_host {
-        true => option("--on", "host".to_owned()),
-        false => option("--kernel", variant.kernel.clone()),
+    if is_host {
+        option("--on", "host".to_owned());
+    } else {
+        option("--kernel", variant.kernel.clone());
     }
     for argument in &variant.boot {
         option("--boot", argument.clone());
@@ -26,6 +27,9 @@ pub fn maker(trial: &Trial) -> Maker {
         option("--param", format!("{name}={value}"));
     }
     option("--memory", trial.memory.to_string());
+    if !trial.nodes.is_default() {
+        option("--nodes", trial.nodes.to_string());
+    }
     if let Some(limit) = trial.limit {
         option("--limit", exact_size(limit));
     }
@@ -38,6 +42,9 @@ pub fn maker(trial: &Trial) -> Maker {
     }
     if trial.files_on.system != FileSystem::default() {
         option("--fs", trial.files_on.system.to_string());
+    }
+    if !trial.cpus.is_default() {
+        option("--cpus", trial.cpus.to_string());
     }
     if !trial.trace_ring.is_default() {
         option("--trace-ring", trial.trace_ring.to_string());

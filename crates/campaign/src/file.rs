@@ -33,6 +33,7 @@ pub mod reference;
 mod scaled;
 mod table;
 mod vocabulary;
+mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -50,6 +51,7 @@ use pagetide_compare::beside::Kind;
 pub use error::{FileError, Problem};
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
+pub use workload::{WORKLOAD, read_workload};
 
 use pagetide_quantity::{choices, nearest};
 
@@ -167,14 +169,18 @@ fn parse_at(
     if let Some(share) = share.filter(|share| share.is_other_than(&top)) {
         campaign_name = format!("{campaign_name}-scale-{}", share.in_name());
     }
-    let shared = FileDefaults::read(&top, share)?.with_limits(&top)?;
-    let variants = variants(&top, vocabulary)?;
+    let described = workload::of_file(source, &top)?;
+    let machine = described.as_ref().and_then(|own| own.machine.as_ref());
+    let shared = FileDefaults::read(&top, share)?
+        .with_limits(&top)?
+        .or_machine(machine);
+    let variants = variants(&top, described.is_some(), vocabulary)?;
     let programs = match top.get("program") {
         Some(item) => item.tables(&PROGRAM_KEYS)?,
         None => Vec::new(),
     };
     let named = match top.get("scenario") {
-        None if !programs.is_empty() => Vec::new(),
+        None if !programs.is_empty() || described.is_some() => Vec::new(),
         _ => top
             .need(
                 "scenario",
@@ -188,7 +194,16 @@ fn parse_at(
     let programs = programs
         .iter()
         .map(|table| program::program(table, &shared, vocabulary));
-    let scenarios = named.chain(programs).collect::<Result<Vec<_>, _>>()?;
+    let mut scenarios = named.chain(programs).collect::<Result<Vec<_>, _>>()?;
+    if let Some(own) = &described {
+        if !scenarios.iter().any(|scenario| scenario.name == WORKLOAD) {
+            scenarios.push(shared.of_workload(vocabulary));
+        }
+        let of_workload = |scenario: &&mut ScenarioSpec| scenario.name == WORKLOAD;
+        for scenario in scenarios.iter_mut().filter(of_workload) {
+            scenario.describe(&campaign_name, own);
+        }
+    }
     metrics_above(&top, &scenarios, vocabulary)?;
     let arena = arena(&top, vocabulary)?;
     let passes = [
@@ -314,8 +329,28 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
     }))
 }
 
-fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, FileError> {
+/// Reads the variants. A file that describes its own workload may leave them out; it then has one, on the file's kernel.
+fn variants(
+    top: &Table<'_>,
+    is_case: bool,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<VariantSpec>, FileError> {
     let mut variants: Vec<VariantSpec> = Vec::new();
+    if is_case && top.get("variant").is_none() {
+        let kernel = match top.get("kernel") {
+            Some(item) => KernelKeys::kernel(&item)?,
+            None => vocabulary.kernel.clone(),
+        };
+        return Ok(vec![VariantSpec {
+            name: kernel
+                .rsplit([':', '/'])
+                .next()
+                .unwrap_or("kernel")
+                .to_owned(),
+            kernel,
+            ..VariantSpec::default()
+        }]);
+    }
     let tables = top
         .need("variant", "a [[variant]] table with a name")?
         .tables(&VARIANT)?;
@@ -437,7 +472,7 @@ fn scenario(
     // A metric given above all scenarios may exist in only some of them. The others keep their own metrics.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
     let mut own = own.over(shared);
-    if let (true, Some(share)) = (own.memory.is_empty(), own.share) {
+    if let (true, Some(share)) = (own.memory().is_empty(), own.share) {
         own.memory = vec![MemorySpec::Free(share.of(words.original_memory))];
     }
     let files_on = own.files();
@@ -447,11 +482,13 @@ fn scenario(
             None => false,
         },
         params: params(table, &name, words)?,
-        memory: own.memory,
+        memory: own.memory(),
+        nodes: own.nodes.unwrap_or_default(),
         limit: own.limit,
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,
+        cpus: own.cpus,
         primary: own.primary.or_else(|| shared.primary_of(has)),
         margins: own.margins,
         name,

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{
+    ArenaKind, CpusSpec, FilesSpec, MemorySpec, NodesSpec, Pass, Subject, SwapSpec,
+};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
@@ -264,20 +266,22 @@ struct Look<'a> {
 type Shape = (
     String,
     bool,
-    (MemorySpec, Option<Bytes>),
+    (MemorySpec, NodesSpec, Option<Bytes>),
     SwapSpec,
     Option<Bytes>,
     FilesSpec,
+    CpusSpec,
 );
 
 fn shape(cell: &Cell) -> Shape {
     (
         cell.scenario.clone(),
         cell.as_written,
-        (cell.memory, cell.limit),
+        (cell.memory, cell.nodes.clone(), cell.limit),
         cell.swap,
         cell.swap_size,
         cell.files_on,
+        cell.cpus,
     )
 }
 

@@ -62,7 +62,7 @@ fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
             SwapSpec::None => other.swap,
             swap => swap,
         };
-        let workload = Workload::of(&baseline.scenario, &baseline.params, swap);
+        let workload = Workload::of(&baseline.scenario, &baseline.params, swap).on(&baseline.nodes);
         for name in settings.iter().flat_map(|settings| settings.keys()) {
             if settings[0].get(name) != settings[1].get(name)
                 && let Some(why) = cannot_act(name, workload, &both).or_else(|| {

@@ -26,6 +26,7 @@ mod request;
 mod run;
 mod sampling;
 mod settling;
+mod several;
 mod shard;
 mod shard_plan;
 mod site;
@@ -34,6 +35,7 @@ mod standing;
 mod swaps;
 mod variants;
 mod vary;
+mod zoo;
 
 pub use batch::{BatchFolder, Cluster, ClusterError, Elsewhere, Node, TaskError, TaskTrial, work};
 pub use campaign::{
@@ -42,18 +44,23 @@ pub use campaign::{
 pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
-pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without_spaces};
+pub use file::{
+    FileError, Problem, ScenarioWords, Vocabulary, WORKLOAD, read as read_campaign, read_workload,
+    reference, without_spaces,
+};
 pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use futility::Futile;
 pub use host::{DECIDING, RUNNING};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{
-    CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec,
+    BesideLimits, CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace,
+    ProgramSpec,
 };
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
+pub use several::Tried;
 pub use shard::{MOST_SHARDS, NotAShard, Shard};
 pub use shard_plan::{ShardPlan, plan_shard};
 pub use site::Site;
@@ -61,3 +68,4 @@ pub use standing::StateWriter;
 pub use swaps::{CellSwap, SwapConflict};
 pub use variants::{ChangeError, NameTaken, NotAPair, VariantChange, pair};
 pub use vary::Vary;
+pub use zoo::FILES as ZOO_FILES;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::memory_label;
-use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
+use pagetide_record::{CpusSpec, FilesSpec, MemorySpec, NodesSpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use pagetide_store::MOST_VARIANTS;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct Cell {
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
@@ -52,6 +55,9 @@ pub struct Cell {
     /// Disk and file system for the scenario's files, if it has any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Names of the metrics that decide; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %).
@@ -92,7 +98,15 @@ impl Cell {
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
+        let case = self.params.get("case").filter(|case| !case.is_empty());
+        if let Some(case) = case {
+            let _ = write!(params, " {case}");
+        }
         for (name, value) in &self.params {
+            // The name of a described workload stands for its text.
+            if case.is_some() && (name == "case" || name == crate::WORKLOAD) {
+                continue;
+            }
             let _ = write!(params, " {name}={}", cut(value));
         }
         let swap = if self.compares_kinds {
@@ -101,10 +115,12 @@ impl Cell {
             format!(" · {}", self.swap)
         };
         format!(
-            "{}{written}{params} · {}{swap}{}",
+            "{}{written}{params} · {}{}{swap}{}{}",
             self.scenario,
             memory_label(self.memory, self.limit),
-            self.files_on.beside_swap()
+            self.nodes.beside_memory(),
+            self.files_on.beside_swap(),
+            self.cpus.in_label()
         )
     }
 }
@@ -128,18 +144,24 @@ impl ScenarioSpec {
         self.params
             .values()
             .map(Vec::len)
-            .chain([
-                self.memory.len().max(1),
-                self.limit.len().max(1),
-                self.swap.len().max(1),
-            ])
+            .chain(self.machines())
             .fold(1, usize::saturating_mul)
     }
 
-    /// Number of machines on which the scenario runs: one for each memory size and kind of swap.
+    /// Numbers of memory sizes, kinds of swap and numbers of CPUs, each at least 1.
+    fn machines(&self) -> [usize; 4] {
+        let lengths = [
+            self.memory.len(),
+            self.limit.len(),
+            self.swap.len(),
+            self.cpus.len(),
+        ];
+        lengths.map(|count| count.max(1))
+    }
+
+    /// Number of machines on which the scenario runs: one for each memory size, kind of swap and number of CPUs.
     fn machine_count(&self) -> usize {
-        let machines = [self.memory.len().max(1), self.swap.len().max(1)];
-        machines.into_iter().fold(1, usize::saturating_mul)
+        self.machines().into_iter().fold(1, usize::saturating_mul)
     }
 
     /// Cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes fastest.
@@ -163,6 +185,7 @@ impl ScenarioSpec {
                 Some((name.clone(), values.get(digit(values.len()))?.clone()))
             })
             .collect();
+        let cpus = digit(self.cpus.len());
         let swap = digit(self.swap.len());
         let memory = digit(self.memory.len());
         let limit = digit(self.limit.len());
@@ -171,10 +194,12 @@ impl ScenarioSpec {
             as_written: self.as_written,
             params,
             memory: self.memory.get(memory).copied().unwrap_or_default(),
+            nodes: self.nodes.clone(),
             limit: self.limit.get(limit).copied(),
             swap: self.swap.get(swap).copied().unwrap_or_default(),
             swap_size: self.swap_size,
             files_on: self.files_on,
+            cpus: self.cpus.get(cpus).copied().unwrap_or_default(),
             primary: self.primary.clone(),
             margins: self.margins.clone(),
             takes: self.takes,
@@ -253,10 +278,12 @@ impl Campaign {
             seed: self.seed_of(block, repetition),
             variant: own.clone(),
             memory: cell.memory,
+            nodes: cell.nodes.clone(),
             limit: cell.limit,
             swap: own.swap.unwrap_or(cell.swap),
             swap_size: own.swap_size.or(cell.swap_size),
             files_on: cell.files_on,
+            cpus: cell.cpus,
             pass,
             trace_ring: self.ring_of(pass),
             unit: block,

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the scenario that runs a user's own program.
 pub const PROGRAM: &str = "program";
+/// Metrics that decide if one program runs beside another: the time of each.
+const PAIR_TIMES: [&str; 2] = ["elapsed", "beside-elapsed"];
 
 /// Request for a user's own program: its files, and how it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct ProgramFiles {
     pub command: Vec<String>,
     /// Words of a server's command; empty for no server. With a server, `command` is the load.
     pub server: Vec<String>,
+    /// Words of the command of a second program that runs beside the first; empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// Folder, archive or packages with all files of the program; `None` to collect them from this machine.
     pub root: Option<String>,
     /// Files to add. The libraries that they need are added too.
@@ -99,8 +104,57 @@ pub struct ProgramSpec {
     pub high: Option<Bytes>,
     /// Limit of the program's swap, `memory.swap.max`.
     pub swap_max: Option<Bytes>,
+    /// Memory of the program that is reclaimed only if nothing else is left, `memory.low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<Bytes>,
+    /// Memory of the program that is never reclaimed, `memory.min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<Bytes>,
+    /// Limits of the memory group of the program beside it.
+    #[serde(default, skip_serializing_if = "BesideLimits::is_none")]
+    pub beside_limits: BesideLimits,
     /// Numbers to read from the program's output, in the textual form of the request.
     pub metrics: Vec<String>,
+}
+
+/// Limits of the memory group of a program that runs beside another one. `None` for those that are not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BesideLimits {
+    /// Limit of its memory, `memory.max`.
+    pub limit: Option<Bytes>,
+    /// Memory above which it is throttled, `memory.high`.
+    pub high: Option<Bytes>,
+    /// Memory that is reclaimed only if nothing else is left, `memory.low`.
+    pub low: Option<Bytes>,
+    /// Memory that is never reclaimed, `memory.min`.
+    pub min: Option<Bytes>,
+    /// Limit of its swap, `memory.swap.max`.
+    pub swap_max: Option<Bytes>,
+}
+
+impl BesideLimits {
+    /// True if no limit is set.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the limits as text for the parameter `beside-limits`; `None` if no limit is set.
+    fn text(&self) -> Option<String> {
+        let limits = [
+            ("max", self.limit),
+            ("high", self.high),
+            ("low", self.low),
+            ("min", self.min),
+            ("swap.max", self.swap_max),
+        ];
+        let given = limits
+            .iter()
+            .filter_map(|(key, size)| Some((key, (*size)?)));
+        let words: Vec<String> = given
+            .map(|(key, size)| format!("{key}={}", size.0))
+            .collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
 }
 
 /// Paths of a program and its files in a root.
@@ -112,6 +166,8 @@ pub struct ProgramPlace {
     pub command: Vec<String>,
     /// Words of the server's command, with its path inside the root; empty for no server.
     pub server: Vec<String>,
+    /// Words of the command of the program beside it, with its path inside the root; empty for none.
+    pub beside: Vec<String>,
     /// Path inside the root of the file for standard input, if any.
     pub input: Option<String>,
     /// Path inside the root of the folder in which the program starts, if given.
@@ -129,10 +185,14 @@ pub struct NoValue {
 }
 
 impl ProgramSpec {
-    /// Names of the metrics read from the program's output, which become primary; `None` if there are none.
-    pub fn primary(&self) -> Option<Vec<String>> {
+    /// Names of the metrics that decide: those read from the program's output, or the times of both programs if one
+    /// runs beside the other (`is_pair`). `None` if the scenario's own metrics decide.
+    pub fn primary(&self, is_pair: bool) -> Option<Vec<String>> {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
-        (!self.metrics.is_empty()).then(|| self.metrics.iter().map(name).collect())
+        if self.metrics.is_empty() {
+            return is_pair.then(|| PAIR_TIMES.map(str::to_owned).to_vec());
+        }
+        Some(self.metrics.iter().map(name).collect())
     }
 
     /// Parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
@@ -158,6 +218,10 @@ impl ProgramSpec {
             ("limit", bytes(self.limit)),
             ("high", bytes(self.high)),
             ("swap-max", bytes(self.swap_max)),
+            ("low", bytes(self.low)),
+            ("min", bytes(self.min)),
+            ("beside", quoted(&place.beside)),
+            ("beside-limits", self.beside_limits.text()),
             ("input", place.input.clone()),
             ("folder", place.folder.clone()),
             ("expect-exit", self.expect_exit.map(|n| n.to_string())),

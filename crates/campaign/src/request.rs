@@ -1,15 +1,17 @@
 //! Converts a command line to a campaign: scenarios, and variants defined by kernels, patches and settings.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
-use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{
+    ArenaKind, CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing,
+};
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
-use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
+use crate::file::{self, FileError, Vocabulary, WORKLOAD, plain_name, without_spaces};
 use crate::host::{self, RUNNING};
 use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
 use crate::swaps::{CellSwap, SwapConflict};
@@ -23,6 +25,11 @@ pub const CONTROL: &str = "control";
 
 /// Memory of a machine as a multiple of the limit of a workload in it, unless the user gives the memory.
 const ROOMY: u64 = 4;
+/// Word that stands for all files of the zoo.
+const ZOO: &str = "zoo";
+/// Kernels on which the zoo runs if no other variants are given.
+const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
+
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
@@ -50,6 +57,8 @@ pub struct Request {
     pub config: Option<String>,
     /// True if the control variant of a patch is left out.
     pub no_control: bool,
+    /// File with the workload of the scenario `workload`; `None` if it is not given.
+    pub workload: Option<PathBuf>,
     /// Names and values of the scenarios' parameters. A name may occur several times, which makes a matrix.
     pub params: Vec<(String, String)>,
     /// True if scenarios run as their originals did, including the originals' faults.
@@ -69,6 +78,8 @@ pub struct Adjustment {
     pub memory: Vec<MemorySpec>,
     /// Memory sizes over which an effect is followed. These are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
+    /// Memory nodes of every scenario's machine; `None` to keep those of the campaign.
+    pub nodes: Option<NodesSpec>,
     /// Memory limits of a control group around the workload of every scenario; empty to keep those of the campaign.
     pub limit: Vec<Bytes>,
     /// Kind of arena; `None` to keep that of the campaign.
@@ -79,6 +90,8 @@ pub struct Adjustment {
     pub swap_size: Option<Bytes>,
     /// The disk that holds files, if given.
     pub files_on: Option<FilesOn>,
+    /// CPUs of the machines of every scenario; empty to keep those of the campaign.
+    pub cpus: Vec<CpusSpec>,
     /// The file system for files, if given.
     pub fs: Option<FileSystem>,
     /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
@@ -254,6 +267,11 @@ impl Request {
                         let memory = memory.map_err(|e| wrong(e.to_string()))?;
                         me.adjustment.memory.push(memory);
                     }
+                    "cpus" => {
+                        let cpus: Result<CpusSpec, _> = value.parse();
+                        let cpus = cpus.map_err(|e| wrong(e.to_string()))?;
+                        me.adjustment.cpus.push(cpus);
+                    }
                     "limit" => {
                         let limit: Result<Bytes, _> = value.parse();
                         let limit = limit.map_err(|e| wrong(e.to_string()))?;
@@ -266,7 +284,7 @@ impl Request {
                     key => check_swap(key, value).map_err(wrong)?,
                 }
             }
-            if !matches!(vary.key.as_str(), "memory" | "limit") {
+            if !matches!(vary.key.as_str(), "memory" | "limit" | "cpus") {
                 me.vary.push(vary);
             }
         }
@@ -284,13 +302,24 @@ impl Request {
         };
         let mut campaign = match (what, what.iter().find(is_file).cloned()) {
             ([], _) => self.screening(vocabulary)?,
+            ([word], None) if word == ZOO => self.zoo(vocabulary)?,
             (_, None) => self.of_scenarios(what, vocabulary)?,
             ([_], Some(path)) => {
-                if let Some(option) = self.beyond_adjustment() {
+                let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
+                // A case stands alone, but may be run against any kernel or patch.
+                let is_case = campaign.scenarios.iter().any(|own| own.name == WORKLOAD);
+                if let Some(option) = self.beyond_adjustment(is_case) {
                     return Err(RequestError::InTheFile { option, path });
                 }
-                let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
                 self.adjustment.apply(&mut campaign, vocabulary);
+                if self.has_variants() {
+                    campaign.variants = self.variants(vocabulary)?;
+                    campaign.observe = Observe::unless_told(campaign.variants.len());
+                    self.adjustment.apply(&mut campaign, vocabulary);
+                    let content = campaign.name_by_content();
+                    let digits = content.rsplit('-').next().unwrap_or_default();
+                    campaign.name = self.named(format!("{}-{digits}", campaign.name))?;
+                }
                 campaign
             }
             (_, Some(path)) => return Err(RequestError::NotAlone { path }),
@@ -344,14 +373,30 @@ impl Request {
         self.params.extend(spec.params(place)?);
         let mut campaign = self.of_scenarios(&[PROGRAM.to_owned()], vocabulary)?;
         for scenario in &mut campaign.scenarios {
-            scenario.primary = spec.primary();
+            scenario.primary = spec.primary(!place.beside.is_empty());
         }
         self.finish(&mut campaign, vocabulary)?;
         Ok(campaign)
     }
 
     /// Name of the first option given that cannot be combined with a campaign file; `None` if there is none.
-    fn beyond_adjustment(&self) -> Option<&'static str> {
+    fn beyond_adjustment(&self, is_case: bool) -> Option<&'static str> {
+        let of_variants = self.of_variants().into_iter().filter(|_| !is_case);
+        of_variants
+            .chain([
+                (!self.params.is_empty(), "--param"),
+                (self.workload.is_some(), "--workload"),
+                (self.as_written, "--as-written"),
+                (
+                    self.name.is_some() && !(is_case && self.has_variants()),
+                    "--name",
+                ),
+            ])
+            .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// The options that define variants: whether each is given, and its name.
+    fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
             (!self.settings.is_empty(), "--set"),
@@ -361,12 +406,32 @@ impl Request {
             (!self.patches.is_empty(), "--patch"),
             (self.source.is_some(), "--source"),
             (self.config.is_some(), "--config"),
-            (!self.params.is_empty(), "--param"),
-            (self.as_written, "--as-written"),
-            (self.name.is_some(), "--name"),
         ]
-        .into_iter()
-        .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// True if an option defines variants.
+    fn has_variants(&self) -> bool {
+        self.of_variants().iter().any(|(given, _)| *given)
+    }
+
+    /// Creates the campaign of all files of the zoo, on the variants given; without any, on three kernels of Debian.
+    fn zoo(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
+        let scenarios = crate::zoo::scenarios(vocabulary)?;
+        let request = if self.has_variants() {
+            self.clone()
+        } else {
+            Self {
+                kernels: ZOO_KERNELS.map(str::to_owned).to_vec(),
+                ..self.clone()
+            }
+        };
+        let mut campaign = request.of_scenarios(&[], vocabulary)?;
+        campaign.scenarios = scenarios;
+        let content = campaign.name_by_content();
+        let digits = content.rsplit('-').next().unwrap_or_default();
+        campaign.name = self.named(format!("{ZOO}-{digits}"))?;
+        self.adjustment.apply(&mut campaign, vocabulary);
+        Ok(campaign)
     }
 
     /// Creates the campaign for the scenarios with these names.
@@ -454,20 +519,30 @@ impl Request {
             }
             values.push(value.clone());
         }
-        Ok(ScenarioSpec {
+        let mut spec = ScenarioSpec {
             name: name.to_owned(),
             as_written: self.as_written,
             params,
             memory,
+            nodes: NodesSpec::default(),
             limit: self.adjustment.limit.clone(),
             swap: self.adjustment.swap.clone(),
             swap_size: self.adjustment.swap_size,
             files_on: self.adjustment.files(FilesSpec::default()),
+            cpus: self.adjustment.cpus.clone(),
             primary: None,
             margins: BTreeMap::new(),
             program: None,
             takes: None,
-        })
+        };
+        if let (WORKLOAD, Some(path)) = (name, &self.workload) {
+            let (case, workload) = file::read_workload(path)?;
+            spec.describe(&case, &workload);
+            if let Some(machine) = &workload.machine {
+                spec.on_machine(machine);
+            }
+        }
+        Ok(spec)
     }
 
     /// True if the first variant's kernel is built from source.
@@ -598,11 +673,22 @@ impl Adjustment {
                     scenario.memory.clone_from(memory);
                 }
             }
+            if let Some(nodes) = &self.nodes {
+                scenario.nodes = nodes.clone();
+                if let (Some(sum), true) =
+                    (nodes.sum(), self.memory.is_empty() && self.sizes.is_empty())
+                {
+                    scenario.memory = vec![MemorySpec::Free(sum)];
+                }
+            }
             if !self.limit.is_empty() && scenario.name != PROGRAM {
                 scenario.limit.clone_from(&self.limit);
             }
             if !self.swap.is_empty() {
                 scenario.swap.clone_from(&self.swap);
+            }
+            if !self.cpus.is_empty() {
+                scenario.cpus.clone_from(&self.cpus);
             }
             scenario.swap_size = self.swap_size.or(scenario.swap_size);
             scenario.files_on = self.files(scenario.files_on);

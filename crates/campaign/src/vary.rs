@@ -13,7 +13,7 @@ use crate::variants::{NameTaken, NotAPair, name_all, pair};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
     /// Name of a setting or of a word in a program, or one of `kernel`, `boot`, `swap`, `swap-size`,
-    /// `memory` and `limit`.
+    /// `memory`, `limit` and `cpus`.
     pub key: String,
     /// Values of the key, at least two.
     pub values: Vec<String>,

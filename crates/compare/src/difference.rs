@@ -63,12 +63,14 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     look("memory", a.memory.to_string(), b.memory.to_string());
     let limit = |subject: &Subject| subject.limit.map_or_else(String::new, exact_size);
     look("limit", limit(a), limit(b));
+    look("nodes", a.nodes.to_string(), b.nodes.to_string());
     look("swap", a.swap.to_string(), b.swap.to_string());
     // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
     look("swap size", size(a), size(b));
     let on = |subject: &Subject| format!("on {}", subject.files_on);
     look("files", on(a), on(b));
+    look("CPUs", a.cpus.to_string(), b.cpus.to_string());
     look("pass", a.pass.to_string(), b.pass.to_string());
     look(
         "trace ring",
@@ -106,7 +108,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 12] = [
+        let changes: [(&str, Change); 14] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -122,6 +124,9 @@ mod tests {
             ("limit is not set against 32M", |s| {
                 s.limit = Some(pagetide_quantity::Bytes::from_mib(32));
             }),
+            ("nodes is not set against 8M,8M", |s| {
+                s.nodes = "8M,8M".parse().unwrap();
+            }),
             ("swap is zram against none", |s| {
                 s.swap = "none".parse().unwrap();
             }),
@@ -130,6 +135,9 @@ mod tests {
             }),
             ("files is on ssd against on disk:8ms,20MB/s", |s| {
                 s.files_on = "disk,20MB/s".parse().unwrap();
+            }),
+            ("CPUs is 1 against 4:5us", |s| {
+                s.cpus = pagetide_record::CpusSpec::of(4);
             }),
             ("pass is timed against observed", |s| {
                 s.pass = pagetide_record::Pass::Observed;

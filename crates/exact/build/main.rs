@@ -1,4 +1,4 @@
-//! Builds the embedded files of the exact arena: the emulator's clock and plugin, and the guest's program.
+//! Builds the embedded files of the exact arena: the emulator's clock and plugins, and the guest's program.
 
 mod guest;
 mod object;
@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (folder, source, object) in [
         ("preload", "preload/clock.rs", "clock.so"),
         ("plugin", "plugin/profile.rs", "profile.so"),
+        ("plugin", "plugin/nodes.rs", "nodes.so"),
     ] {
         object::build(folder, source, &out.join(object))?;
     }

@@ -1,5 +1,5 @@
-//! Compiles the two parts that run inside the emulator, its clock and its plugin, to shared objects. The arena embeds
-//! both objects.
+//! Compiles the parts that run inside the emulator, its clock and its two plugins, to shared objects. The arena embeds
+//! all of them.
 
 use std::env;
 use std::error::Error;

@@ -98,7 +98,7 @@ unsafe extern "C" fn no_board(_: *mut c_void, _: c_uint) -> *mut c_void {
 
 /// Looks up a function of the emulator by name. `F` must be the type of a pointer to this function. `None` if there is
 /// no function of this name.
-fn function<F>(name: &CStr) -> Option<F> {
+pub fn function<F>(name: &CStr) -> Option<F> {
     let found = exported(name);
     // SAFETY: all types asked for are pointers to functions of the C ABI; the emulator's function of this name has the
     // type written in its header.

@@ -7,7 +7,8 @@
 //! addition at the next instruction, or at the end of a block by the callback of the access. The plugin only counts: it
 //! does not change the guest's time, which is its number of instructions.
 //!
-//! Arguments: `functions=PATH` is the file with the addresses of functions. `out=PATH` is the file to which the counts
+//! Arguments: `functions=PATH` is the file with the addresses of functions. `programs=PATH`, if given,
+//! is the file with the code of programs. `out=PATH` is the file to which the counts
 //! are written when the guest executes the instruction that marks the end. Formats: `src/profiler.rs`.
 
 #![no_std]
@@ -18,6 +19,8 @@ mod api;
 mod format;
 mod heap;
 mod insn;
+mod programs;
+mod span;
 mod stacks;
 
 use alloc::ffi::CString;
@@ -28,9 +31,11 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use api::{Api, Handle, Id, Info};
 use format::{
-    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
+    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED, USER,
 };
 use insn::Kind;
+use programs::{Place, Programs};
+use span::Span;
 use stacks::Stacks;
 
 /// Version of the plugin interface that this plugin asks for; set when the object is loaded.
@@ -59,19 +64,16 @@ const UPDATES: u64 = 1 << 63;
 /// before it.
 const FOLLOWED: u64 = 1 << 62;
 
+/// Addresses at which the kernel maps the tables and stacks that the CPU accesses when it delivers a fault or an
+/// interrupt. No device is mapped there. Source: Linux `Documentation/arch/x86/x86_64/mm.rst` (cpu_entry_area mapping).
+const ENTRY_AREA: core::ops::Range<u64> = 0xffff_fe00_0000_0000..0xffff_fe80_0000_0000;
+
 /// Bytes of the instruction with which the idle loop jumps back, over 500 `nop`s and itself. Source:
 /// `guest/src/idle.rs`.
 const IDLE_JUMP: [u8; 5] = [0xe9, 0x07, 0xfe, 0xff, 0xff];
 /// Number of `nop`s in a row by which the idle loop is recognised. No other code has so many.
 const IDLE_NOPS: usize = 8;
 const NOP: u8 = 0x90;
-
-/// A range of addresses that belong to `function`: from `start` to the start of the next range.
-struct Span {
-    start: u64,
-    function: u32,
-    flags: u32,
-}
 
 /// The most recent instruction that was counted before its execution. It was the last of its block.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,12 +83,15 @@ struct Ahead {
     insn: u64,
     /// Count of the function directly after this instruction was counted.
     count: u64,
+    /// Value of [`Profile::later`] when this instruction was counted.
+    later: u64,
 }
 
 const NOTHING: Ahead = Ahead {
     function: 0,
     insn: u64::MAX,
     count: 0,
+    later: 0,
 };
 
 /// An instruction of the block that is being translated.
@@ -103,11 +108,16 @@ struct Part {
 struct Profile {
     api: Api,
     spans: Vec<Span>,
+    programs: Programs,
     functions: usize,
+    /// Addresses of instructions whose executions are counted one by one, in ascending order.
+    watched: Vec<u64>,
     stacks: Stacks,
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
+    /// True while the CPU delivers a fault or an interrupt.
+    is_delivering: bool,
     /// Serial number of the last call, return or indirect jump that was counted.
     begun: u64,
     out: CString,
@@ -116,6 +126,8 @@ struct Profile {
     /// Page number of the idle loop; 0 until the loop is seen.
     idle_page: u64,
     parts: Vec<Part>,
+    /// Bytes of the block that is being translated.
+    code: Vec<u8>,
     is_written: bool,
 }
 
@@ -138,22 +150,26 @@ const fn function_of(data: u64) -> u32 {
 }
 
 impl Profile {
-    fn span(&self, address: u64) -> (u32, u32) {
-        let at = self.spans.partition_point(|span| span.start <= address);
-        match at.checked_sub(1).and_then(|at| self.spans.get(at)) {
-            Some(span) if span.start == address => (span.function, span.flags),
-            Some(span) => (span.function, 0),
-            None => (UNNAMED, 0),
+    /// Function of an address, and the function's flags if the address is its start. `place` is the file that the
+    /// current block belongs to, if it belongs to a program.
+    fn span(&self, address: u64, place: Option<Place>) -> (u32, u32) {
+        let found = Span::find(&self.spans, address).unwrap_or((UNNAMED, 0));
+        match place.filter(|_| found.0 == USER) {
+            Some(place) => self.programs.function(place, address).unwrap_or(found),
+            None => found,
         }
     }
 
-    fn parse(&mut self, block: Handle) {
+    /// Reads the instructions of a block. Returns the place of the block in the files of programs, if it is known.
+    fn parse(&mut self, block: Handle) -> Option<Place> {
         self.parts.clear();
+        self.code.clear();
         for at in 0..self.api.length(block) {
             let handle = self.api.insn(block, at);
             let address = self.api.address(handle);
             let (bytes, size) = self.api.bytes(handle);
-            let (function, flags) = self.span(address);
+            self.code.extend(&bytes[..size]);
+            let (function, flags) = self.span(address, None);
             self.parts.push(Part {
                 handle,
                 address,
@@ -164,9 +180,7 @@ impl Profile {
                 is_idle_jump: bytes.starts_with(&IDLE_JUMP),
             });
         }
-        let Some(first) = self.parts.first().map(|part| part.address) else {
-            return;
-        };
+        let first = self.parts.first()?.address;
         let page = first >> 12;
         let nops = self.parts.iter().take_while(|part| part.is_nop).count();
         let jumps = self.parts.get(nops).is_some_and(|part| part.is_idle_jump);
@@ -176,11 +190,20 @@ impl Profile {
             for part in &mut self.parts {
                 part.function = IDLE;
             }
+        } else if self.parts[0].function == USER && !self.programs.is_empty() {
+            let place = self.programs.place(first, &self.code)?;
+            for part in &mut self.parts {
+                if let Some(found) = self.programs.function(place, part.address) {
+                    (part.function, part.flags) = found;
+                }
+            }
+            return Some(place);
         }
+        None
     }
 
     fn translate(&mut self, block: Handle) {
-        self.parse(block);
+        let place = self.parse(block);
         let (parts, api) = (&self.parts, &self.api);
         let count = parts.len();
         // QEMU 7.2 also reports an instruction that would cross the end of the page, although the block ends before
@@ -218,6 +241,9 @@ impl Profile {
             if part.flags & STARTS != 0 {
                 api.add(part.handle, 2 * function as usize + 1, 1);
             }
+            if let Ok(watched) = self.watched.binary_search(&part.address) {
+                api.add(part.handle, self.first_watched() + watched, 1);
+            }
             let is_break = after_memory
                 || at + 1 == count && is_doubtful
                 || part.flags != 0
@@ -233,6 +259,9 @@ impl Profile {
                         api.add(part.handle, 2 * before.function as usize, 1);
                     }
                 }
+            }
+            if at == 0 && accesses(part) && !may_be_last(at) {
+                api.add(part.handle, self.begins(), 1);
             }
             match part.kind {
                 Kind::Memory | Kind::Update | Kind::Repeat if may_be_last(at) => {
@@ -253,7 +282,7 @@ impl Profile {
                 }
                 Kind::Memory | Kind::Update | Kind::Repeat => {}
                 Kind::Call(target) => {
-                    let target = target.map_or(0, |target| self.span(target).0);
+                    let target = target.map_or(0, |target| self.span(target, place).0);
                     let known = if target >= NAMED { u64::from(target) } else { 0 };
                     let data = pack(function, known) | part.address & KERNEL;
                     let then = if function >= NAMED { called } else { stored };
@@ -290,6 +319,24 @@ impl Profile {
         2 * self.functions
     }
 
+    /// Index of the number that counts the executions of blocks that begin with an access to memory.
+    const fn begins(&self) -> usize {
+        2 * self.functions + 1
+    }
+
+    /// Index of the number that counts the executions of the first watched instruction.
+    const fn first_watched(&self) -> usize {
+        2 * self.functions + 2
+    }
+
+    /// A number that changes if an instruction is executed whose own count does not change before the instruction
+    /// accesses memory.
+    fn later(&mut self) -> u64 {
+        let (serial, begins) = (self.serial(), self.begins());
+        let values = self.api.values();
+        values[serial] + values[begins]
+    }
+
     /// True if an access at address `at` belongs to the most recent call, return or indirect jump. `data` is the data
     /// of the callback.
     ///
@@ -321,10 +368,14 @@ impl Profile {
     /// executed.
     fn take_back(&mut self) {
         let Ahead {
-            function, count, ..
+            function,
+            count,
+            later,
+            ..
         } = self.ahead;
         if self.ahead != NOTHING
             && !self.is_done
+            && self.later() == later
             && let Some(now) = self.api.values().get_mut(2 * function as usize)
             && *now == count
         {
@@ -359,8 +410,12 @@ impl Profile {
         for node in &self.stacks.nodes {
             out.extend(node.parent.to_le_bytes());
             out.extend(node.function.to_le_bytes());
-            out.extend(node.own.to_le_bytes());
-            out.extend(node.calls.to_le_bytes());
+            for count in [node.own, node.calls, node.waited, node.waits] {
+                out.extend(count.to_le_bytes());
+            }
+        }
+        for at in 0..self.watched.len() {
+            out.extend(since(2 * self.functions + 2 + at).to_le_bytes());
         }
         heap::store(&self.out, &out);
     }
@@ -378,22 +433,31 @@ extern "C" fn counted_ahead(_: c_uint, data: *mut c_void) {
         function,
         insn,
         count,
+        later: profile.later(),
     };
     profile.is_done = false;
+    profile.is_delivering = false;
 }
 
 extern "C" fn accessed(_: c_uint, access: u32, at: u64, data: *mut c_void) {
     let (profile, insn) = (profile(), data as u64);
+    // QEMU 7.2 may call this callback long after the instruction, for the accesses with which the CPU delivers an
+    // interrupt.
+    profile.is_delivering |= ENTRY_AREA.contains(&at);
+    if profile.is_delivering {
+        return;
+    }
     let function = function_of(insn);
     let count = profile.api.values()[2 * function as usize];
-    let here = Ahead {
-        function,
-        insn,
-        count,
-    };
-    if profile.ahead != here {
+    if (profile.ahead.insn, profile.ahead.count) != (insn, count) {
         let count = profile.count(function);
-        profile.ahead = Ahead { count, ..here };
+        let later = profile.later();
+        profile.ahead = Ahead {
+            function,
+            insn,
+            count,
+            later,
+        };
     }
     // If the instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU calls this
     // callback for these accesses too.
@@ -451,6 +515,7 @@ extern "C" fn entered(_: c_uint, data: *mut c_void) {
         profile.take_back();
     }
     profile.ahead = NOTHING;
+    profile.is_delivering = false;
     profile.stacks.enter(None, profile.api.values());
 }
 
@@ -485,9 +550,18 @@ fn argument<'a>(arguments: &[&'a CStr], name: &str) -> Option<&'a CStr> {
     })
 }
 
-/// Parses the file of functions. Returns the ranges of addresses and the number of functions; `None` if the file is
-/// damaged.
-fn read_spans(bytes: &[u8]) -> Option<(Vec<Span>, usize)> {
+/// Content of the file of functions.
+struct Functions {
+    spans: Vec<Span>,
+    /// Number of functions.
+    count: usize,
+    /// Lowest number of a function of a program.
+    programs: u32,
+    watched: Vec<u64>,
+}
+
+/// Parses the file of functions. `None` if the file is damaged.
+fn read_functions(bytes: &[u8]) -> Option<Functions> {
     let number = |at: usize| {
         let bytes = bytes.get(8 * at..8 * at + 8)?.try_into().ok()?;
         Some(u64::from_le_bytes(bytes))
@@ -495,19 +569,21 @@ fn read_spans(bytes: &[u8]) -> Option<(Vec<Span>, usize)> {
     (number(0)? == MAGIC).then_some(())?;
     let functions = number(1)? as usize;
     let mut spans = Vec::new();
-    for at in 0..number(2)? as usize {
-        let what = number(4 + 2 * at)?;
-        let function = what as u32;
-        if function as usize >= functions {
+    let ranges = number(2)? as usize;
+    for at in 0..ranges {
+        let span = Span::new(number(5 + 2 * at)?, number(6 + 2 * at)?);
+        if span.function as usize >= functions {
             return None;
         }
-        spans.push(Span {
-            start: number(3 + 2 * at)?,
-            function,
-            flags: (what >> 32) as u32,
-        });
+        spans.push(span);
     }
-    Some((spans, functions))
+    let watched = (0..number(4)? as usize).map(|at| number(5 + 2 * ranges + at));
+    Some(Functions {
+        spans,
+        count: functions,
+        programs: number(3)? as u32,
+        watched: watched.collect::<Option<_>>()?,
+    })
 }
 
 /// Called by the emulator when it loads the plugin. Returns 0, or 1 if the plugin cannot work.
@@ -530,19 +606,27 @@ pub unsafe extern "C" fn qemu_plugin_install(
     };
     let made = (|| {
         let out = argument(&arguments, "out")?;
-        let (spans, functions) = read_spans(&heap::content(argument(&arguments, "functions")?)?)?;
+        let functions = read_functions(&heap::content(argument(&arguments, "functions")?)?)?;
+        let programs = match argument(&arguments, "programs") {
+            Some(path) => Programs::read(&heap::content(path)?, functions.count)?,
+            None => Programs::default(),
+        };
         Some(Profile {
-            api: Api::new(version, 2 * functions + 1)?,
-            spans,
-            functions,
-            stacks: Stacks::new(functions),
+            api: Api::new(version, 2 * functions.count + 2 + functions.watched.len())?,
+            spans: functions.spans,
+            programs,
+            functions: functions.count,
+            watched: functions.watched,
+            stacks: Stacks::new(functions.count, functions.programs),
             ahead: NOTHING,
             is_done: false,
+            is_delivering: false,
             begun: 0,
             out: out.into(),
             base: Vec::new(),
             idle_page: 0,
             parts: Vec::new(),
+            code: Vec::new(),
             is_written: false,
         })
     })();

@@ -8,7 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::format::{NO_FUNCTION, USER};
+use crate::format::{IDLE, NO_FUNCTION, USER};
 
 /// Base-2 logarithm of the size of a kernel stack, 16 KiB. A stack is aligned to its size. Source: Linux
 /// `arch/x86/include/asm/page_64_types.h` (`THREAD_SIZE`).
@@ -29,6 +29,24 @@ pub struct Node {
     pub own: u64,
     /// Number of calls of the function at this place.
     pub calls: u64,
+    /// Instructions that the idle loop executed while a task of the workload waited here, and no other could run.
+    pub waited: u64,
+    /// Number of these waits.
+    pub waits: u64,
+}
+
+impl Node {
+    /// A node without counts.
+    const fn new(parent: u32, function: u32) -> Self {
+        Self {
+            parent,
+            function,
+            own: 0,
+            calls: 0,
+            waited: 0,
+            waits: 0,
+        }
+    }
 }
 
 /// A function that has called another function, or was interrupted, and will continue.
@@ -50,6 +68,10 @@ struct Task {
     /// Node of the current function. If the current function is not known, the node of its caller.
     here: u32,
     is_known: bool,
+    /// True if the task is new since recording began.
+    is_new: bool,
+    /// True if the task has executed code of a program.
+    is_program: bool,
 }
 
 /// The call trees of all tasks, and the current place of the CPU in them.
@@ -63,6 +85,14 @@ pub struct Stacks {
     switches: bool,
     /// Count of each function when its instructions were last added to a node.
     given: Vec<u64>,
+    /// Lowest number of a function of a program.
+    programs: u32,
+    /// Index of the task that runs the scenario.
+    main: usize,
+    /// Count of the idle loop when tasks were last switched.
+    idle: u64,
+    /// Instructions of the idle loop since a task of the workload last ran.
+    waiting: u64,
 }
 
 fn same_stack(a: u64, b: u64) -> bool {
@@ -71,8 +101,8 @@ fn same_stack(a: u64, b: u64) -> bool {
 }
 
 impl Stacks {
-    /// Creates empty call trees for this number of functions.
-    pub fn new(functions: usize) -> Self {
+    /// Creates empty call trees for this number of functions. The functions from number `programs` on belong to programs.
+    pub fn new(functions: usize, programs: u32) -> Self {
         let mut stacks = Self {
             nodes: Vec::new(),
             index: vec![0; 1 << 16],
@@ -80,6 +110,10 @@ impl Stacks {
             now: 0,
             switches: false,
             given: vec![0; functions],
+            programs,
+            main: 0,
+            idle: 0,
+            waiting: 0,
         };
         stacks.task(0);
         stacks
@@ -88,18 +122,15 @@ impl Stacks {
     /// Adds a task with this kernel stack. Returns the index of the task.
     fn task(&mut self, stack: u64) -> usize {
         let root = self.nodes.len() as u32;
-        self.nodes.push(Node {
-            parent: root,
-            function: NO_FUNCTION,
-            own: 0,
-            calls: 0,
-        });
+        self.nodes.push(Node::new(root, NO_FUNCTION));
         self.tasks.push(Task {
             stack,
             root,
             frames: Vec::new(),
             here: root,
             is_known: false,
+            is_new: false,
+            is_program: false,
         });
         self.tasks.len() - 1
     }
@@ -137,12 +168,7 @@ impl Stacks {
         if self.nodes.len() >= MOST_NODES {
             return parent;
         }
-        self.nodes.push(Node {
-            parent,
-            function,
-            own: 0,
-            calls: 0,
-        });
+        self.nodes.push(Node::new(parent, function));
         let new = self.nodes.len() as u32;
         self.index[slot] = new;
         if self.nodes.len() * 2 > self.index.len() {
@@ -178,6 +204,7 @@ impl Stacks {
 
     /// Makes `function` the current function, and adds its instructions to its node.
     fn in_function(&mut self, function: u32, counts: &[u64]) {
+        self.tasks[self.now].is_program |= function == USER || function >= self.programs;
         let Task { here, is_known, .. } = self.tasks[self.now];
         let Node {
             parent,
@@ -209,8 +236,9 @@ impl Stacks {
         task.is_known = true;
     }
 
-    /// Changes to the task whose kernel stack contains `at`, if the kernel is switching tasks.
-    fn follow(&mut self, at: u64) {
+    /// Changes to the task whose kernel stack contains `at`, if the kernel is switching tasks. `counts` are the current
+    /// counts of all functions.
+    fn follow(&mut self, at: u64, counts: &[u64]) {
         if !self.switches || at >> 63 == 0 {
             return;
         }
@@ -219,13 +247,30 @@ impl Stacks {
         // Several tasks may have used this stack one after the other. The newest one counts.
         let known = self.tasks.iter().rposition(|task| task.stack == stack);
         self.now = known.unwrap_or_else(|| self.task(stack));
+        self.waited(counts);
+    }
+
+    /// If the current task belongs to the workload: adds the time in which no task of the workload ran to the place at
+    /// which this task waited. The workload is the task of the scenario, and all tasks that were created since and run
+    /// programs.
+    fn waited(&mut self, counts: &[u64]) {
+        let idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
+        self.waiting += idle.wrapping_sub(self.idle);
+        self.idle = idle;
+        let task = &self.tasks[self.now];
+        if self.waiting > 0 && (self.now == self.main || task.is_new && task.is_program) {
+            let node = &mut self.nodes[task.here as usize];
+            node.waited += self.waiting;
+            node.waits += 1;
+            self.waiting = 0;
+        }
     }
 
     /// Records a call from the function `site` to `target`; `None` if the target is not known. `at` is the address at
     /// which the return address is stored.
     pub fn call(&mut self, site: u32, target: Option<u32>, at: u64, counts: &[u64]) {
         self.in_function(site, counts);
-        self.follow(at);
+        self.follow(at, counts);
         let task = &mut self.tasks[self.now];
         while let Some(top) = task.frames.last()
             && top.at != 0
@@ -250,7 +295,7 @@ impl Stacks {
     /// Records a return from the function `site`. `at` is the address from which the return address was read.
     pub fn leave(&mut self, site: u32, at: u64, counts: &[u64]) {
         self.in_function(site, counts);
-        self.follow(at);
+        self.follow(at, counts);
         let task = &mut self.tasks[self.now];
         // Frames above this frame belong to functions that did not return, or whose return address was moved.
         if let Some(place) = task.frames.iter().rposition(|frame| frame.at == at) {
@@ -322,17 +367,24 @@ impl Stacks {
     pub fn fork(&mut self) {
         let stack = self.tasks[self.now].stack;
         self.now = self.task(stack);
+        self.tasks[self.now].is_new = true;
     }
 
-    /// Sets all counts of nodes to zero, but keeps the current place in the trees. `counts` are the current counts of
+    /// Sets all counts of nodes to zero, but keeps the current place in the trees. The current task is from now on
+    /// the one that runs the scenario. `counts` are the current counts of
     /// all functions.
     pub fn reset(&mut self, counts: &[u64]) {
+        self.main = self.now;
+        self.idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
+        self.waiting = 0;
+        for task in &mut self.tasks {
+            task.is_new = false;
+        }
         for (function, given) in self.given.iter_mut().enumerate() {
             *given = counts.get(2 * function).copied().unwrap_or(0);
         }
         for node in &mut self.nodes {
-            node.own = 0;
-            node.calls = 0;
+            *node = Node::new(node.parent, node.function);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pagetide_arena::Progress;
@@ -21,6 +21,7 @@ use crate::initrd::Archive;
 use crate::machine::{BOOT_SHIFT, MachineSpec};
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
+use crate::nodes;
 use crate::place::Places;
 use crate::recipe::{Contents, Recipe};
 
@@ -57,14 +58,18 @@ impl Boot<'_> {
         let initrd = folder.join("initrd");
         write_initrd(&initrd, &recipe.boot, contents)
             .map_err(io("writing", initrd.display().to_string()))?;
-        let ram = folder.join("ram");
-        // During the boot, the guest's memory is an anonymous file, not on a disk. A disk would have to allocate a
-        // block at each first touch of a page.
-        let memory_file = memory::anonymous("memory")?;
-        memory_file
-            .set_len(machine.memory.0)
-            .map_err(io("sizing", "the guest's memory"))?;
-        let memory_path = memory::path(memory_file.as_raw_fd());
+        // During the boot, the guest's memory is an anonymous file for each node, not on a disk. A disk would have to
+        // allocate a block at each first touch of a page.
+        let sizes = machine.memories();
+        let mut memory_files = Vec::new();
+        for size in &sizes {
+            let file = memory::anonymous("memory")?;
+            file.set_len(size.0)
+                .map_err(io("sizing", "the guest's memory"))?;
+            memory_files.push(file);
+        }
+        let fds = memory_files.iter().map(AsRawFd::as_raw_fd);
+        let memory_paths: Vec<PathBuf> = fds.clone().map(memory::path).map(PathBuf::from).collect();
         let output = Output::new(
             Bytes(recipe.boot.region_size),
             Bytes(recipe.boot.trace_size),
@@ -78,8 +83,8 @@ impl Boot<'_> {
         // Before that, the guest uses its bytes to set its kernel's counts of memory.
         let trial = memory::holding("trial", &kernel_memory::bytes())?;
         let wiring = Wiring::new(
-            (Path::new(&memory_path), true),
-            machine.memory.0,
+            (&memory_paths, true),
+            &sizes,
             output.file(),
             output.whole(),
             &console,
@@ -93,7 +98,8 @@ impl Boot<'_> {
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
         let mut inherited = wiring.inherited;
-        inherited.extend([theirs.as_raw_fd(), memory_file.as_raw_fd()]);
+        inherited.push(theirs.as_raw_fd());
+        inherited.extend(fds);
         let _place = self.places.take(self.progress)?;
         let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
         drop(theirs);
@@ -103,7 +109,7 @@ impl Boot<'_> {
             self.patience,
             &console,
             &output,
-            Some(&memory_file),
+            memory_files.first(),
             running.id(),
         );
         if !is_ready(&mut monitor, &mut guard, &output) {
@@ -129,12 +135,15 @@ impl Boot<'_> {
         let stub = folder.join("stub");
         write_stub(&self.kernel.image(), &stub)
             .map_err(io("writing", stub.display().to_string()))?;
-        memory::keep(&memory_file, &ram).map_err(|why| match why.kind() {
-            io::ErrorKind::StorageFull => ExactError::NoRoom {
-                path: folder.to_owned(),
-            },
-            _ => io("writing", ram.display().to_string())(why),
-        })?;
+        let paths = nodes::memory_paths(folder, memory_files.len());
+        for (file, ram) in memory_files.iter().zip(paths) {
+            memory::keep(file, &ram).map_err(|why| match why.kind() {
+                io::ErrorKind::StorageFull => ExactError::NoRoom {
+                    path: folder.to_owned(),
+                },
+                _ => io("writing", ram.display().to_string())(why),
+            })?;
+        }
         // The initial file system is not needed after the boot.
         fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
     }

@@ -16,7 +16,7 @@ use pagetide_record::ArenaKind;
 use crate::emulator::Emulator;
 use crate::error::ExactError;
 use crate::memory;
-use crate::profiler::Profiler;
+use crate::profiler::{Counted, Profiler};
 
 /// Longest wall-clock time for a test guest to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -97,7 +97,7 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
 /// firmware did not run.
 fn runs_with_plugin(emulator: &Emulator) -> Result<(), String> {
     let fault = |error: ExactError| error.to_string();
-    let profiler = Profiler::new(&[]).map_err(fault)?;
+    let profiler = Profiler::new(Counted::default()).map_err(fault)?;
     let [option, value] = profiler.arguments();
     runs_under(emulator, "tcg", &[&option, &value], &profiler.fds())
 }

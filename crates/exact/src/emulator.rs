@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 
+use pagetide_quantity::Bytes;
 use pagetide_system::child::{self, Failure, Limits};
 use serde_json::Value;
 
 use crate::clock::{self, Clock};
 use crate::error::{ExactError, io};
 use crate::memory;
+use crate::nodes::memory_name;
 use crate::processor::Processor;
 
 /// Name of the emulator's program.
@@ -38,13 +40,54 @@ fn first_line(printed: &[u8]) -> String {
     first.unwrap_or_default().to_owned()
 }
 
-/// The emulator installed on this machine.
+/// An emulator with its own loader and libraries, as unpacked from packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Path of the dynamic loader.
+    loader: PathBuf,
+    /// Arguments of the loader: where libraries are, the program, and where its firmware is.
+    arguments: Vec<String>,
+    /// Path of the emulator's program.
+    program: String,
+}
+
+impl Launch {
+    /// The emulator in a folder with unpacked packages; `None` if a part is missing.
+    pub fn of(folder: &Path) -> Option<Self> {
+        const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+        const LOADER: &str = "ld-linux-x86-64.so.2";
+        const FIRMWARE: [&str; 2] = ["usr/share/qemu", "usr/share/seabios"];
+        let loaders = LIBRARIES.map(|inner| folder.join(inner).join(LOADER));
+        let loader = loaders.into_iter().find(|path| path.is_file())?;
+        let program = folder.join("usr/bin").join(PROGRAM);
+        let text = |path: &Path| path.to_str().map(str::to_owned);
+        let program = program.is_file().then(|| text(&program))??;
+        let libraries = LIBRARIES.map(|inner| text(&folder.join(inner)));
+        let [Some(first), Some(second)] = libraries else {
+            return None;
+        };
+        let mut arguments = vec!["--library-path".to_owned(), format!("{first}:{second}")];
+        arguments.push(program.clone());
+        for inner in FIRMWARE {
+            arguments.extend(["-L".to_owned(), text(&folder.join(inner))?]);
+        }
+        Some(Self {
+            loader,
+            arguments,
+            program,
+        })
+    }
+}
+
+/// An emulator of this machine: the installed one, or one of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
     /// Path or name of the emulator's program.
     pub program: String,
     /// Version line of the emulator. Results are identical only between trials with the same build of the emulator.
     pub version: String,
+    /// How to start an emulator that was unpacked; `None` for an installed one.
+    launch: Option<Launch>,
 }
 
 impl Emulator {
@@ -52,11 +95,31 @@ impl Emulator {
     /// emulator, or if it is older than [`OLDEST`].
     pub fn find() -> Result<Self, ExactError> {
         let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
-        Self::ask(program, &Limits::QUICK)
+        Self::ask(program, None, &Limits::QUICK)
     }
 
-    fn ask(program: String, limits: &Limits<'_>) -> Result<Self, ExactError> {
-        let output = match child::run(child::command(&program).arg("--version"), limits) {
+    /// The unpacked emulator and its version. Fails as [`Self::find`].
+    pub fn unpacked(launch: Launch) -> Result<Self, ExactError> {
+        Self::ask(launch.program.clone(), Some(launch), &Limits::QUICK)
+    }
+
+    /// True if the emulator has this major and minor version, or a later one.
+    pub fn is_at_least(&self, version: (u32, u32)) -> bool {
+        self.numbers().is_some_and(|own| own >= version)
+    }
+
+    /// Major and minor number of the version; `None` if it has none.
+    pub fn numbers(&self) -> Option<(u32, u32)> {
+        numbers(&self.version)
+    }
+
+    fn ask(
+        program: String,
+        launch: Option<Launch>,
+        limits: &Limits<'_>,
+    ) -> Result<Self, ExactError> {
+        let mut command = command(&program, launch.as_ref());
+        let output = match child::run(command.arg("--version"), limits) {
             Ok(output) => output,
             Err(Failure::Start(cause)) if cause.kind() == io::ErrorKind::NotFound => {
                 return Err(ExactError::NoEmulator { program });
@@ -79,7 +142,11 @@ impl Emulator {
         };
         let version = format!("QEMU {version}");
         match numbers(&version) {
-            Some(numbers) if numbers >= OLDEST => Ok(Self { program, version }),
+            Some(numbers) if numbers >= OLDEST => Ok(Self {
+                program,
+                version,
+                launch,
+            }),
             Some(_) => Err(ExactError::EmulatorTooOld { program, version }),
             None => Err(ExactError::EmulatorVersion { program, said }),
         }
@@ -109,7 +176,7 @@ impl Emulator {
         let clock = Clock::new()?;
         let mut fds = inherited.to_vec();
         fds.push(clock.fd());
-        let mut command = child::command(&self.program);
+        let mut command = command(&self.program, self.launch.as_ref());
         command
             .args(arguments)
             .envs([clock.variable()])
@@ -146,6 +213,18 @@ impl Emulator {
                     fault()(source)
                 }
             })
+    }
+}
+
+/// The command that starts an emulator without options of a machine.
+fn command(program: &str, launch: Option<&Launch>) -> Command {
+    match launch {
+        None => child::command(program),
+        Some(launch) => {
+            let mut command = child::command(&launch.loader);
+            command.args(&launch.arguments);
+            command
+        }
     }
 }
 
@@ -195,23 +274,31 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// Connects the guest's main memory to `ram`, the output region to `region`, the debug console to `console`, and
+    /// Connects the guest's memory to the files `ram`, one for each node with its size, the output region to `region`, the debug console to `console`, and
     /// the trial's specification to `trial`. Memory is mapped privately if a snapshot is restored.
     pub fn new(
-        ram: (&Path, bool),
-        memory: u64,
+        ram: (&[PathBuf], bool),
+        sizes: &[Bytes],
         region: &File,
         region_size: u64,
         console: &File,
         trial: &File,
     ) -> Self {
-        let (path, share) = ram;
+        let (paths, share) = ram;
         let share = if share { "on" } else { "off" };
         let (region, console, trial) = (region.as_raw_fd(), console.as_raw_fd(), trial.as_raw_fd());
-        let quoted = path.display().to_string().replace(',', ",,");
-        let mut arguments = vec![
-            "-object".to_owned(),
-            format!("memory-backend-file,id=ram,size={memory},mem-path={quoted},share={share}"),
+        let mut arguments = Vec::new();
+        for (at, (path, size)) in paths.iter().zip(sizes).enumerate() {
+            let (name, size) = (memory_name(at), size.0);
+            let quoted = path.display().to_string().replace(',', ",,");
+            arguments.extend([
+                "-object".to_owned(),
+                format!(
+                    "memory-backend-file,id={name},size={size},mem-path={quoted},share={share}"
+                ),
+            ]);
+        }
+        arguments.extend([
             "-object".to_owned(),
             format!(
                 "memory-backend-file,id=region,size={region_size},mem-path={},share=on",
@@ -224,7 +311,7 @@ impl Wiring {
                 "isa-debugcon,iobase={:#x},chardev=console",
                 pagetide_guest::port::CONSOLE
             ),
-        ];
+        ]);
         arguments.extend(super::machine::MachineSpec::trial_item(&memory::path(
             trial,
         )));
@@ -260,7 +347,7 @@ mod tests {
         if script.contains("sleep") {
             limits.time = Duration::from_millis(200);
         }
-        let asked = Emulator::ask(path.display().to_string(), &limits);
+        let asked = Emulator::ask(path.display().to_string(), None, &limits);
         asked
             .map(|emulator| emulator.version)
             .map_err(|why| why.to_string())

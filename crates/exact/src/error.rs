@@ -7,6 +7,8 @@ use pagetide_arena::ArenaError;
 use pagetide_kernel::KernelError;
 use pagetide_quantity::Bytes;
 use pagetide_quantity::command::told;
+use pagetide_record::nodes::{POLICY, PolicyError};
+use pagetide_record::{MemorySpec, NodesSpec};
 
 /// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,20 @@ pub enum ExactError {
         /// Version of the emulator.
         version: String,
     },
+    /// The emulator cannot run several CPUs.
+    #[error(
+        "{cpus} CPUs need QEMU 8.1 or later, and {version} is installed: fetch a newer one beside it with `{}`, or name one with PAGETIDE_QEMU",
+        told("emulator add")
+    )]
+    EmulatorForSeveral {
+        /// Requested number of CPUs.
+        cpus: u32,
+        /// Version of the installed emulator.
+        version: String,
+    },
+    /// A profiled pass was requested on several CPUs.
+    #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
+    ProfileOfSeveral,
     /// The program named as emulator is not QEMU, or is a build that does not state its version.
     #[error(
         "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
@@ -116,6 +132,19 @@ pub enum ExactError {
         /// Least memory with which a guest boots.
         least: Bytes,
     },
+    /// The memory is not the sum over the nodes.
+    #[error(
+        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of what is free on each, {sum}; leave out \
+         --memory, or give one of both"
+    )]
+    NodesAndMemory {
+        /// Memory requested for the guest.
+        memory: MemorySpec,
+        /// Nodes requested for the guest.
+        nodes: NodesSpec,
+        /// Free memory of all nodes together.
+        sum: MemorySpec,
+    },
     /// The scenario cannot run in a memory control group.
     #[error("{scenario} cannot run under --limit: {why}")]
     NoGroup {
@@ -133,6 +162,19 @@ pub enum ExactError {
         limit: Bytes,
         /// Memory of the machine.
         memory: Bytes,
+    },
+    /// The memory policy of the workload cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The memory policy of the workload names a node that the machine does not have.
+    #[error(
+        "{POLICY}={policy} names a node that the machine does not have: it has {count}, numbered from 0; state more with --nodes"
+    )]
+    NoSuchNode {
+        /// The policy as given.
+        policy: String,
+        /// Number of nodes of the machine.
+        count: usize,
     },
     /// The name of a setting has no known form.
     #[error(
@@ -161,7 +203,8 @@ pub enum ExactError {
     /// The name belongs to a file of a control group, not to a setting of the machine.
     #[error(
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
-         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}",
+         (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}, or as a setting of a group with a name, such \
+         as group/program/high",
         told("run --limit 64M -- COMMAND")
     )]
     SettingOfGroup {

@@ -11,13 +11,14 @@ use pagetide_arena::{
 };
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, Machine, RecordWriter, Subject,
+    ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, Machine, Pass, RecordWriter, Subject,
 };
 use pagetide_root::Roots;
 
 use crate::boot::Boot;
 use crate::contents::contents;
 use crate::emulator::Emulator;
+use crate::emulators::Emulators;
 use crate::error::{ExactError, ended, is_restore};
 use crate::estimate;
 use crate::features::wanted;
@@ -29,7 +30,7 @@ use crate::making::Maker;
 use crate::measured;
 use crate::modules::{boot_arguments, modules};
 use crate::place::Places;
-use crate::preparation::{Preparation, fits};
+use crate::preparation::{Preparation, agrees, fits, fits_policy};
 use crate::program;
 use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
@@ -41,7 +42,7 @@ const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 /// The exact arena on this machine.
 pub struct Exact {
     options: Options,
-    emulator: Emulator,
+    emulators: Emulators,
     places: Places,
     snapshots: Snapshots,
     guest: String,
@@ -64,7 +65,7 @@ impl Exact {
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ExactError> {
-        let emulator = Emulator::find()?;
+        let emulators = Emulators::open(&options.cache)?;
         let snapshots = Snapshots::open(&options.cache, options.cache_limit)?;
         let processors = host::cpus();
         let most = options.jobs.map_or(processors, |jobs| jobs.max(processors));
@@ -73,7 +74,7 @@ impl Exact {
             places: Places::of(&options.cache, most),
             kernels: Kernels::new(&options, Arc::clone(&say)),
             options,
-            emulator,
+            emulators,
             snapshots,
             guest: program::digest(),
             recipes: Mutex::default(),
@@ -82,14 +83,14 @@ impl Exact {
         })
     }
 
-    /// The emulator in use.
+    /// The emulator of machines with one CPU.
     pub fn emulator(&self) -> &Emulator {
-        &self.emulator
+        self.emulators.first()
     }
 
     /// Inputs that determine the snapshot from which a trial starts.
     fn recipe(&self, subject: &Subject, ready: &Preparation) -> Result<Arc<Recipe>, ExactError> {
-        let with = |modules| ready.recipe(subject, &self.emulator.version, &self.guest, modules);
+        let with = |modules| ready.recipe(subject, &self.guest, modules);
         // The modules follow from the other inputs, and from whether the kernel has packet sockets, so they can be left
         // out of the key.
         let key = (with(Vec::new()).key(), ready.needs.packet);
@@ -128,14 +129,20 @@ impl Arena for Exact {
                 least: LEAST,
             }));
         }
+        agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;
+        fits_policy(&trial.variant.settings, &trial.nodes).map_err(ArenaError::wrong)?;
         let swap_size = trial
             .swap
             .total(trial.swap_size, default_swap_size(memory))
             .map_err(ArenaError::wrong)?;
+        if trial.cpus.are_several() && trial.pass == Pass::Profiled {
+            return Err(ArenaError::wrong(ExactError::ProfileOfSeveral));
+        }
+        let emulator = self.emulators.of(trial.cpus).map_err(ArenaError::refused)?;
         let context = pagetide_scenario::Context {
             memory: trial.limit.unwrap_or(memory),
             swap_size,
-            cpus: 1,
+            cpus: trial.cpus.count,
         };
         let params = pagetide_scenario::resolve(
             &trial.scenario,
@@ -194,10 +201,12 @@ impl Arena for Exact {
             subject.swap_size,
             Some(on_disk),
             &boot,
-        );
+        )
+        .with_nodes(&subject.nodes)
+        .with_cpus(subject.cpus);
         subject.arena = ArenaSpec {
             kind: ArenaKind::Exact,
-            emulator: self.emulator.version.clone(),
+            emulator: emulator.version.clone(),
             machine: MACHINE.to_owned(),
             cpu: CPU.to_owned(),
             cmdline: machine.cmdline.clone(),
@@ -207,6 +216,7 @@ impl Arena for Exact {
             kernel,
             needs,
             machine,
+            emulator,
             maker,
         };
         Ok(PreparedTrial::new(trial.clone(), subject, ready))
@@ -255,6 +265,7 @@ impl Arena for Exact {
             kernel,
             needs,
             machine,
+            emulator,
             ..
         } = ready;
         let free = host::available();
@@ -272,7 +283,7 @@ impl Arena for Exact {
             recipe: &recipe,
             kernel,
             machine,
-            emulator: &self.emulator,
+            emulator,
             places: &self.places,
             patience: self.options.hang_wall,
             progress,
@@ -287,12 +298,13 @@ impl Arena for Exact {
         };
         let run = |snapshot: &Snapshot, sink: &mut RecordWriter| {
             let run = trial::Run {
-                emulator: &self.emulator,
+                emulator,
                 places: &self.places,
                 kernel,
                 machine,
                 recipe: &recipe,
                 snapshot,
+                roots: &roots,
                 hang_wall: self.options.hang_wall,
                 trace_limit: self.options.trace_limit,
             };

@@ -75,19 +75,29 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         }
         wanted.push(need_of(system));
     }
-    if needs.thp {
-        wanted.push(Need::Thp);
-    }
-    if subject.limit.is_some() {
-        wanted.push(Need::Memcg);
-    }
+    let of_scenario = [
+        (Need::Thp, needs.thp),
+        (Need::Memcg, needs.groups || subject.limit.is_some()),
+        (Need::ReclaimRequests, needs.reclaim_requests),
+        (Need::ZswapMax, needs.zswap_max),
+    ];
+    let of_scenario = of_scenario.into_iter().filter(|(_, is_needed)| *is_needed);
+    wanted.extend(of_scenario.map(|(need, _)| need));
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
     }
-    let of_settings = [
+    if !subject.nodes.is_default() {
+        wanted.extend([Need::Numa, Need::AcpiNuma]);
+    }
+    if subject.nodes.has_slow() {
+        wanted.push(Need::Hmat);
+    }
+    let of_settings: [(&str, Need); 5] = [
         ("lru_gen/", Need::LruGen),
         ("zswap/", Need::Zswap),
         ("thp/", Need::Thp),
+        ("numa/", Need::Numa),
+        ("kernel.numa_balancing", Need::NumaBalancing),
     ];
     for (prefix, need) in of_settings {
         let mut names = subject.variant.settings.keys();

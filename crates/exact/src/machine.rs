@@ -15,7 +15,9 @@
 use pagetide_guest::tracearea::LIST_BYTES;
 use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
-use pagetide_record::{MemorySpec, SwapSpec};
+use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
+
+use crate::nodes::MachineNode;
 
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
@@ -35,6 +37,19 @@ pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
 /// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
 /// locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
+/// Memory that a CPU beyond the first takes: the kernel's data of each CPU, its share of compressors, and a spinner.
+const OF_CPU: Bytes = Bytes::from_mib(8);
+/// Memory that the ring buffer of a CPU beyond the first takes in an observed trial.
+const RING_OF_CPU: Bytes = Bytes::from_mib(4);
+/// Boot arguments of a guest with several CPUs. The timer that ends turns belongs to the guest's program (`hpet`), which
+/// maps its registers (`iomem`).
+const OF_SEVERAL: &str = " hpet=disable iomem=relaxed";
+
+/// Memory reserved for observing a machine with these CPUs. Each CPU has a ring buffer of its own.
+pub fn spare(cpus: CpusSpec) -> Bytes {
+    Bytes(SPARE.0 + RING_OF_CPU.0 * u64::from(cpus.count.saturating_sub(1)))
+}
+
 /// Least memory that a workload can be given.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
@@ -56,6 +71,10 @@ pub struct MachineSpec {
     pub region_at: u64,
     /// Boot arguments of the kernel.
     pub cmdline: String,
+    /// Memory nodes; empty if the machine has one node.
+    pub nodes: Vec<MachineNode>,
+    /// CPUs of the machine.
+    pub cpus: CpusSpec,
 }
 
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
@@ -92,7 +111,24 @@ impl MachineSpec {
             memory: Bytes(memory),
             region_at: region_at(memory),
             cmdline,
+            nodes: Vec::new(),
+            cpus: CpusSpec::ONE,
         }
+    }
+
+    /// The same machine with these CPUs, and memory for what they take.
+    #[must_use]
+    pub fn with_cpus(mut self, cpus: CpusSpec) -> Self {
+        if !cpus.are_several() {
+            return self;
+        }
+        let more = u64::from(cpus.count - 1) * (OF_CPU.0 + RING_OF_CPU.0);
+        let memory = (self.memory.0 + more).next_multiple_of(1 << 20);
+        self.cmdline.insert_str(CMDLINE.len(), OF_SEVERAL);
+        self.memory = Bytes(memory);
+        self.region_at = region_at(memory);
+        self.cpus = cpus;
+        self
     }
 
     /// Arguments of the emulator that determine the machine. They are equal for making and for
@@ -105,7 +141,10 @@ impl MachineSpec {
                 .collect::<Vec<_>>()
         };
         let mut all = text(&["-M"]);
-        all.push(format!("{MACHINE},memory-backend=ram,hpet=off,nvdimm=on"));
+        let memory = self.memory_option();
+        let hpet = if self.cpus.are_several() { "on" } else { "off" };
+        all.push(format!("{MACHINE},{memory}hpet={hpet},nvdimm=on"));
+        all.extend(self.node_arguments());
         all.extend(text(&[
             "-accel",
             "tcg,tb-size=512",
@@ -114,7 +153,7 @@ impl MachineSpec {
             "-cpu",
             CPU,
             "-smp",
-            "1",
+            &self.cpus.count.to_string(),
             "-seed",
             "42",
         ]));
@@ -164,14 +203,19 @@ impl MachineSpec {
 
 /// Physical address at which the emulator puts plugged-in memory: above all other memory, on a GiB boundary.
 /// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
-fn region_at(memory: u64) -> u64 {
+pub(crate) fn region_at(memory: u64) -> u64 {
     const FOUR_GIB: u64 = 4 << 30;
-    let low = if memory >= 0xb000_0000 {
+    (FOUR_GIB + memory.saturating_sub(low_memory(memory))).next_multiple_of(1 << 30)
+}
+
+/// Number of bytes of a machine's memory that the emulator puts below 4 GiB, if the machine has so much. The rest is at
+/// 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
+pub(crate) fn low_memory(memory: u64) -> u64 {
+    if memory >= 0xb000_0000 {
         0x8000_0000
     } else {
         0xb000_0000
-    };
-    (FOUR_GIB + memory.saturating_sub(low)).next_multiple_of(1 << 30)
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +229,24 @@ mod tests {
             assert!(at.is_multiple_of(1 << 30));
             assert!(at >= (4 << 30) + (mib << 20).saturating_sub(0xb000_0000));
         }
+    }
+
+    #[test]
+    fn several_cpus_get_a_timer_and_memory_and_leave_a_machine_with_one_as_it_was() {
+        let free = MemorySpec::Free(Bytes::from_mib(64));
+        let size = Bytes::from_mib(200);
+        let one = MachineSpec::new(free, SwapSpec::ZRAM, size, None, &["quick".to_owned()]);
+        assert_eq!(one.clone().with_cpus(CpusSpec::ONE), one);
+        let four = one.clone().with_cpus(CpusSpec::of(4));
+        assert!(four.memory > one.memory);
+        let cmdline = &four.cmdline;
+        assert!(cmdline.contains("keep hpet=disable ") && cmdline.ends_with(" quick"));
+        let has = |machine: &MachineSpec, words: &[&str]| {
+            machine.arguments().windows(2).any(|pair| pair == words)
+        };
+        assert!(has(&four, &["-smp", "4"]) && has(&one, &["-smp", "1"]));
+        assert!(four.arguments()[1].contains("hpet=on"));
+        assert!(one.arguments()[1].contains("hpet=off"));
     }
 
     #[test]

@@ -60,12 +60,23 @@ pub fn add(results: &mut Results, subject: &Subject) {
         return;
     }
     counted(results);
+    let is_beside = |metric: &&mut Metric| metric.name == "beside-elapsed";
+    if let Some(metric) = results.metrics.iter_mut().find(is_beside) {
+        metric.primary = subject.params.get("metrics").is_none_or(String::is_empty);
+    }
     for (measure, regex) in measures(subject).unwrap_or_default() {
         // If the user asks for a number from the program's output, that number becomes the primary metric.
         for metric in &mut results.metrics {
             metric.primary &= metric.name != "elapsed";
         }
-        let names = ["stdout", "stderr", "server-stdout", "server-stderr"];
+        let names = [
+            "stdout",
+            "stderr",
+            "server-stdout",
+            "server-stderr",
+            "beside-stdout",
+            "beside-stderr",
+        ];
         let output = names.map(|name| results.texts.get(name));
         let value = output.into_iter().flatten().find_map(|text| {
             // The last match counts, because programs repeat their reports.

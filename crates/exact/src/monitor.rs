@@ -130,6 +130,12 @@ impl Monitor {
         )
     }
 
+    /// The command that keeps a restored emulator from announcing itself to a network. It would do so by timers of the
+    /// host's clock. Such a timer ends the turn of a CPU, so a guest with several CPUs would depend on the host.
+    pub fn no_announcements() -> (&'static str, Value) {
+        ("migrate-set-parameters", json!({ "announce-rounds": 0 }))
+    }
+
     /// Waits until a migration ends. Returns the event that reports completion; `None` if the migration did not
     /// complete.
     pub fn migrated(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {

@@ -1,16 +1,19 @@
 //! A prepared trial: its kernel and machine are found, and everything that cannot run was refused.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_kernel::Kernel;
-use pagetide_record::{FileSystem, MemorySpec, Subject};
+use pagetide_record::nodes::{MemoryPolicy, POLICY, SLOW_LATENCY};
+use pagetide_record::{FileSystem, MemorySpec, NodesSpec, Subject};
 use pagetide_root::Root;
 use pagetide_scenario::Needs;
 
 use crate::disks::ssds;
+use crate::emulator::Emulator;
 use crate::error::ExactError;
-use crate::machine::{MachineSpec, REGION, SPARE, TRACE};
+use crate::machine::{MachineSpec, REGION, TRACE, spare};
 use crate::making::Maker;
 use crate::recipe::Recipe;
 
@@ -19,16 +22,16 @@ pub(crate) struct Preparation {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) needs: Needs,
     pub(crate) machine: MachineSpec,
+    pub(crate) emulator: Arc<Emulator>,
     pub(crate) maker: Option<Maker>,
 }
 
 impl Preparation {
-    /// Inputs that determine the snapshot for this subject if it loads these modules. `emulator` is the emulator's name
-    /// and version, `guest` the digest of the guest's program.
+    /// Inputs that determine the snapshot for this subject if it loads these modules. `guest` is the digest of
+    /// the guest's program.
     pub(crate) fn recipe(
         &self,
         subject: &Subject,
-        emulator: &str,
         guest: &str,
         modules: Vec<ModuleSpec>,
     ) -> Recipe {
@@ -38,9 +41,10 @@ impl Preparation {
             region_size: REGION.0,
             trace_at: machine.region_at + REGION.0,
             trace_size: TRACE.0,
-            spare: SPARE,
+            spare: spare(machine.cpus),
             modules,
             ssd: ssds(subject, needs),
+            nodes: nodes_of_guest(subject),
             swap: subject.swap,
             swap_size: subject.swap_size,
             compressor: subject.swap.compressor().name().to_owned(),
@@ -48,6 +52,7 @@ impl Preparation {
             files_on: subject.files_on,
             root: needs.root.clone(),
             maker: self.maker.as_ref().map(|maker| maker.spec.clone()),
+            cpus: machine.cpus,
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
                 MemorySpec::Total(_) => None,
@@ -56,11 +61,51 @@ impl Preparation {
         };
         Recipe {
             kernel: self.kernel.digest.to_string(),
-            emulator: emulator.to_owned(),
+            emulator: self.emulator.version.clone(),
             guest: guest.to_owned(),
             arguments: machine.arguments(),
             boot,
         }
+    }
+}
+
+/// The nodes as the guest needs them: without the latency of slow nodes, which prices accesses after the trial.
+fn nodes_of_guest(subject: &Subject) -> NodesSpec {
+    let nodes = subject.nodes.clone();
+    nodes
+        .with_latency(SLOW_LATENCY)
+        .unwrap_or_else(|_| subject.nodes.clone())
+}
+
+/// Fails if the settings state a memory policy that cannot be read, or that names a node which the machine does not
+/// have.
+pub(crate) fn fits_policy(
+    settings: &BTreeMap<String, String>,
+    nodes: &NodesSpec,
+) -> Result<(), ExactError> {
+    let Some(text) = settings.get(POLICY) else {
+        return Ok(());
+    };
+    let policy: MemoryPolicy = text.parse()?;
+    let count = nodes.all().len().max(1);
+    if policy.nodes() >> count == 0 {
+        return Ok(());
+    }
+    Err(ExactError::NoSuchNode {
+        policy: text.clone(),
+        count,
+    })
+}
+
+/// Fails if the memory is not the sum over the nodes.
+pub(crate) fn agrees(memory: MemorySpec, nodes: &NodesSpec) -> Result<(), ExactError> {
+    match nodes.sum() {
+        Some(sum) if memory != MemorySpec::Free(sum) => Err(ExactError::NodesAndMemory {
+            memory,
+            nodes: nodes.clone(),
+            sum: MemorySpec::Free(sum),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -1,14 +1,18 @@
 //! Counts the instructions of a trial by function: loads the plugin into the emulator and reads what it counted.
 //!
 //! The plugin (`plugin/profile.rs`) is loaded only into emulators that restore a snapshot. It reads the addresses of
-//! the guest's functions from an anonymous file, and writes its counts to another one when the scenario ends. Both
-//! files consist of little-endian numbers of 64 bits:
+//! the guest's functions and the code of the guest's programs from anonymous files, and writes its counts to another
+//! one when the scenario ends. All files consist of little-endian numbers of 64 bits:
 //!
-//! - functions: [`MAGIC`], number of functions, number of ranges. Then for each range, in the order of addresses: its
-//!   start; the number of its function in the lower half, and its flags in the upper half.
+//! - functions: [`MAGIC`], number of functions, number of ranges, lowest number of a function of a program, number of
+//!   watched instructions. Then for each range, in the order of addresses: its start; the number of its function in the
+//!   lower half, and its flags in the upper half. Then the addresses of the watched instructions, in ascending order.
+//! - programs: [`MAGIC`], number of segments. Then for each segment: its first address, its size, the number of its
+//!   ranges, and the ranges as above. Then the bytes of all segments.
 //! - counts: [`MAGIC`], number of functions that were executed, number of nodes, index of the root of the task that
 //!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
-//!   each node: its parent and function (32 bits each), its instructions and its calls.
+//!   each node: its parent and function (32 bits each), its instructions and calls, the time and the number of waits.
+//!   Then for each watched instruction the number of its executions.
 
 #[path = "../plugin/format.rs"]
 mod format;
@@ -20,12 +24,16 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use pagetide_profile::{Profile, Symbol, Tally, TallyNode, USER};
 use pagetide_quantity::Nanos;
+use pagetide_root::CodeFile;
 
 use crate::error::{ExactError, io};
 use crate::memory;
 use format::{
     FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
 };
+
+/// Name of the function that stands for code of a file without a symbol.
+const NO_SYMBOL: &str = "(no symbol)";
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
@@ -92,18 +100,85 @@ pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
     ranges.into_values().collect()
 }
 
+/// What a [`Profiler`] counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted<'a> {
+    /// Functions of the kernel, in the order of their addresses.
+    pub ranges: &'a [Range],
+    /// Code of the guest's programs.
+    pub programs: &'a [CodeFile],
+    /// Addresses of instructions whose executions are counted one by one, in ascending order.
+    pub watched: &'a [u64],
+}
+
 /// A plugin that counts the instructions of one trial.
 #[derive(Debug)]
 pub struct Profiler {
     object: File,
     functions: File,
+    /// Code of the guest's programs; `None` if there are none.
+    programs: Option<File>,
     counts: File,
     symbols: Vec<Symbol>,
+    watched: Vec<u64>,
+}
+
+/// Appends numbers to the bytes of a file for the plugin.
+fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
+    bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+}
+
+/// Adds the functions of programs to the list of symbols. Returns the file of programs for the plugin.
+fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
+    let (mut head, mut code, mut count) = (Vec::new(), Vec::new(), 0);
+    for file in programs {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let mut add = |symbol: &str| {
+            symbols.push(Symbol {
+                name: symbol.to_owned(),
+                module: Some(name.to_owned()),
+                is_program: true,
+                ..Symbol::default()
+            });
+            symbols.len() as u64 - 1
+        };
+        let none = add(NO_SYMBOL);
+        for segment in &file.segments {
+            let mut spans = vec![[segment.start, none]];
+            for symbol in &segment.symbols {
+                // Where symbols overlap, the earlier one ends at the start of the later one.
+                while spans
+                    .last()
+                    .is_some_and(|[start, _]| *start >= symbol.start)
+                {
+                    spans.pop();
+                }
+                let number = add(&symbol.name);
+                spans.push([symbol.start, number | u64::from(STARTS) << 32]);
+                spans.push([symbol.start + symbol.size, none]);
+            }
+            count += 1;
+            let size = segment.bytes.len() as u64;
+            put(&mut head, [segment.start, size, spans.len() as u64]);
+            put(&mut head, spans.into_iter().flatten());
+            code.extend_from_slice(&segment.bytes);
+        }
+    }
+    let mut bytes = Vec::new();
+    put(&mut bytes, [MAGIC, count]);
+    bytes.extend(head);
+    bytes.extend(code);
+    bytes
 }
 
 impl Profiler {
-    /// Prepares the plugin to count the functions in these ranges, which must be in the order of their addresses.
-    pub fn new(ranges: &[Range]) -> Result<Self, ExactError> {
+    /// Prepares the plugin to count instructions.
+    pub fn new(counted: Counted<'_>) -> Result<Self, ExactError> {
+        let Counted {
+            ranges,
+            programs,
+            watched,
+        } = counted;
         let unnamed = |name: &str| Symbol {
             name: name.to_owned(),
             ..Symbol::default()
@@ -137,32 +212,50 @@ impl Profiler {
                 ..Symbol::default()
             });
         }
-        let head = [MAGIC, symbols.len() as u64, spans.len() as u64];
-        let numbers = head.into_iter().chain(spans.into_iter().flatten());
-        let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        let first = symbols.len() as u64;
+        let code = code_of(programs, &mut symbols);
+        let mut bytes = Vec::new();
+        let sizes = [symbols.len(), spans.len()].map(|size| size as u64);
+        put(&mut bytes, [MAGIC].into_iter().chain(sizes));
+        put(&mut bytes, [first, watched.len() as u64]);
+        put(&mut bytes, spans.into_iter().flatten());
+        put(&mut bytes, watched.iter().copied());
+        let programs = (!programs.is_empty()).then(|| memory::holding("programs", &code));
         Ok(Self {
             object: memory::holding("pagetide-profile", OBJECT)?,
             functions: memory::holding("functions", &bytes)?,
+            programs: programs.transpose()?,
             counts: memory::anonymous("counts")?,
             symbols,
+            watched: watched.to_vec(),
         })
     }
 
     /// Arguments that make an emulator load the plugin.
     pub fn arguments(&self) -> [String; 2] {
-        let [object, functions, counts] = self.fds().map(memory::path);
-        let value = format!("file={object},functions={functions},out={counts}");
+        let path = |file: &File| memory::path(file.as_raw_fd());
+        let [object, functions, counts] = [&self.object, &self.functions, &self.counts].map(path);
+        let mut value = format!("file={object},functions={functions},out={counts}");
+        if let Some(programs) = &self.programs {
+            value.push_str(",programs=");
+            value.push_str(&path(programs));
+        }
         ["-plugin".to_owned(), value]
     }
 
     /// File descriptors that the emulator must inherit.
-    pub fn fds(&self) -> [RawFd; 3] {
-        [&self.object, &self.functions, &self.counts].map(AsRawFd::as_raw_fd)
+    pub fn fds(&self) -> Vec<RawFd> {
+        let files = [&self.object, &self.functions, &self.counts];
+        let files = files.into_iter().chain(&self.programs);
+        files.map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock. `None` if
-    /// the scenario did not end.
-    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<Profile>, ExactError> {
+    /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
+    /// number of executions of each watched instruction. `None` if the scenario did not end.
+    pub fn profile(
+        mut self,
+        elapsed: Nanos,
+    ) -> Result<Option<(Profile, BTreeMap<u64, u64>)>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
@@ -174,14 +267,15 @@ impl Profiler {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let tally = self
+        let (tally, watched) = self
             .tally(&bytes, elapsed)
             .ok_or_else(|| fault()(std::io::Error::other("they contradict themselves")))?;
-        Ok(Some(tally.profile()))
+        Ok(Some((tally.profile(), watched)))
     }
 
-    /// Parses the counts that the plugin wrote; `None` if they are not complete.
-    fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<Tally> {
+    /// Parses the counts that the plugin wrote, and the executions of the watched instructions; `None` if they are not
+    /// complete.
+    fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<(Tally, BTreeMap<u64, u64>)> {
         let mut numbers = bytes
             .chunks_exact(8)
             .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
@@ -216,11 +310,17 @@ impl Profiler {
                 symbol,
                 own: numbers.next()?,
                 calls: numbers.next()?,
+                waited: numbers.next()?,
+                waits: numbers.next()?,
             });
+        }
+        let mut watched = BTreeMap::new();
+        for address in &self.watched {
+            watched.insert(*address, numbers.next()?);
         }
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
-        Some(tally)
+        Some((tally, watched))
     }
 }
 
@@ -241,7 +341,7 @@ mod tests {
 
     #[test]
     fn counts_that_are_cut_off_are_refused() {
-        let mut profiler = Profiler::new(&[]).unwrap();
+        let mut profiler = Profiler::new(Counted::default()).unwrap();
         let symbols = profiler.symbols.clone();
         let mut bytes: Vec<u8> = [MAGIC, 1, 2, 0, u64::from(IDLE), 70, 0]
             .into_iter()
@@ -251,9 +351,11 @@ mod tests {
             bytes.extend(parent.to_le_bytes());
             bytes.extend(function.to_le_bytes());
             bytes.extend(own.to_le_bytes());
-            bytes.extend(1_u64.to_le_bytes());
+            for number in [1_u64, 0, 0] {
+                bytes.extend(number.to_le_bytes());
+            }
         }
-        let tally = profiler.tally(&bytes, Nanos(100)).unwrap();
+        let (tally, _) = profiler.tally(&bytes, Nanos(100)).unwrap();
         assert_eq!((tally.idle, tally.nodes.len()), (70, 2));
         for length in 0..bytes.len() {
             profiler.symbols = symbols.clone();

@@ -40,13 +40,13 @@ pub struct Seal {
 
 impl Seal {
     /// Computes the seal of the files with these names in a folder.
-    pub fn of(key: &str, folder: &Path, names: &[&str]) -> io::Result<Self> {
+    pub fn of(key: &str, folder: &Path, names: &[impl AsRef<str>]) -> io::Result<Self> {
         let mut files = BTreeMap::new();
-        for name in names {
+        for name in names.iter().map(AsRef::as_ref) {
             let file = File::open(folder.join(name))?;
             let bytes = file.metadata()?.len();
             let hash = hash(&file, bytes)?;
-            files.insert((*name).to_owned(), Sum { bytes, hash });
+            files.insert(name.to_owned(), Sum { bytes, hash });
         }
         Ok(Self {
             key: key.to_owned(),
@@ -61,7 +61,7 @@ impl Seal {
 
     /// Reads the seal at `path` and checks the files with these names in its folder. The error names the file that
     /// differs, and how it differs.
-    pub fn check(path: &Path, key: &str, names: &[&str]) -> Result<(), String> {
+    pub fn check(path: &Path, key: &str, names: &[impl AsRef<str>]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let seal = read(path, Place::Own, MOST_SEAL_BYTES)
             .ok()
@@ -70,8 +70,8 @@ impl Seal {
             .ok_or("its seal cannot be read")?;
         let mut opened = Vec::new();
         // Sizes are checked first, because that is fast.
-        for name in names {
-            let sum = seal.files.get(*name).ok_or("its seal is not whole")?;
+        for name in names.iter().map(AsRef::as_ref) {
+            let sum = seal.files.get(name).ok_or("its seal is not whole")?;
             let file = open(&folder.join(name), Place::Own);
             let file = file.map_err(|why| format!("{name}: {why}"))?;
             let bytes = file.metadata().map_or(0, |data| data.len());

@@ -2,6 +2,7 @@
 
 use pagetide_harness::{range, settings};
 use pagetide_quantity::nearest;
+use pagetide_scenario::GROUP_SETTING;
 
 use crate::error::ExactError;
 
@@ -16,7 +17,8 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), ExactError> {
             greatest,
         });
     }
-    if settings::path(name).is_some() {
+    // The limits of groups are checked with the scenario that has the groups.
+    if settings::path(name).is_some() || name.starts_with(GROUP_SETTING) {
         return Ok(());
     }
     if let Some((controller, _)) = name.split_once('.')

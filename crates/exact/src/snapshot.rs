@@ -1,7 +1,7 @@
 //! Snapshots: a guest is booted and prepared once, and restored for every trial.
 //!
-//! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`) and the
-//! devices' state (`state`). `ram` is mapped privately when restored, so that parallel trials share unchanged pages. A
+//! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`, and
+//! a file for each further node) and the devices' state (`state`). `ram` is mapped privately when restored, so that parallel trials share unchanged pages. A
 //! snapshot is made in a folder of another name, under a lock that is released if the making process dies, and renamed
 //! when complete. Users of a snapshot hold a shared lock on it, so that eviction never removes a snapshot in use. Every
 //! user first checks the snapshot against its [`Seal`]; a damaged snapshot is deleted and made again.
@@ -20,11 +20,12 @@ use crate::clock::SavedClock;
 use crate::error::{ExactError, io};
 use crate::lock::{locked, try_lock};
 use crate::machine::BOOT_SHIFT;
+use crate::nodes::{memory_name, memory_paths};
 use crate::recipe::{Contents, Recipe};
 use crate::seal::{Identity, Seal};
 
-/// Names of a snapshot's files, apart from the seal.
-const FILES: [&str; 3] = ["ram", "state", "stub"];
+/// Names of a snapshot's files, apart from the seal and the memory of each node.
+const FILES: [&str; 2] = ["state", "stub"];
 /// Name of the file with the seal, which is written last.
 const SEAL: &str = "whole";
 /// Maximum number of times that a guest is booted to get a snapshot with an unmoved clock.
@@ -37,8 +38,8 @@ const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 /// A snapshot in use; it is not evicted while this value exists.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Path of the file with the guest's memory.
-    pub ram: PathBuf,
+    /// Paths of the files with the guest's memory, one for each node.
+    pub rams: Vec<PathBuf>,
     /// Path of the file with the devices' state.
     pub state: PathBuf,
     /// Path of the file with the start of the kernel's image, which the emulator requires again for restoring.
@@ -49,7 +50,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Path of the snapshot's folder.
     pub fn folder(&self) -> PathBuf {
-        self.ram.parent().unwrap_or(&self.ram).to_owned()
+        self.state.parent().unwrap_or(&self.state).to_owned()
     }
 }
 
@@ -63,7 +64,13 @@ enum SnapshotState {
 }
 
 /// Attributes of each file of a snapshot at the time of its verification.
-type Proof = [Identity; FILES.len()];
+type Proof = Vec<Identity>;
+
+/// Names of all files of a snapshot with this number of nodes, apart from the seal.
+fn files(nodes: usize) -> Vec<String> {
+    let own = FILES.map(str::to_owned);
+    (0..nodes).map(memory_name).chain(own).collect()
+}
 
 /// The folder with all snapshots of a cache.
 #[derive(Clone, Debug)]
@@ -132,6 +139,7 @@ impl Snapshots {
     ) -> Result<Snapshot, ExactError> {
         let key = boot.recipe.key();
         let (release, memory) = (&boot.kernel.release, boot.machine.memory);
+        let nodes = boot.machine.memories().len();
         let mut made = false;
         let mut damaged: Option<(Identity, String)> = None;
         loop {
@@ -140,7 +148,7 @@ impl Snapshots {
             if let Some(seal) = seal
                 && damaged.as_ref().is_none_or(|(bad, _)| *bad != seal)
             {
-                match self.found(&key)? {
+                match self.found(&key, nodes)? {
                     SnapshotState::Whole(snapshot) => return Ok(snapshot),
                     SnapshotState::Damaged(why) => damaged = Some((seal, why)),
                     SnapshotState::Busy => {}
@@ -178,32 +186,32 @@ impl Snapshots {
     }
 
     /// Verifies a snapshot's files; the error names the file that differs.
-    fn prove(&self, key: &str) -> Result<(), String> {
+    fn prove(&self, key: &str, nodes: usize) -> Result<(), String> {
         let folder = self.folder(key);
         // The lock is held while files are read, so that parallel trials do not all read them.
         let mut proven = locked(&self.proven);
-        let mut now = Vec::new();
-        for name in FILES {
+        let mut now: Proof = Vec::new();
+        let files = files(nodes);
+        for name in &files {
             let identity = Identity::of(&folder.join(name));
             now.push(identity.map_err(|why| format!("{name}: {why}"))?);
         }
-        let now: Proof = now.try_into().map_err(|_| "files are missing".to_owned())?;
         if proven.get(key) != Some(&now) {
             proven.remove(key);
-            Seal::check(&folder.join(SEAL), key, &FILES)?;
+            Seal::check(&folder.join(SEAL), key, &files)?;
             proven.insert(key.to_owned(), now);
         }
         Ok(())
     }
 
-    fn found(&self, key: &str) -> Result<SnapshotState, ExactError> {
+    fn found(&self, key: &str, nodes: usize) -> Result<SnapshotState, ExactError> {
         let Some(lock) = self.lock(key, FlockOperation::NonBlockingLockShared)? else {
             return Ok(SnapshotState::Busy);
         };
         if !self.folder(key).join(SEAL).exists() {
             return Ok(SnapshotState::Busy);
         }
-        if let Err(why) = self.prove(key) {
+        if let Err(why) = self.prove(key, nodes) {
             return Ok(SnapshotState::Damaged(why));
         }
         let folder = self.folder(key);
@@ -213,7 +221,7 @@ impl Snapshots {
             .open(folder.join(SEAL))
             .and_then(|file| file.set_modified(SystemTime::now()));
         Ok(SnapshotState::Whole(Snapshot {
-            ram: folder.join("ram"),
+            rams: memory_paths(&folder, nodes),
             state: folder.join("state"),
             stub: folder.join("stub"),
             _lock: lock,
@@ -253,7 +261,7 @@ impl Snapshots {
             Ok(boots == BOOTS)
         });
         let result = result.and_then(|_| {
-            Seal::of(key, &making, &FILES)
+            Seal::of(key, &making, &files(boot.machine.memories().len()))
                 .and_then(|seal| seal.write(&making.join(SEAL)))
                 .map_err(io("sealing", making.display().to_string()))?;
             fs::rename(&making, self.folder(key)).map_err(io("naming snapshot", key))
@@ -358,10 +366,10 @@ mod tests {
         let snapshots = Snapshots::open(dir.path(), LIMIT).unwrap();
         let folder = snapshots.folder("key");
         fs::create_dir(&folder).unwrap();
-        for name in FILES {
-            fs::write(folder.join(name), name.repeat(5000)).unwrap();
+        for name in files(1) {
+            fs::write(folder.join(&name), name.repeat(5000)).unwrap();
         }
-        let seal = Seal::of("key", &folder, &FILES).unwrap();
+        let seal = Seal::of("key", &folder, &files(1)).unwrap();
         seal.write(&folder.join(SEAL)).unwrap();
         (dir, snapshots)
     }
@@ -410,23 +418,23 @@ mod tests {
         let (_dir, snapshots) = one();
         for _ in 0..2 {
             assert!(matches!(
-                snapshots.found("key").unwrap(),
+                snapshots.found("key", 1).unwrap(),
                 SnapshotState::Whole(_)
             ));
         }
-        for name in FILES {
-            let path = snapshots.folder("key").join(name);
+        for name in files(1) {
+            let path = snapshots.folder("key").join(&name);
             let good = fs::read(&path).unwrap();
             let mut bad = good.clone();
             bad[777] ^= 8;
             fs::write(&path, &bad).unwrap();
-            match snapshots.found("key").unwrap() {
-                SnapshotState::Damaged(why) => assert!(why.starts_with(name), "{why}"),
+            match snapshots.found("key", 1).unwrap() {
+                SnapshotState::Damaged(why) => assert!(why.starts_with(&name), "{why}"),
                 other => panic!("{name}: {other:?}"),
             }
             fs::write(&path, &good).unwrap();
             assert!(matches!(
-                snapshots.found("key").unwrap(),
+                snapshots.found("key", 1).unwrap(),
                 SnapshotState::Whole(_)
             ));
         }
@@ -440,16 +448,16 @@ mod tests {
             .unwrap();
         assert!(made.is_some());
         assert!(matches!(
-            snapshots.found("key").unwrap(),
+            snapshots.found("key", 1).unwrap(),
             SnapshotState::Busy
         ));
         drop(made);
         assert!(matches!(
-            snapshots.found("key").unwrap(),
+            snapshots.found("key", 1).unwrap(),
             SnapshotState::Whole(_)
         ));
         assert!(matches!(
-            snapshots.found("other").unwrap(),
+            snapshots.found("other", 1).unwrap(),
             SnapshotState::Busy
         ));
     }

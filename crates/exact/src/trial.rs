@@ -24,7 +24,8 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
-use pagetide_scenario::Needs;
+use pagetide_root::Roots;
+use pagetide_scenario::{GROUP_SETTING, Needs};
 
 use serde_json::json;
 
@@ -39,10 +40,12 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
-use crate::profiler::{Profiler, kernel_ranges};
+use crate::profiler::{Counted, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
+use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
 use crate::tiers;
+use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);
@@ -72,11 +75,22 @@ pub struct Run<'a> {
     pub recipe: &'a Recipe,
     /// Snapshot from which the trial starts.
     pub snapshot: &'a Snapshot,
+    /// Roots of programs.
+    pub roots: &'a Roots,
     /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
     /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
     /// change the guest's trajectory.
     pub trace_limit: Bytes,
+}
+
+/// Plugins of the emulator that a trial needs.
+#[derive(Clone, Copy, Default)]
+struct Plugins<'a> {
+    /// Counts instructions by function.
+    profiler: Option<&'a Profiler>,
+    /// Counts accesses to slow memory nodes.
+    slow: Option<&'a SlowCounter>,
 }
 
 /// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
@@ -119,10 +133,16 @@ impl Run<'_> {
         let order = order(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
         let json = serde_json::to_vec(&order).unwrap_or_default();
         let is_profiled = subject.pass == Pass::Profiled;
-        let profiler = is_profiled.then(|| self.profiler(progress));
+        let mut watched = None;
+        let profiler = is_profiled.then(|| self.profiler(needs, &mut watched, progress));
         let profiler = profiler.transpose().map_err(&broken)?;
+        let slow = SlowCounter::new(self.machine, self.emulator).map_err(ArenaError::broken)?;
+        let plugins = Plugins {
+            profiler: profiler.as_ref(),
+            slow: slow.as_ref(),
+        };
         let mut guest = self
-            .begin(output, &json, profiler.as_ref(), progress)
+            .begin(output, &json, plugins, progress)
             .map_err(&broken)?;
         let is_observed = subject.pass == Pass::Observed;
         let list = if is_observed {
@@ -170,7 +190,7 @@ impl Run<'_> {
         );
         if let Some(results) = &mut results {
             if let Some(profiler) = profiler {
-                keep_profile(profiler, results.elapsed, sink)?;
+                keep_profile(profiler, watched.as_ref(), results.elapsed, sink)?;
             }
             if needs.root.is_some() {
                 measured::add(results, subject);
@@ -179,6 +199,10 @@ impl Run<'_> {
                 sink.series(&series)?;
             }
             tiers::add(results, subject, || states_of_pages(&output));
+            if let Some(slow) = slow {
+                let accesses = slow.accesses().map_err(ArenaError::broken)?;
+                slow::add(results, subject, accesses);
+            }
         }
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
@@ -205,19 +229,37 @@ impl Run<'_> {
     }
 
     /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
-    /// runs a guest that lists them.
-    fn profiler(&self, progress: &dyn Progress) -> Result<Profiler, ExactError> {
+    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if it has one.
+    fn profiler(
+        &self,
+        needs: &Needs,
+        watched: &mut Option<Watched>,
+        progress: &dyn Progress,
+    ) -> Result<Profiler, ExactError> {
         let list = match functions::kept(&self.snapshot.folder()) {
             Some(list) => list,
             None => self.ask_list(progress)?,
         };
-        Profiler::new(&kernel_ranges(&list))
+        let ranges = kernel_ranges(&list);
+        let programs = match &needs.root {
+            Some(digest) => self.roots.get(digest)?.code()?,
+            None => Vec::new(),
+        };
+        let changed = self.kernel.changed_code();
+        let found = changed.map(|changed| Watched::new(changed, &ranges));
+        let addresses = found.as_ref().map(Watched::addresses).unwrap_or_default();
+        *watched = found;
+        Profiler::new(Counted {
+            ranges: &ranges,
+            programs: &programs,
+            watched: &addresses,
+        })
     }
 
     /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
     /// the kernel cannot list them.
     fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
-        let mut guest = self.begin(self.output()?, b"{}", None, progress)?;
+        let mut guest = self.begin(self.output()?, b"{}", Plugins::default(), progress)?;
         let seen = self.watch(&mut guest, Phase::Listed, progress);
         guest.running.end_beside();
         if seen.stopped {
@@ -243,14 +285,14 @@ impl Run<'_> {
         &self,
         output: Output,
         order: &[u8],
-        profiler: Option<&Profiler>,
+        plugins: Plugins<'_>,
         progress: &dyn Progress,
     ) -> Result<Started, ExactError> {
         let console = memory::anonymous("console")?;
         let errors = memory::anonymous("errors")?;
         let trial = memory::holding("trial", order)?;
         let files = [&console, &errors, &trial];
-        let (running, monitor) = self.start(&output, files, profiler, progress)?;
+        let (running, monitor) = self.start(&output, files, plugins, progress)?;
         Ok(Started {
             _monitor: monitor,
             running,
@@ -266,7 +308,7 @@ impl Run<'_> {
         &self,
         output: &Output,
         files: [&File; 3],
-        profiler: Option<&Profiler>,
+        plugins: Plugins<'_>,
         progress: &dyn Progress,
     ) -> Result<(Running, Monitor), ExactError> {
         let [console, errors, trial] = files;
@@ -274,11 +316,10 @@ impl Run<'_> {
             "opening snapshot",
             self.snapshot.state.display().to_string(),
         ))?;
-        let ram = (self.snapshot.ram.as_path(), false);
         let size = output.whole();
         let wiring = Wiring::new(
-            ram,
-            self.machine.memory.0,
+            (&self.snapshot.rams, false),
+            &self.machine.memories(),
             output.file(),
             size,
             console,
@@ -292,9 +333,13 @@ impl Run<'_> {
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
-        if let Some(profiler) = profiler {
+        if let Some(profiler) = plugins.profiler {
             arguments.extend(profiler.arguments());
             inherited.extend(profiler.fds());
+        }
+        if let Some(slow) = plugins.slow {
+            arguments.extend(slow.arguments());
+            inherited.extend(slow.fds());
         }
         let running = self.emulator.start(&arguments, &inherited, errors)?;
         // Now only the emulator has its end of the connection open, so its death is noticed.
@@ -310,12 +355,13 @@ impl Run<'_> {
                 memory::text(errors).lines().last().unwrap_or_default()
             ),
         };
+        let mut commands = vec![("qmp_capabilities", json!({})), (ignore, what)];
+        if self.machine.cpus.are_several() {
+            commands.push(Monitor::no_announcements());
+        }
+        commands.push(("migrate-incoming", from));
         monitor
-            .send(&[
-                ("qmp_capabilities", json!({})),
-                (ignore, what),
-                ("migrate-incoming", from),
-            ])
+            .send(&commands)
             .map_err(|_| fault("the emulator closed its monitor"))?;
         let restored = monitor.migrated(&mut || guard.still());
         let restored = restored.ok_or_else(|| match guard.end() {
@@ -471,14 +517,17 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes the profile to the record, if the scenario has ended. `elapsed` is the duration of the scenario on the
+/// Writes the profile to the record, if the scenario has ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
 /// guest's clock. Fails if the profile cannot be read or written.
 fn keep_profile(
     profiler: Profiler,
+    watched: Option<&Watched>,
     elapsed: Nanos,
     sink: &mut RecordWriter,
 ) -> Result<(), ArenaError> {
-    if let Some(profile) = profiler.profile(elapsed).map_err(ArenaError::broken)? {
+    let found = profiler.profile(elapsed).map_err(ArenaError::broken)?;
+    if let Some((mut profile, executed)) = found {
+        profile.coverage = watched.map(|watched| watched.coverage(&profile, &executed));
         let json = profile.to_json().map_err(ArenaError::broken)?;
         sink.stream("blob", PROFILE, json.len() as u64, json.as_slice())?;
     }
@@ -634,6 +683,8 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
         settings.retain(|name, _| !name.starts_with("thp/hugepages-"));
     }
     settings.extend(subject.variant.settings.clone());
+    // Limits of groups are set by the scenario, which creates the groups.
+    settings.retain(|name, _| !name.starts_with(GROUP_SETTING));
     settings
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use pagetide_exact::emulator::Emulator;
 use pagetide_exact::memory;
-use pagetide_exact::profiler::{Profiler, Range};
+use pagetide_exact::profiler::{Counted, Profiler, Range};
 use pagetide_profile::Profile;
 use pagetide_quantity::Nanos;
 use pagetide_testing::{Need, skip};
@@ -91,6 +91,7 @@ guest_main:
     jnz 1b
     call guest_touches
     call guest_strings
+    call guest_string_before_fault
     movl $10, %ebx
 1:  call guest_device
     decl %ebx
@@ -149,6 +150,14 @@ guest_strings:
     rep stosb
     ret
 
+    .globl guest_string_before_fault
+guest_string_before_fault:
+    movl $0x441000, %edi
+    movl $16, %ecx
+    rep stosb
+    movl %eax, 0x442000
+    ret
+
     .globl guest_device
 guest_device:
     movl $0xfee00020, %eax
@@ -201,6 +210,7 @@ unsafe extern "C" {
     static guest_leaf: u8;
     static guest_touches: u8;
     static guest_strings: u8;
+    static guest_string_before_fault: u8;
     static guest_device: u8;
     static guest_jumps: u8;
     static guest_fault: u8;
@@ -221,6 +231,7 @@ fn ranges() -> Vec<Range> {
         ("leaf", &raw const guest_leaf),
         ("touches", &raw const guest_touches),
         ("strings", &raw const guest_strings),
+        ("string before fault", &raw const guest_string_before_fault),
         ("device", &raw const guest_device),
         ("jumps", &raw const guest_jumps),
         ("asm_exc_page_fault", &raw const guest_fault),
@@ -245,7 +256,12 @@ fn profile(emulator: &Emulator) -> Profile {
         memory::anonymous("console").unwrap(),
         memory::anonymous("errors").unwrap(),
     );
-    let profiler = Profiler::new(&ranges()).unwrap();
+    let ranges = ranges();
+    let profiler = Profiler::new(Counted {
+        ranges: &ranges,
+        ..Counted::default()
+    })
+    .unwrap();
     let console_path = memory::path(console.as_raw_fd());
     let mut arguments: Vec<String> = [
         "-accel",
@@ -285,7 +301,7 @@ fn profile(emulator: &Emulator) -> Profile {
     let size = console.metadata().unwrap().len();
     console.read_exact_at(&mut time, size - 8).unwrap();
     let elapsed = Nanos(u64::from_le_bytes(time));
-    profiler.profile(elapsed).unwrap().unwrap()
+    profiler.profile(elapsed).unwrap().unwrap().0
 }
 
 #[test]
@@ -299,18 +315,20 @@ fn every_instruction_is_counted_once_also_where_blocks_are_left_early() {
         function.map(|one| (one.instructions, one.calls))
     };
     assert_eq!(found("loop"), Some((1 + 2 * 1000 + 1, 1)));
-    assert_eq!(found("leaf"), Some((2 * (79 + 66), 79 + 66)));
+    assert_eq!(found("leaf"), Some((2 * (79 + 67), 79 + 67)));
     // Each of 64 stores faults once, in the middle of its block.
     assert_eq!(found("touches"), Some((2 + 5 * 64 + 1, 1)));
     // The repeated instruction is executed once for each byte and once more; it faults in two pages.
     assert_eq!(found("strings"), Some((2 + 6145 + 1, 1)));
+    // The repeated instruction is complete, so the fault of the next instruction must not take its count back.
+    assert_eq!(found("string before fault"), Some((2 + 17 + 2, 1)));
     // Each access to the device is executed again, alone.
     assert_eq!(found("device"), Some((7 * 10, 10)));
     assert_eq!(found("crosses"), Some((3 * 2, 2)));
     assert_eq!(found("jumps"), Some((2, 1)));
-    assert_eq!(found("asm_exc_page_fault"), Some((14 * 66, 66)));
+    assert_eq!(found("asm_exc_page_fault"), Some((14 * 67, 67)));
     // The mark and three instructions after it, then those between the calls; the last are a fence and the clock's.
-    let main = 4 + 1 + 1 + 3 * 77 + 1 + 1 + 1 + 3 * 10 + 1 + 2 + 2 + 1 + 2;
+    let main = 4 + 1 + 1 + 3 * 77 + 1 + 1 + 1 + 1 + 3 * 10 + 1 + 2 + 2 + 1 + 2;
     assert_eq!(
         found("main").map(|(instructions, _)| instructions),
         Some(main)

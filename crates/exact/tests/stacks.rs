@@ -15,13 +15,15 @@ mod format;
 #[path = "../plugin/stacks.rs"]
 mod stacks;
 
-use format::{NO_FUNCTION, USER};
+use format::{IDLE, NO_FUNCTION, USER};
 use stacks::Stacks;
 
 /// Start of the kernel stack of the first task.
 const ONE: u64 = 0xffff_c900_0000_8000;
 /// Start of the kernel stack of the second task.
 const TWO: u64 = 0xffff_c900_0000_c000;
+/// Start of the kernel stack of a third task.
+const THREE: u64 = 0xffff_c900_0001_4000;
 /// Start of the stack of interrupts.
 const IRQ: u64 = 0xffff_c900_0001_0000;
 
@@ -41,7 +43,7 @@ struct Guest {
 impl Guest {
     fn new() -> Self {
         Self {
-            stacks: Stacks::new(20),
+            stacks: Stacks::new(20, 18),
             counts: vec![0; 40],
         }
     }
@@ -162,4 +164,40 @@ fn tasks_keep_their_stacks_while_others_run_and_a_new_one_begins_empty() {
     );
     // The second task returns to code that was not seen being called.
     assert!(paths.contains(&(vec![0, USER, F, SWITCH], 1)), "{paths:?}");
+}
+
+#[test]
+fn time_in_which_no_task_of_the_workload_runs_belongs_to_the_place_of_the_one_that_continues() {
+    let mut guest = Guest::new();
+    let idle = |guest: &mut Guest, time: u64| guest.counts[2 * IDLE as usize] += time;
+    // The workload goes to sleep in F, and the idle loop runs.
+    guest.enter(Some(USER));
+    guest.stacks.reset(&guest.counts);
+    guest.call(F, Some(SWITCH), ONE + 800);
+    guest.stacks.switch();
+    guest.leave(SWITCH, TWO + 800);
+    guest.resume(G);
+    idle(&mut guest, 100);
+    // A thread of the kernel runs, and the idle loop again.
+    guest.enter(None);
+    guest.call(G, Some(SWITCH), TWO + 700);
+    guest.stacks.switch();
+    guest.leave(SWITCH, THREE + 800);
+    guest.call(H, Some(SWITCH), THREE + 700);
+    guest.stacks.switch();
+    guest.leave(SWITCH, TWO + 700);
+    guest.resume(G);
+    idle(&mut guest, 20);
+    guest.enter(None);
+    guest.call(G, Some(SWITCH), TWO + 700);
+    guest.stacks.switch();
+    guest.leave(SWITCH, ONE + 800);
+    let nodes = &guest.stacks.nodes;
+    let waits: Vec<_> = nodes.iter().filter(|node| node.waits > 0).collect();
+    let [wait] = waits[..] else {
+        panic!("{}", waits.len())
+    };
+    assert_eq!((wait.waited, wait.waits), (120, 1));
+    let above = |at: u32| nodes[at as usize].function;
+    assert_eq!((wait.function, above(wait.parent)), (SWITCH, F));
 }

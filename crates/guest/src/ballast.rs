@@ -11,6 +11,7 @@ use pagetide_system::free::{ZONEINFO, Zones};
 use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
+use crate::nodes;
 
 /// Largest accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
@@ -49,7 +50,11 @@ pub struct Reserve(Ballast);
 impl Reserve {
     /// Reserves address space for `pages` pages. Allocates page tables, but not the pages themselves.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
-        let reserve = Self(map(Bytes((pages + 1) * PAGE_SIZE), libc::MLOCK_ONFAULT)?);
+        let reserve = Self(map(
+            Place::Machine,
+            Bytes((pages + 1) * PAGE_SIZE),
+            libc::MLOCK_ONFAULT,
+        )?);
         reserve.touch(0);
         Ok(reserve)
     }
@@ -77,42 +82,69 @@ impl Ballast {
     }
 }
 
-/// Allocates `size` bytes and keeps them locked until the guest ends.
-pub fn take(size: Bytes) -> Result<(), GuestError> {
+/// Memory in which a ballast is allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere in the machine.
+    Machine,
+    /// On the memory node with this number only.
+    Node(u64),
+}
+
+/// Allocates `size` bytes in this place and keeps them locked until the guest ends.
+fn take(place: Place, size: Bytes) -> Result<(), GuestError> {
     if size.0 > 0 {
-        std::mem::forget(hold(size)?);
+        std::mem::forget(map(place, size, 0)?);
     }
     Ok(())
 }
 
 /// Allocates and locks `size` bytes, which must not be zero.
 pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
-    map(size, 0)
+    map(Place::Machine, size, 0)
 }
 
-/// Maps and locks `size` bytes. `flags` are the flags of mlock2(2).
-fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
+/// Maps and locks `size` bytes in this place. `flags` are the flags of mlock2(2).
+fn map(place: Place, size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
     let memory = Mapping::new(Source::Private, length).map_err(fault())?;
     // Children must not inherit the memory, and huge pages would make its size inexact.
     memory.advise(0, length, libc::MADV_DONTFORK);
     memory.advise(0, length, libc::MADV_NOHUGEPAGE);
+    if let Place::Node(node) = place {
+        let node = u32::try_from(node).unwrap_or(u32::MAX);
+        memory.bind(node).map_err(fault())?;
+    }
     memory.lock(flags).map_err(fault())?;
     Ok(Ballast(memory))
 }
 
-/// Allocates and locks memory until only `wanted` is free. Fails if less is free at the start. First nearly all of the
-/// excess is allocated, then repeatedly half of the rest, because the ballast itself needs page tables.
+/// Allocates and locks memory until only `wanted` is free in the machine. Fails if less is free at the start.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
+    leave_on(Place::Machine, wanted)
+}
+
+/// Allocates and locks memory until only `wanted` is free in this place. Fails if less is free at the start. First
+/// nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself needs page
+/// tables.
+pub fn leave_on(place: Place, wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {
         drop_caches();
-        let found = free()?;
+        let found = match place {
+            Place::Machine => free()?,
+            Place::Node(node) => nodes::free_on(node)?,
+        };
         if found.0 + CLOSE_BYTES < wanted.0 {
-            return Err(GuestError::MemoryShort {
-                wanted: wanted.0 >> 10,
-                found: found.0 >> 10,
+            let (wanted, found) = (wanted.0 >> 10, found.0 >> 10);
+            return Err(match place {
+                Place::Machine => GuestError::MemoryShort { wanted, found },
+                Place::Node(node) => GuestError::NodeShort {
+                    node,
+                    wanted,
+                    found,
+                },
             });
         }
         let over = found.0.saturating_sub(wanted.0);
@@ -124,7 +156,7 @@ pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
         } else {
             over / 2
         };
-        take(Bytes((step / PAGE_SIZE).max(1) * PAGE_SIZE))?;
+        take(place, Bytes((step / PAGE_SIZE).max(1) * PAGE_SIZE))?;
     }
     Ok(())
 }

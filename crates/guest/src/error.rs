@@ -62,11 +62,42 @@ pub enum GuestError {
         /// Actual amount of free memory, in KiB.
         found: u64,
     },
+    /// Less memory is free on a memory node than specified.
+    #[error(
+        "node {node} has {found} KiB free instead of {wanted} KiB: give the node more memory with --nodes, or choose a kernel that needs less"
+    )]
+    NodeShort {
+        /// Number of the node.
+        node: u64,
+        /// Specified amount of free memory, in KiB.
+        wanted: u64,
+        /// Actual amount of free memory, in KiB.
+        found: u64,
+    },
+    /// The kernel does not put a slow node into a lower tier.
+    #[error(
+        "this kernel puts the slow node {node} into the memory tier of the first node, so nothing would be demoted to it: choose a kernel \
+         from 6.10 on with CONFIG_ACPI_HMAT"
+    )]
+    NoTier {
+        /// Number of the slow node.
+        node: usize,
+    },
     /// The process that should run the scenario was killed while the guest was prepared.
     #[error(
         "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"
     )]
     Killed,
+    /// The kernel runs another number of CPUs than the machine has.
+    #[error(
+        "the kernel runs {online} of {wanted} CPUs: build it with CONFIG_SMP=y and CONFIG_NR_CPUS of at least {wanted}, and boot it without nr_cpus= or maxcpus="
+    )]
+    Cpus {
+        /// CPUs of the machine.
+        wanted: u32,
+        /// CPUs that the kernel runs.
+        online: i64,
+    },
     /// A file of the kernel lacks an expected number.
     #[error("{file} has no {what}: this kernel is not supported")]
     Unexpected {

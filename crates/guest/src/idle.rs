@@ -66,6 +66,22 @@ impl Spinner {
         Self(id)
     }
 
+    /// Restricts the spinner to one CPU.
+    pub fn pin(&self, cpu: u32) -> Result<(), GuestError> {
+        // SAFETY: an empty set of CPUs is all zeros; the set lives through the call.
+        let done = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu as usize, &mut set);
+            libc::sched_setaffinity(self.0, size_of::<libc::cpu_set_t>(), &raw const set)
+        };
+        match done {
+            0 => Ok(()),
+            _ => Err(io("pinning the idle spinner to CPU", cpu.to_string())(
+                io::Error::last_os_error(),
+            )),
+        }
+    }
+
     /// Stops the spinner. Another spinner must be running.
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);

@@ -13,6 +13,7 @@ use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
+use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Counters, FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
@@ -31,8 +32,8 @@ use crate::start::Start;
 use crate::tiers::SwapAreas;
 use crate::workload::Workload;
 use crate::{
-    ballast, disk, files, filesystem, maker, modules, mount, port, region, root, size, ssd, start,
-    tiers, tracearea,
+    ballast, disk, files, filesystem, maker, modules, mount, nodes, port, region, root, size, ssd,
+    start, tiers, tracearea, turns,
 };
 
 /// Time that the guest waits for work that the kernel defers until after boot, so that this work does not run during a
@@ -97,6 +98,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })?;
     // Start it before the region is mapped, otherwise it would inherit the page tables of the region.
     let spinner = Spinner::start()?;
+    if boot.cpus.are_several() {
+        turns::keep_busy(boot.cpus, &spinner)?;
+    }
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
     let settings = Settings::of_machine(MachineFate::Ends);
@@ -130,7 +134,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         };
         file_system(&boot, device.as_deref(), size)?;
     }
-    let counters = CounterSet::open(&scope(&swap));
+    let counters = CounterSet::open(&scope(&swap, &boot));
     let missing: Vec<String> = counters
         .unsupported()
         .iter()
@@ -149,9 +153,12 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
     tiers::group(boot.swap, workload.id())?;
-    spinner.pause();
+    if !boot.cpus.are_several() {
+        spinner.pause();
+    }
     std::thread::sleep(SETTLE);
     ballast::drop_caches();
+    let tiers = nodes::proven_tiers(&boot.nodes)?;
     let (spare, jitter) = held.add(|| {
         let spare = ballast::hold(boot.spare)?;
         let jitter = Reserve::new(start::MOST_PAGES)?;
@@ -163,6 +170,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let fact = ("held".to_owned(), held.size().0.to_string());
     known.facts.extend([fact]);
     known.warnings.extend(lacking);
+    if !boot.nodes.is_default() {
+        known.facts.extend([("memory-tiers".to_owned(), tiers)]);
+    }
     if matches!(boot.swap, SwapSpec::Tiers(_)) {
         let fact = ("swap-areas".to_owned(), swap.names());
         known.facts.extend([fact]);
@@ -174,6 +184,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
+    if boot.cpus.are_several() {
+        turns::start(boot.cpus)?;
+    }
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
     Ok(ReadyGuest {
         boot,
@@ -197,9 +210,16 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
         return Ok(());
     };
     // Each seed frees some pages in addition to the specified amount; no seed has less.
-    ballast::leave(Bytes(
-        free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
-    ))
+    let most = start::MOST_PAGES * pagetide_quantity::PAGE_SIZE;
+    if boot.nodes.is_default() {
+        return ballast::leave(Bytes(free.0 + most));
+    }
+    let mut wanted: Vec<Bytes> = boot.nodes.all().iter().map(|node| node.free).collect();
+    // The pages of seeds are on the first node.
+    if let Some(first) = wanted.first_mut() {
+        first.0 += most;
+    }
+    nodes::leave(&wanted)
 }
 
 /// Tells the kernel the size of the machine without the pages that the arena holds, and makes the kernel derive its
@@ -314,13 +334,14 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine, and the zram devices of swap.
-fn scope(swap: &SwapAreas) -> Scope {
+/// Scope of the counters: the whole machine, its memory nodes, and the zram devices of swap.
+fn scope(swap: &SwapAreas, boot: &BootSpec) -> Scope {
     Scope {
         group: None,
         machine: true,
         zram: swap.zram(),
         devices: swap.devices(),
+        nodes: nodes::folders(&boot.nodes),
     }
 }
 
@@ -401,8 +422,21 @@ struct GuestSteps<'a> {
 impl Steps for GuestSteps<'_> {
     fn apply(&mut self) -> MachineState {
         let asked = &self.order.settings;
-        let mut applied = self.settings.apply(asked);
+        let mut lacks_policy = None;
+        let mut applied = match nodes::policy(asked) {
+            None => self.settings.apply(asked),
+            Some(policy) => {
+                lacks_policy = nodes::tried(policy).err();
+                let mut files = asked.clone();
+                files.remove(POLICY);
+                self.settings.apply(&files)
+            }
+        };
+        applied.refused.extend(lacks_policy);
         let mut settings = self.known.settings.clone();
+        if let Some(text) = asked.get(POLICY) {
+            settings.insert(POLICY.to_owned(), text.clone());
+        }
         if !asked.is_empty() {
             // A setting may have changed related ones, so those are read again.
             let beside = |name: &str| settings::beside(name, asked.keys());
@@ -502,9 +536,16 @@ fn observer(
     ring: TraceRing,
 ) -> Result<Observer, GuestError> {
     ballast::drop_caches();
+    if !boot.nodes.is_default() {
+        let free = nodes::free(&boot.nodes)?;
+        spare.release();
+        let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
+        nodes::leave(&free)?;
+        return Ok(observer);
+    }
     let free = ballast::free()?;
     spare.release();
-    let observer = Observer::start(boot, region, &scope(swap), ring)?;
+    let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
     ballast::leave(free)?;
     Ok(observer)
 }
@@ -537,7 +578,7 @@ fn facts(
 ) -> Result<MachineFacts, GuestError> {
     let mut known = MachineFacts {
         trial: trial_item()?,
-        settings: settings.survey(|_| true),
+        settings: settings.survey(|name| !boot.nodes.is_default() || !settings::is_of_nodes(name)),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
     };

@@ -22,6 +22,7 @@ pub mod kernel_memory;
 pub mod maker;
 pub mod modules;
 pub mod mount;
+pub mod nodes;
 pub mod observer;
 pub mod port;
 pub mod region;
@@ -32,6 +33,7 @@ pub mod ssd;
 pub mod start;
 pub mod tiers;
 pub mod tracearea;
+pub mod turns;
 pub mod workload;
 
 pub use error::GuestError;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{FilesSpec, Subject, SwapSpec};
+use pagetide_record::{CpusSpec, FilesSpec, NodesSpec, Subject, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
@@ -74,6 +74,9 @@ pub struct BootSpec {
     /// Simulated solid-state disks; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
+    /// Memory nodes of the machine; the default for one node.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device.
@@ -91,6 +94,9 @@ pub struct BootSpec {
     /// The program that creates the file system in the guest; `None` if the file system comes as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<MakerSpec>,
+    /// CPUs of the machine.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Free memory at the start of the scenario; `None` to leave free memory unchanged.
     pub free: Option<Bytes>,
     /// Size of the machine from which the first watermarks are computed. New watermarks replace them after the arena

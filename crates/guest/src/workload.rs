@@ -19,6 +19,7 @@ use pagetide_system::clock::monotonic;
 
 use crate::error::{GuestError, io};
 use crate::idle::Spinner;
+use crate::nodes;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
@@ -32,8 +33,8 @@ pub struct Workload {
     /// Each order therefore starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
-    /// The spinner in the workload's address space.
-    spinner: Spinner,
+    /// The spinner in the workload's address space; `None` on a machine with several CPUs, whose spinners belong to PID 1.
+    spinner: Option<Spinner>,
 }
 
 impl Workload {
@@ -44,6 +45,8 @@ impl Workload {
         let (theirs, orders) = pipe()?;
         let (mut ours, id) = pipe()?;
         let signals = supervise::block_child_signal();
+        // With several CPUs, the memory would be in use on all of them, and each change of it would interrupt them.
+        let shares = !boot.cpus.are_several();
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         let child = unsafe { libc::fork() };
         match child {
@@ -55,7 +58,8 @@ impl Workload {
                     libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
                 };
                 // If there is no spinner, PID 1 reads no ID.
-                let told = Spinner::share().is_ok_and(|spinner| tell(id, &spinner).is_ok());
+                let told =
+                    !shares || Spinner::share().is_ok_and(|spinner| tell(id, &spinner).is_ok());
                 supervise::lock_what_is_here();
                 let done = told && work(theirs, boot, region);
                 // SAFETY: ends the child without running the parent's exit handlers.
@@ -63,14 +67,19 @@ impl Workload {
             }
             _ => {
                 drop(id);
-                let mut text = [0; size_of::<libc::pid_t>()];
-                ours.read_exact(&mut text)
-                    .map_err(io("starting", "the workload's spinner"))?;
+                let spinner = if shares {
+                    let mut text = [0; size_of::<libc::pid_t>()];
+                    ours.read_exact(&mut text)
+                        .map_err(io("starting", "the workload's spinner"))?;
+                    Some(Spinner::child(libc::pid_t::from_ne_bytes(text)))
+                } else {
+                    None
+                };
                 Ok(Self {
                     child,
                     orders,
                     signals,
-                    spinner: Spinner::child(libc::pid_t::from_ne_bytes(text)),
+                    spinner,
                 })
             }
         }
@@ -117,7 +126,9 @@ impl Workload {
         });
         // The memory is freed when the last process that uses it ends.
         idle.resume();
-        self.spinner.end();
+        if let Some(spinner) = self.spinner {
+            spinner.end();
+        }
         invalid
     }
 }
@@ -237,6 +248,10 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     {
         let why = format!("joining a memory group with a limit of {limit}: {why}");
         return failed(why);
+    }
+    if let Some(policy) = nodes::policy(&order.settings) {
+        // The first process has tried the same.
+        let _ = nodes::obey(policy);
     }
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {

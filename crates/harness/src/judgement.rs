@@ -111,6 +111,9 @@ fn take(outcome: Option<&[u8]>, results: &mut Results) {
             results.invalid.extend(outcome.invalid);
             results.warnings.extend(outcome.warnings);
             results.texts.extend(outcome.texts);
+            let counters = outcome.counters.into_iter();
+            let counters = counters.map(|(source, values)| (source, Counters { values }));
+            results.counters.extend(counters);
         }
         None if results.invalid.is_empty() => {
             results.invalid.push(Invalid::Scenario {

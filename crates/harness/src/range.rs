@@ -3,7 +3,7 @@
 /// Settings with the least and the greatest value that a kernel accepts. Sources: kernel `kernel/sysctl.c`,
 /// `mm/vmscan.c`, `mm/page_alloc.c`, `mm/page-writeback.c`, `mm/compaction.c` and `mm/util.c` (tables of sysctls). If
 /// kernels differ, the widest range is listed; a kernel with a smaller range then refuses the value during the trial.
-const RANGES: [(&str, i64, i64); 14] = [
+const RANGES: [(&str, i64, i64); 16] = [
     ("vm.swappiness", 0, 200),
     ("vm.page-cluster", 0, 31),
     ("vm.watermark_scale_factor", 1, 3000),
@@ -18,6 +18,8 @@ const RANGES: [(&str, i64, i64); 14] = [
     ("vm.overcommit_memory", 0, 2),
     ("vm.overcommit_ratio", 0, NUMBER),
     ("vm.percpu_pagelist_high_fraction", 0, NUMBER),
+    ("kernel.numa_balancing", 0, 3),
+    ("numa/demotion_enabled", 0, 1),
 ];
 
 /// Greatest value of a setting that is a C `int` without another limit.

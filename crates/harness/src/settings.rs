@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::Bytes;
+use pagetide_record::nodes::POLICY;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::setting::means;
 
@@ -13,10 +14,11 @@ use crate::error::HarnessError;
 use crate::fate::MachineFate;
 
 /// Short names for folders of settings, each with the folder's path.
-const FOLDERS: [(&str, &str); 6] = [
+const FOLDERS: [(&str, &str); 7] = [
     ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
     ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
     ("ksm/", "/sys/kernel/mm/ksm/"),
+    ("numa/", "/sys/kernel/mm/numa/"),
     ("swap/", "/sys/kernel/mm/swap/"),
     ("zswap/", "/sys/module/zswap/parameters/"),
     ("hugepages/", "/sys/kernel/mm/hugepages/"),
@@ -26,7 +28,7 @@ const FOLDERS: [(&str, &str); 6] = [
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
 /// Names of common settings, for suggestions and lists.
-pub const KNOWN: [&str; 28] = [
+pub const KNOWN: [&str; 31] = [
     "vm.swappiness",
     "vm.page-cluster",
     "vm.watermark_scale_factor",
@@ -55,7 +57,18 @@ pub const KNOWN: [&str; 28] = [
     "zswap/enabled",
     "zswap/max_pool_percent",
     "zswap/shrinker_enabled",
+    OF_NODES[0],
+    OF_NODES[1],
+    OF_NODES[2],
 ];
+
+/// Names of the settings that have an effect only on a machine with several memory nodes. On others they are not read.
+const OF_NODES: [&str; 3] = ["numa/demotion_enabled", "kernel.numa_balancing", POLICY];
+
+/// True if the setting has an effect only on a machine with several memory nodes.
+pub fn is_of_nodes(name: &str) -> bool {
+    OF_NODES.contains(&name)
+}
 
 /// Path of the file of a setting; `None` if the name is not in a known form.
 pub fn path(name: &str) -> Option<PathBuf> {

@@ -1,8 +1,8 @@
 //! Does what a trial on the running kernel does to the machine, for the tests that kill it.
 //!
-//! `host_trial --state DIR [--folder DIR] [--swap loop|zram|none] [--limit SIZE] [--set NAME=VALUE]… [--trials N]
-//! [--trace] [--forget] [--sweep]`. Each trial makes a memory group, a swap area, settings, a folder and a tracing instance, runs a
-//! workload of 1.5 times the limit in the group, and undoes everything. `--sweep` only undoes what earlier runs left.
+//! `host_trial --state DIR [--folder DIR] [--swap loop|zram|none] [--limit SIZE] [--size SIZE] [--set NAME=VALUE]…
+//! [--trials N] [--trace] [--sweep]`. Each trial makes a memory group, a swap area, settings, a folder and a tracing instance, runs a
+//! workload of this size (1.5 times the limit) in the group, and undoes everything. `--sweep` only undoes what earlier runs left.
 //! `host_trial --workload SIZE SECONDS` is the workload.
 
 use std::collections::BTreeMap;
@@ -39,6 +39,7 @@ struct Options {
     folder: PathBuf,
     swap: String,
     limit: Bytes,
+    size: Option<Bytes>,
     settings: BTreeMap<String, String>,
     trials: u32,
     trace: bool,
@@ -51,6 +52,7 @@ fn go() -> Result<(), Box<dyn Error>> {
         folder: std::env::temp_dir(),
         swap: "loop".to_owned(),
         limit: Bytes::from_mib(16),
+        size: None,
         settings: BTreeMap::new(),
         trials: 1,
         trace: false,
@@ -63,6 +65,7 @@ fn go() -> Result<(), Box<dyn Error>> {
             "--state" => options.state = StateFolder::at(value()?),
             "--folder" => options.folder = value()?.into(),
             "--swap" => options.swap = value()?,
+            "--size" => options.size = Some(value()?.parse()?),
             "--limit" => options.limit = value()?.parse()?,
             "--trials" => options.trials = value()?.parse()?,
             "--trace" => options.trace = true,
@@ -149,10 +152,15 @@ fn trial(
     })?;
     std::fs::write(work.join("file"), vec![1; 1 << 16])?;
     let trace = options.trace.then(|| instance(journal)).transpose()?;
-    let group = Group::make(journal, hierarchy, &Limits::of(options.limit))?;
+    let limits = Limits {
+        swap_max: (options.swap == "none").then_some(Bytes(0)),
+        ..Limits::of(options.limit)
+    };
+    let group = Group::make(journal, hierarchy, &limits)?;
     let mut conditions = Conditions::before(&group);
     let mut doors = group.doors()?;
-    let workload = (options.limit.0 * 3 / 2).to_string();
+    let workload = options.size.map_or(options.limit.0 * 3 / 2, |size| size.0);
+    let workload = workload.to_string();
     let mut command = Command::new("/proc/self/exe");
     command
         .args(["--workload", &workload, "0.4"])

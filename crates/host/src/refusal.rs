@@ -65,6 +65,11 @@ pub enum Refusal {
         /// The place that was asked for.
         asked: String,
     },
+    /// The processors or memory nodes of a machine were asked for.
+    #[error(
+        "the arena host has the processors and memory nodes of this machine: leave --cpus and --nodes out, or use the arena exact"
+    )]
+    Processors,
     /// A setting acts on the whole machine, which the user has not allowed.
     #[error(
         "{names} would change the whole machine while a trial runs: add --change-this-machine to allow it; the old value is restored \

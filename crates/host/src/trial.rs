@@ -135,6 +135,7 @@ impl Run<'_> {
             machine: true,
             zram: zram.clone(),
             devices: Vec::new(),
+            nodes: Vec::new(),
         };
         let counters = CounterSet::open(&scope);
         let order = Order {

@@ -3,6 +3,7 @@
 //! ```text
 //! kernels/DIGEST/   image, config, modules/, kernel.json
 //! pins/             the kernel that each reference was last resolved to
+//! emulators/        unpacked emulators, each in a folder named after its version
 //! apt/SUITE/        private apt state: package lists and sources
 //! tmp/              kernels being added; each folder is locked by the process that fills it
 //! lock              held while a folder in tmp/ is created

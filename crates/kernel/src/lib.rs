@@ -25,10 +25,12 @@
 
 mod apt;
 mod cache;
+mod changed;
 mod compress;
 mod config;
 mod deb;
 mod digest;
+mod emulator;
 mod error;
 mod freshness;
 mod image;
@@ -57,6 +59,7 @@ mod tree;
 mod version;
 
 pub use cache::{Cache, cache_root, named_root};
+pub use changed::{ChangedCode, ChangedLine, CodePlace};
 pub use config::{Config, Setting};
 pub use digest::Digest;
 pub use error::KernelError;

@@ -79,11 +79,23 @@ pub enum Need {
     ZswapShrinker,
     /// A switch in control groups that disables the writeback of zswap.
     ZswapNoWriteback,
+    /// Requests to reclaim memory from a control group, made through `memory.reclaim`.
+    ReclaimRequests,
+    /// A limit on the compressed memory of a control group in zswap.
+    ZswapMax,
+    /// Several memory nodes.
+    Numa,
+    /// Memory nodes as the firmware describes them.
+    AcpiNuma,
+    /// Automatic balancing of pages between memory nodes, by faults that the kernel provokes.
+    NumaBalancing,
+    /// Memory tiers by the latencies and bandwidths that the firmware states.
+    Hmat,
 }
 
 impl Need {
     /// All features that a trial may need.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 39] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -117,6 +129,12 @@ impl Need {
         Self::ZramRecompression,
         Self::ZswapShrinker,
         Self::ZswapNoWriteback,
+        Self::ReclaimRequests,
+        Self::ZswapMax,
+        Self::Numa,
+        Self::AcpiNuma,
+        Self::NumaBalancing,
+        Self::Hmat,
     ];
 
     /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
@@ -155,6 +173,12 @@ impl Need {
             Self::ZramRecompression => "CONFIG_ZRAM_MULTI_COMP",
             Self::ZswapShrinker => "CONFIG_ZSWAP_SHRINKER_DEFAULT_ON (of any value, since 6.8)",
             Self::ZswapNoWriteback => "CONFIG_MEMCG with memory.zswap.writeback (since 6.8)",
+            Self::ReclaimRequests => "CONFIG_MEMCG with memory.reclaim (since 5.19)",
+            Self::ZswapMax => "CONFIG_ZSWAP with memory.zswap.max (since 5.19)",
+            Self::Numa => "CONFIG_NUMA",
+            Self::AcpiNuma => "CONFIG_ACPI_NUMA",
+            Self::NumaBalancing => "CONFIG_NUMA_BALANCING",
+            Self::Hmat => "CONFIG_ACPI_HMAT with tiers of the memory present at boot (since 6.10)",
         }
     }
 
@@ -194,6 +218,11 @@ impl Need {
             Self::ZramRecompression => "the recompression of zram",
             Self::ZswapShrinker => "the shrinker of zswap",
             Self::ZswapNoWriteback => "zswap without writeback",
+            Self::ReclaimRequests => "a request to reclaim from a memory group",
+            Self::ZswapMax => "a group's limit in zswap",
+            Self::Numa | Self::AcpiNuma => "a machine with several memory nodes",
+            Self::NumaBalancing => "the setting kernel.numa_balancing",
+            Self::Hmat => "a slow memory tier",
         }
     }
 
@@ -226,13 +255,23 @@ impl Need {
 
     /// Checks that a kernel with this release and configuration has the feature. The error names the missing option.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
-        let is_recent = || version::compare(release, ZSWAP_SHRINKS) != Ordering::Less;
+        let since = |first: &str| version::compare(release, first) != Ordering::Less;
+        let is_recent = || since(ZSWAP_SHRINKS);
         let has = match self {
             // The shrinker's build option only sets the default. The parameter exists even without the option.
             Self::ZswapShrinker => config.get("CONFIG_ZSWAP").is_on() && is_recent(),
             Self::ZswapNoWriteback => {
                 let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
                 options.iter().all(|option| config.get(option).is_on()) && is_recent()
+            }
+            Self::ReclaimRequests => config.get("CONFIG_MEMCG").is_on() && since(GROUPS_RECLAIM),
+            Self::ZswapMax => {
+                let options = ["CONFIG_ZSWAP", "CONFIG_MEMCG"];
+                options.iter().all(|option| config.get(option).is_on()) && since(GROUPS_RECLAIM)
+            }
+            Self::Hmat => {
+                config.get("CONFIG_ACPI_HMAT").is_on()
+                    && version::compare(release, TIERS_AT_BOOT) != Ordering::Less
             }
             _ => config.get(self.option_in(release)).is_on(),
         };
@@ -252,6 +291,12 @@ const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
 /// First release in which zswap has a shrinker, and control groups have a switch for its writeback (mm/zswap.c,
 /// mm/memcontrol.c).
 const ZSWAP_SHRINKS: &str = "6.8";
+/// First release in which control groups have `memory.reclaim` and `memory.zswap.max` (mm/memcontrol.c).
+const GROUPS_RECLAIM: &str = "5.19";
+
+/// First release that puts memory present at boot into a tier by the firmware's table of latencies (mm/memory-tiers.c,
+/// `memory_tier_late_init`). Before, only memory that a driver adds later can be in a lower tier.
+const TIERS_AT_BOOT: &str = "6.10";
 
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -372,6 +417,28 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_without_nodes_or_without_tiers_at_boot_is_refused_by_name() {
+        let why = |need: Need, release: &str, config: &str| {
+            let missing = need.check(release, &Config::parse(config)).err();
+            missing.map(|why| why.to_string()).unwrap_or_default()
+        };
+        let all = "CONFIG_NUMA=y\nCONFIG_ACPI_NUMA=y\nCONFIG_ACPI_HMAT=y\n";
+        for need in [Need::Numa, Need::AcpiNuma, Need::Hmat] {
+            assert_eq!(why(need, "6.12.117-cloud", all), "");
+            let text = why(need, "6.12.117-mine", "# CONFIG_NUMA is not set\n");
+            assert!(
+                text.contains("6.12.117-mine") && text.contains("CONFIG_"),
+                "{text}"
+            );
+        }
+        let text = why(Need::Hmat, "6.1.0-50-cloud-amd64", all);
+        assert!(
+            text.contains("since 6.10") && text.contains("a slow memory tier"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn what_zram_and_zswap_can_do_beyond_compressing_is_asked_for_by_name() {
         let config = Config::parse(
             "CONFIG_ZRAM=m\nCONFIG_ZRAM_WRITEBACK=y\nCONFIG_ZSWAP=y\nCONFIG_MEMCG=y\n\
@@ -397,6 +464,11 @@ mod tests {
         );
         let text = why(Need::ZswapNoWriteback, "6.7.1").unwrap();
         assert!(text.contains("memory.zswap.writeback"), "{text}");
+        for need in [Need::ReclaimRequests, Need::ZswapMax] {
+            assert_eq!(why(need, "5.19.0"), None);
+            let text = why(need, "5.15.12").unwrap();
+            assert!(text.contains("since 5.19"), "{text}");
+        }
         let text = why(Need::ZramRecompression, "7.2.13").unwrap();
         assert!(
             text.starts_with("the recompression of zram needs CONFIG_ZRAM_MULTI_COMP"),

@@ -126,7 +126,7 @@ impl Cache {
 
 /// Lets apt fetch packages with all their dependencies into `into`. If apt does not know a package, the error names the
 /// package and suggests a similar name.
-fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
+pub(crate) fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
     apt.fetch_with_dependencies(names, into).map_err(|why| {
         let KernelError::Apt { said, .. } = &why else {
             return why;
@@ -153,7 +153,7 @@ fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
 }
 
 /// Paths of the files in a folder that have this extension, sorted by name.
-fn sorted(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, KernelError> {
+pub(crate) fn sorted(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(KernelError::cache("reading", folder))? {
         let path = entry.map_err(KernelError::cache("reading", folder))?.path();

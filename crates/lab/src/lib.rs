@@ -7,6 +7,7 @@
 pub mod arenas;
 mod bisect;
 mod building;
+mod case;
 mod error;
 mod interrupt;
 mod lab;
@@ -20,6 +21,7 @@ mod vocabulary;
 
 pub use bisect::BisectPlan;
 pub use building::Builds;
+pub use case::{CaseError, case_in_c};
 pub use error::LabError;
 pub use interrupt::{Interrupt, code as interrupt_code};
 pub use lab::{Lab, Say};

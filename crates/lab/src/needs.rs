@@ -48,7 +48,7 @@ fn has_files(cell: &Cell) -> bool {
     let context = Context {
         memory: cell.limit.unwrap_or(cell.memory.bytes()),
         swap_size: cell.swap_size.unwrap_or(cell.memory.bytes()),
-        cpus: 1,
+        cpus: cell.cpus.count,
     };
     let params = pagetide_scenario::resolve(
         &cell.scenario,
@@ -62,6 +62,8 @@ fn has_files(cell: &Cell) -> bool {
             scenario: cell.scenario.clone(),
             as_written: cell.as_written,
             params,
+            memory: cell.memory,
+            swap_size: context.swap_size,
             ..Subject::default()
         })
     });

@@ -26,6 +26,7 @@ impl Lab {
         let contents = Contents {
             command: files.command,
             server: files.server,
+            beside: files.beside,
             root,
             packages,
             files: files.files,
@@ -40,6 +41,7 @@ impl Lab {
             root: made.root.digest,
             command: made.command,
             server: made.server,
+            beside: made.beside,
             input: made.input.map(|path| path.to_string()),
             folder: made.folder.map(|path| path.to_string()),
             library_folders: made.library_folders,

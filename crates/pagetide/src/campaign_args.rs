@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, Vary, pair};
-use pagetide_quantity::Bytes;
-use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec, TraceRing};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{CpusSpec, FileSystem, FilesOn, MemorySpec, NodesSpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
 use crate::accept_args::AcceptArgs;
@@ -42,7 +42,7 @@ struct VariantArgs {
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
     /// Values of a setting, or of `kernel`, `boot`, `swap` or `swap-size`: one variant for each value. Values of
-    /// `memory` or `limit`: one cell for each value. Several --vary are combined; the first variant is the baseline.
+    /// `memory`, `limit` or `cpus`: one cell for each value. Several --vary are combined; the first variant is the baseline.
     /// Use --set for settings of all variants
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
@@ -69,12 +69,23 @@ struct VariantArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Workload")]
 struct WorkloadArgs {
+    /// File with the workload of the scenario `workload`; docs/workload.md has every key
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
     /// Parameter of the scenario, such as pages=2*memory; several values of one make a matrix
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
     /// Memory available to the workload, or total:SIZE for the whole machine [default: the scenario's, 64M for most]
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
+    /// Memory nodes with the free memory of each, such as 64M,64M. The first has the processor. 64M,256M:slow makes the
+    /// second a slow tier, 64M,256M:slow:LATENCY with another price of an access. --memory is the sum and may be left
+    /// out [default: one node]
+    #[arg(long, value_name = "SIZE,SIZE[:slow][,…]", conflicts_with_all = ["scale", "sizes"])]
+    nodes: Option<NodesSpec>,
+    /// Price of an access to a slow node on the modelled clock, which is never mixed with the exact one [default: 300ns]
+    #[arg(long, value_name = "TIME", requires = "nodes")]
+    slow_latency: Option<Nanos>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
     /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us), none, or several devices with sizes and
     /// priorities (such as zram:8M@100,ssd@10). zram also takes limit=SIZE, recompress=COMPRESSOR and writeback=DISK.
@@ -92,6 +103,10 @@ struct WorkloadArgs {
     /// File system for the scenario's files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]
     fs: Option<FileSystem>,
+    /// CPUs of the machine, 1 to 8, which take turns of 5 us; 4:10us is four with turns of 10 us. Several --cpus create
+    /// cells. More than one needs QEMU 8.1 or later (`pagetide emulator add`) [default: 1]
+    #[arg(long, value_name = "N")]
+    cpus: Vec<CpusSpec>,
     /// Run the scenario as its original did, including its errors
     #[arg(long)]
     as_written: bool,
@@ -181,6 +196,10 @@ impl CampaignArgs {
         } else {
             None
         };
+        let nodes = match (workload.nodes, workload.slow_latency) {
+            (Some(nodes), Some(latency)) => Some(nodes.with_latency(latency)?),
+            (nodes, _) => nodes,
+        };
         Ok(Request {
             kernels: compared.kernel,
             settings: compared.set,
@@ -192,6 +211,7 @@ impl CampaignArgs {
             source: compared.source,
             config: compared.config,
             no_control: compared.no_control,
+            workload: workload.workload,
             params: workload.param,
             as_written: workload.as_written,
             scale: workload.scale,
@@ -201,9 +221,11 @@ impl CampaignArgs {
                 limit: Vec::new(),
                 arena: None,
                 sizes: workload.sizes,
+                nodes,
                 swap: workload.swap,
                 swap_size: workload.swap_size,
                 files_on: workload.files_on,
+                cpus: workload.cpus,
                 fs: workload.fs,
                 seeds: sampling.seeds,
                 first_seed: sampling.first_seed,

@@ -46,7 +46,7 @@ pub struct Cli {
 /// Headings of the help with their commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
-    ("More experiments", "matrix bisect calibrate agree"),
+    ("More experiments", "matrix bisect calibrate agree case"),
     (
         "Results",
         "show profile list history repeat serve import store",
@@ -68,6 +68,7 @@ pub enum Command {
     Bisect(Box<command::bisect::Args>),
     Calibrate(Box<command::calibrate::Args>),
     Agree(command::agree::Args),
+    Case(command::case::Args),
     Show(command::show::Args),
     Profile(command::profile::Args),
     List(command::list::Args),

@@ -4,6 +4,7 @@ pub mod agree;
 pub mod atlas;
 pub mod bisect;
 pub mod calibrate;
+pub mod case;
 pub mod compare;
 pub mod doctor;
 pub mod explain;
@@ -58,6 +59,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Ideal(args) => ideal::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),
         Command::Calibrate(args) => calibrate::run(&args, &places, out),
+        Command::Case(args) => case::run(&args, out),
         Command::Import(args) => import::run(&args, &places, out),
         Command::Store(args) => store::run(&args, &places, out),
         Command::Task(args) => task::run(&args, &places),

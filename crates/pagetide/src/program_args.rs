@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use pagetide_campaign::{CommandLine, ProgramFiles, ProgramSpec};
+use pagetide_campaign::{BesideLimits, CommandLine, ProgramFiles, ProgramSpec};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_scenario::Measure;
 
@@ -63,6 +63,36 @@ pub struct ProgramArgs {
     /// Swap limit of the program (memory.swap.max)
     #[arg(long, value_name = "SIZE", requires = "command")]
     pub swap_max: Option<Bytes>,
+    /// Memory of the program that is reclaimed only if nothing else is left (memory.low)
+    #[arg(long, value_name = "SIZE", alias = "group-low", requires = "command")]
+    pub low: Option<Bytes>,
+    /// Memory of the program that is never reclaimed (memory.min)
+    #[arg(long, value_name = "SIZE", alias = "group-min", requires = "command")]
+    pub min: Option<Bytes>,
+    /// Second program that runs beside COMMAND in a memory group of its own, quoted as for a shell; the trial ends when
+    /// both have ended, and the time of each is judged
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "command",
+        conflicts_with = "server"
+    )]
+    pub beside: Option<CommandLine>,
+    /// Memory limit of the program beside it (memory.max)
+    #[arg(long, value_name = "SIZE", requires = "beside")]
+    pub beside_limit: Option<Bytes>,
+    /// Memory above which the program beside it is throttled and reclaimed (memory.high)
+    #[arg(long, value_name = "SIZE", requires = "beside")]
+    pub beside_high: Option<Bytes>,
+    /// Memory of the program beside it that is reclaimed only if nothing else is left (memory.low)
+    #[arg(long, value_name = "SIZE", requires = "beside")]
+    pub beside_low: Option<Bytes>,
+    /// Memory of the program beside it that is never reclaimed (memory.min)
+    #[arg(long, value_name = "SIZE", requires = "beside")]
+    pub beside_min: Option<Bytes>,
+    /// Swap limit of the program beside it (memory.swap.max)
+    #[arg(long, value_name = "SIZE", requires = "beside")]
+    pub beside_swap_max: Option<Bytes>,
     /// Number to read from its output, such as 'ops=([0-9.]+) per second:higher'; it becomes the primary metric instead
     /// of the elapsed time
     #[arg(long, value_name = "NAME=REGEX:higher|lower", requires = "command")]
@@ -83,14 +113,24 @@ impl ProgramArgs {
             limit: self.limit,
             high: self.high,
             swap_max: self.swap_max,
+            low: self.low,
+            min: self.min,
+            beside_limits: BesideLimits {
+                limit: self.beside_limit,
+                high: self.beside_high,
+                low: self.beside_low,
+                min: self.beside_min,
+                swap_max: self.beside_swap_max,
+            },
             metrics: self.metric.clone(),
         })
     }
 
     /// All texts in which `{WORD}` is replaced: the command, the server's command and the environment.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let server = self.server.iter_mut().flat_map(|server| &mut server.0);
-        self.command.iter_mut().chain(server).chain(&mut self.env)
+        let others = [&mut self.server, &mut self.beside].into_iter().flatten();
+        let others = others.flat_map(|command| &mut command.0);
+        self.command.iter_mut().chain(others).chain(&mut self.env)
     }
 
     /// The command and the files that the program needs.
@@ -98,6 +138,7 @@ impl ProgramArgs {
         ProgramFiles {
             command: self.command.clone(),
             server: self.server.clone().map_or_else(Vec::new, |words| words.0),
+            beside: self.beside.clone().map_or_else(Vec::new, |words| words.0),
             root: self.root.clone(),
             files: self.file.clone(),
             dirs: self.dir.clone(),

@@ -23,6 +23,7 @@ mod kernels;
 mod kills;
 mod machine_size;
 mod matrix;
+mod nodes;
 mod observed;
 mod outside;
 mod own_program;

@@ -81,6 +81,22 @@ fn holds(lab: &Lab, scenario: &[&str]) {
             .map(|one| one["instructions"].as_u64().unwrap())
             .sum();
         assert_eq!(sum, instructions);
+        let waits = profile["waits"].as_array().unwrap();
+        let waited: u64 = waits
+            .iter()
+            .map(|wait| wait["time"].as_u64().unwrap())
+            .sum();
+        assert_eq!(waited, profile["idle"].as_u64().unwrap());
+        if scenario.contains(&"ssd") {
+            // Nearly all waits are those of faults that read a page from the device.
+            let reads = waits.iter().filter(|wait| {
+                let stack = wait["stack"].as_array().unwrap();
+                stack.iter().any(|name| name == "do_swap_page")
+            });
+            let reads: u64 = reads.map(|wait| wait["time"].as_u64().unwrap()).sum();
+            assert!(reads * 4 > waited * 3, "{reads} of {waited}");
+            assert!(text.contains("device: do_swap_page"), "{text}");
+        }
         assert!(
             folded.contains("workload;user code;asm_exc_page_fault;exc_page_fault;"),
             "{folded}"

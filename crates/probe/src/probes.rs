@@ -22,17 +22,20 @@ pub struct Scope {
     /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a
     /// backing device; otherwise empty.
     pub devices: Vec<PathBuf>,
+    /// The sysfs folders of the memory nodes, if the machine has several; otherwise empty.
+    pub nodes: Vec<PathBuf>,
 }
 
 impl Scope {
-    /// Folder with the files of an owner; `None` if the owner is not in scope, and for [`Owner::Device`].
+    /// Folder with the files of an owner; `None` if the owner is not in scope, and for [`Owner::Device`] and
+    /// [`Owner::Node`].
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
             Owner::Machine => (self.machine || self.group.is_none()).then_some(Path::new("/")),
             Owner::Group => self.group.as_deref(),
             Owner::Zram => self.zram.as_deref(),
-            // `Probes::open` opens the sources of each device separately.
-            Owner::Device => None,
+            // `Probes::open` opens the sources of each device and node separately.
+            Owner::Device | Owner::Node => None,
         }
     }
 }
@@ -69,11 +72,15 @@ impl Probes {
                 }),
             }
         }
-        for folder in &scope.devices {
-            let of_devices = SOURCES
-                .iter()
-                .filter(|source| matches!(source.of, Owner::Device | Owner::Zram));
-            for source in of_devices {
+        let of_devices = scope.devices.iter().map(|folder| (folder, false));
+        let of_nodes = scope.nodes.iter().map(|folder| (folder, true));
+        for (folder, is_node) in of_devices.chain(of_nodes) {
+            let sources = SOURCES.iter().filter(|source| match source.of {
+                Owner::Device | Owner::Zram => !is_node,
+                Owner::Node => is_node,
+                Owner::Machine | Owner::Group => false,
+            });
+            for source in sources {
                 // A kernel without writeback has no statistics of backing devices.
                 if let Ok(text) = Text::open(source, folder, capacity) {
                     let text = text.named(source.of_device(folder));
@@ -220,6 +227,44 @@ mod tests {
         assert_eq!(series.name, "writeback-zram1");
         let source = crate::text::Source::named("writeback-zram1").unwrap();
         assert!(source.key("bd_writes").is_some());
+    }
+
+    #[test]
+    fn each_memory_node_is_a_source_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let node = root.path().join("node1");
+        std::fs::create_dir(&node).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(node.join(name), text).unwrap();
+        write("vmstat", "nr_free_pages 70\npgdemote_kswapd 1\n");
+        write(
+            "meminfo",
+            "Node 1 MemTotal:       65536 kB\nNode 1 AnonPages:  8 kB\nNode 1 HugePages_Total:     0\n",
+        );
+        write("numastat", "numa_hit 5\nnuma_miss 0\n");
+        let group = tempfile::tempdir().unwrap();
+        let scope = Scope {
+            group: Some(group.path().to_owned()),
+            nodes: vec![node.clone()],
+            ..Scope::default()
+        };
+        let mut probes = Probes::open(&scope, 4);
+        probes.before().unwrap();
+        write("vmstat", "nr_free_pages 60\npgdemote_kswapd 1000\n");
+        write("numastat", "numa_hit 5\nnuma_miss 9\n");
+        probes.sample(Nanos(1)).unwrap();
+        let found = probes.after().unwrap();
+        let of = |name: &str| &found.iter().find(|(probe, _)| probe == name).unwrap().1;
+        let counter = |source: &str, name: &str| {
+            let mut all = of(source).counters.iter();
+            all.find(|(counter, _)| counter == name).unwrap().1
+        };
+        assert_eq!(counter("node_vmstat-node1", "pgdemote_kswapd"), [1, 1000]);
+        assert_eq!(counter("node_meminfo-node1", "MemTotal"), [64 << 20; 2]);
+        assert_eq!(counter("node_numastat-node1", "numa_miss"), [0, 9]);
+        let source = crate::text::Source::named("node_meminfo-node1").unwrap();
+        assert!(source.key("AnonPages").is_some());
+        let series = of("node_meminfo-node1").series.as_ref().unwrap();
+        assert_eq!(series.name, "node_meminfo-node1");
     }
 
     #[test]

@@ -84,6 +84,7 @@ fn read_text(text: &[u8]) {
     for syntax in [
         Syntax::KeyValue,
         Syntax::KeyColonKib,
+        Syntax::NodeKeyColonKib,
         Syntax::Columns(&["a"]),
         Syntax::Pressure,
     ] {

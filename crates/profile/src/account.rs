@@ -9,7 +9,7 @@ use crate::group::{Group, NOT_GROUPED, group_of};
 use crate::profile::Profile;
 
 /// Name of the line for the time in which every task waits.
-const WAITS: &str = "waits";
+pub const WAITS: &str = "waits";
 /// Name of the line for the groups that have no line of their own.
 const OTHERS: &str = "other groups";
 /// Maximum number of lines of an account.
@@ -19,14 +19,14 @@ const MOST_FUNCTIONS: usize = 3;
 /// A function is named only if its change is at least this fraction of the largest change of a function in the line.
 const LEAST_SHARE: f64 = 0.02;
 
-/// Counts of a function in two profiles, A and B.
+/// Counts of a function, or of the waits of a function for one cause, in two profiles, A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
-    /// Name of the function.
+    /// Name of the function; for waits, the cause before it.
     pub name: String,
-    /// Number of instructions in A and in B. An instruction takes one nanosecond of exact time.
+    /// Number of instructions in A and in B; for waits, nanoseconds. An instruction takes one nanosecond of exact time.
     pub instructions: [u64; 2],
-    /// Number of calls in A and in B.
+    /// Number of calls in A and in B; for waits, their number.
     pub calls: [u64; 2],
 }
 
@@ -98,6 +98,23 @@ fn functions(sides: [&Profile; 2]) -> BTreeMap<Group, Vec<FunctionChange>> {
     groups
 }
 
+/// Changes of the waits of two profiles, by cause and waiting function.
+fn waits(sides: [&Profile; 2]) -> Vec<FunctionChange> {
+    let mut all: BTreeMap<String, FunctionChange> = BTreeMap::new();
+    for (side, profile) in sides.into_iter().enumerate() {
+        for (name, time, count) in profile.waits_by_name() {
+            let change = all.entry(name.clone()).or_insert_with(|| FunctionChange {
+                name,
+                instructions: [0; 2],
+                calls: [0; 2],
+            });
+            change.instructions[side] = time;
+            change.calls[side] = count;
+        }
+    }
+    all.into_values().collect()
+}
+
 fn line(name: &str, mut functions: Vec<FunctionChange>) -> Line {
     let sum = |side: usize| {
         functions
@@ -141,9 +158,8 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
     }
     lines.push(line(NOT_GROUPED, none));
     lines.push(Line {
-        name: WAITS.to_owned(),
         time: [a.idle, b.idle],
-        functions: Vec::new(),
+        ..line(WAITS, waits([a, b]))
     });
     lines.sort_by_key(by_size);
     Account {
@@ -163,6 +179,7 @@ mod tests {
             .map(|(name, instructions, calls)| Function {
                 name: (*name).to_owned(),
                 module: None,
+                is_program: false,
                 instructions: *instructions,
                 calls: *calls,
             })

@@ -36,7 +36,7 @@ static PATTERNS: LazyLock<Vec<(Group, &'static str)>> = LazyLock::new(|| {
 /// Group of a function. If several patterns match, a whole name takes precedence over the beginning of a name, a longer
 /// beginning over a shorter one, and a name over a module.
 pub fn group_of(function: &Function) -> Group {
-    if function.name == USER {
+    if function.is_program || function.name == USER {
         return Group("user code");
     }
     let mut best = (0, Group(NOT_GROUPED));

@@ -8,15 +8,19 @@
 //! This crate knows nothing of emulators, records and reports. Start reading in [`Profile`].
 
 mod account;
+mod coverage;
 mod export;
 mod flame;
 mod group;
 mod profile;
 mod tally;
+mod wait;
 
-pub use account::{Account, FunctionChange, Line, account};
+pub use account::{Account, FunctionChange, Line, WAITS, account};
+pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
 pub use profile::{Function, Node, PROFILE, Profile, ProfileError, SMALL, USER};
 pub use tally::{Symbol, Tally, TallyNode};
+pub use wait::{Cause, Wait};

@@ -4,6 +4,9 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::Coverage;
+use crate::wait::Wait;
+
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
 /// Name of the function that stands for all code of programs.
@@ -38,12 +41,16 @@ pub enum ProfileError {
 /// A function and its counts, summed over all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Name of the function as in `/proc/kallsyms`, but without suffixes that compilers add to copies and parts of a
-    /// function. [`USER`] for programs.
+    /// Name of the function as in `/proc/kallsyms` or in the symbol table of a program's file, but without suffixes that
+    /// compilers add to copies and parts of a function. [`USER`] for code of programs that is in no known file.
     pub name: String,
-    /// Name of the module that contains the function; `None` for the kernel's image and for programs.
+    /// Name of the module that contains the function; `None` for the kernel's image. For a function of a program, name
+    /// of the file that contains it; `None` for [`USER`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// True for a function of a program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program: bool,
     /// Number of instructions that the function executed, without those of functions that it called.
     pub instructions: u64,
     /// Number of calls; for [`USER`] zero.
@@ -96,6 +103,12 @@ pub struct Profile {
     pub tasks: Vec<String>,
     /// Call trees of all tasks. The counts of the nodes of a function add up to its counts in `functions`.
     pub nodes: Vec<Node>,
+    /// The waits that together take the time of the idle loop, longest first. Empty in profiles of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
+    /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
 }
 
 impl Profile {
@@ -219,6 +232,7 @@ mod tests {
         let function = |name: &str, instructions, calls| Function {
             name: name.to_owned(),
             module: None,
+            is_program: false,
             instructions,
             calls,
         };

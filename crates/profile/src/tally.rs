@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::profile::{Function, Node, Profile, SMALL, USER};
+use crate::wait::Wait;
 
 /// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
 const MOST_NODES: usize = 12_000;
+/// Maximum number of waits of a stored profile.
+const MOST_WAITS: usize = 200;
 /// Suffixes that compilers add to the names of copies and parts of a function. Both are counted as the function itself:
 /// a part (`.cold`) belongs to it, and a copy (`.isra`, `.constprop`) replaces it.
 const SUFFIXES: [&str; 3] = [".cold", ".isra.", ".constprop."];
@@ -44,6 +47,8 @@ pub struct Symbol {
     pub name: String,
     /// Name of the module that contains the symbol, if it is in one.
     pub module: Option<String>,
+    /// True if the symbol belongs to a program.
+    pub is_program: bool,
     /// Number of executed instructions.
     pub instructions: u64,
     /// Number of calls: how often the first instruction was executed.
@@ -61,6 +66,10 @@ pub struct TallyNode {
     pub own: u64,
     /// Number of calls of the symbol at this place.
     pub calls: u64,
+    /// Instructions of the idle loop while a task of the workload waited at this place, and no other could run.
+    pub waited: u64,
+    /// Number of these waits.
+    pub waits: u64,
 }
 
 /// Raw counts of a trial.
@@ -152,29 +161,80 @@ impl Tally {
         let roots: Vec<(usize, usize)> = roots.into_iter().collect();
         profile.nodes = pruned(&branches, &roots, &mut profile.functions);
         profile.tasks = tasks;
+        profile.waits = self.waits(&names);
         profile
+    }
+
+    /// Waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add up to the
+    /// time of the idle loop.
+    fn waits(&self, names: &[String]) -> Vec<Wait> {
+        let mut sums: BTreeMap<Vec<&str>, [u64; 2]> = BTreeMap::new();
+        for (at, node) in self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.waits > 0)
+        {
+            let up = std::iter::successors(Some(at), |at| {
+                let node = &self.nodes[*at];
+                node.symbol.map(|_| node.parent as usize)
+            });
+            let name = |at: usize| match self.nodes[at].symbol {
+                Some(symbol) => function_name(&self.symbols[symbol as usize].name),
+                None => names[at].as_str(),
+            };
+            let mut stack: Vec<&str> = up.map(name).collect();
+            stack.reverse();
+            let sum = sums.entry(stack).or_default();
+            sum[0] += node.waited;
+            sum[1] += node.waits;
+        }
+        let mut waits: Vec<Wait> = sums
+            .into_iter()
+            .map(|(stack, [time, count])| Wait {
+                stack: stack.into_iter().map(str::to_owned).collect(),
+                time,
+                count,
+            })
+            .collect();
+        waits.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.stack.cmp(&b.stack)));
+        let mut small = Wait::default();
+        for wait in waits.drain(waits.len().min(MOST_WAITS)..) {
+            small.time += wait.time;
+            small.count += wait.count;
+        }
+        let known: u64 = waits.iter().map(|wait| wait.time).sum();
+        small.time += self.idle.saturating_sub(known + small.time);
+        if small.time > 0 {
+            waits.push(small);
+        }
+        waits
     }
 
     /// Returns the functions that executed an instruction, most instructions first. Also returns for each symbol the
     /// index of its function; `None` if the function executed nothing.
     fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
-        let mut merged: HashMap<(&str, Option<&str>), [u64; 2]> = HashMap::new();
+        let mut merged: HashMap<(&str, Option<&str>), (bool, [u64; 2])> = HashMap::new();
         for symbol in &self.symbols {
-            let sums = merged
+            let (is_program, sums) = merged
                 .entry((function_name(&symbol.name), symbol.module.as_deref()))
                 .or_default();
+            *is_program = symbol.is_program;
             sums[0] += symbol.instructions;
             sums[1] += symbol.calls;
         }
         let mut functions: Vec<Function> = merged
             .iter()
-            .filter(|(_, [instructions, _])| *instructions > 0)
-            .map(|((name, module), [instructions, calls])| Function {
-                name: (*name).to_owned(),
-                module: module.map(str::to_owned),
-                instructions: *instructions,
-                calls: *calls,
-            })
+            .filter(|(_, (_, [instructions, _]))| *instructions > 0)
+            .map(
+                |((name, module), (is_program, [instructions, calls]))| Function {
+                    name: (*name).to_owned(),
+                    module: module.map(str::to_owned),
+                    is_program: *is_program,
+                    instructions: *instructions,
+                    calls: *calls,
+                },
+            )
             .collect();
         functions.sort_by(|a, b| {
             let order = b.instructions.cmp(&a.instructions);
@@ -225,7 +285,7 @@ impl Tally {
                     let known = THREADS.iter().position(|(known, _)| *known == name);
                     *thread = known.map_or(*thread, |known| known.min(*thread));
                 }
-                *is_program |= name == USER;
+                *is_program |= name == USER || self.symbols[symbol as usize].is_program;
             }
         }
         let mut names = vec![String::new(); self.nodes.len()];
@@ -329,6 +389,7 @@ mod tests {
         Symbol {
             name: name.to_owned(),
             module: None,
+            is_program: false,
             instructions,
             calls,
         }
@@ -340,6 +401,8 @@ mod tests {
             symbol,
             own,
             calls: 1,
+            waited: 0,
+            waits: 0,
         }
     }
 

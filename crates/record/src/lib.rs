@@ -8,10 +8,12 @@
 //! determines a trial) and [`record`] (the result), then [`mod@file`] (the format on disk) and [`wire`] (the format in
 //! which a guest returns it).
 
+pub mod cpus;
 pub mod disk;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod files;
+pub mod nodes;
 pub mod oom;
 pub mod outcome;
 pub mod record;
@@ -23,10 +25,12 @@ pub mod tier_pages;
 pub mod trace_ring;
 pub mod wire;
 
+pub use cpus::{CpusError, CpusSpec};
 pub use disk::{DiskError, DiskSpec};
 #[cfg(feature = "file")]
 pub use file::{FileError, RecordReader, RecordWriter};
 pub use files::{FileSystem, FilesError, FilesOn, FilesSpec};
+pub use nodes::{Node, NodesError, NodesSpec};
 pub use oom::{MemoryAtKill, OomReport};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};

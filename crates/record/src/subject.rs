@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 
 use pagetide_quantity::{Bytes, UnitError};
 
+use crate::cpus::CpusSpec;
 use crate::files::{FileSystem, FilesSpec};
+use crate::nodes::NodesSpec;
 use crate::swap::SwapSpec;
 use crate::text::{exact_size, serde_as_text};
 use crate::trace_ring::TraceRing;
@@ -174,6 +176,9 @@ pub struct Subject {
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
+    /// Memory nodes of the machine; the default if it has one node. `memory` is then the sum over the nodes.
+    #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
+    pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` if the workload is in no such group. In the
     /// host arena, every workload is in such a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,6 +190,9 @@ pub struct Subject {
     /// Type of the file system and the device that it is on; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
+    /// CPUs of the machine; one if not stated.
+    #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
+    pub cpus: CpusSpec,
     /// Kind of pass: timed, observed or profiled.
     pub pass: Pass,
     /// Size of the trace ring of an observed trial; the default for a timed trial.
@@ -233,7 +241,7 @@ impl Subject {
     /// The oldest schema version that can express this subject. Written into the record, so that an older program
     /// reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
-        if self.limit.is_some() {
+        if !self.cpus.is_default() || !self.nodes.is_default() || self.limit.is_some() {
             return 6;
         }
         if self.swap.has_tiers() || self.pass == Pass::Profiled {
@@ -261,15 +269,20 @@ impl Subject {
             let name = word.rsplit('/').next().unwrap_or_default();
             format!(" {}", name.trim_matches('\''))
         });
-        let name = format!("{}{}{written}", self.scenario, command.unwrap_or_default());
+        // A described workload is identified by its own name too.
+        let case = self.params.get("case").filter(|case| !case.is_empty());
+        let own = command.or_else(|| case.map(|case| format!(" {case}")));
+        let name = format!("{}{}{written}", self.scenario, own.unwrap_or_default());
         if self.is_imported() {
             return name;
         }
         format!(
-            "{name} · {} · {}{}",
+            "{name} · {}{} · {}{}{}",
             memory_label(self.memory, self.limit),
+            self.nodes.beside_memory(),
             self.swap,
-            self.files_on.beside_swap()
+            self.files_on.beside_swap(),
+            self.cpus.in_label()
         )
     }
 
@@ -359,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profiled_pass_is_another_trial_that_needs_the_newest_reader() {
+    fn a_profiled_pass_is_another_trial_that_needs_a_newer_reader() {
         let timed = Subject::default();
         let profiled = Subject {
             pass: Pass::Profiled,
@@ -367,6 +380,22 @@ mod tests {
         };
         assert_eq!(profiled.schema(), 5);
         assert_ne!(profiled.key(), timed.key());
+    }
+
+    #[test]
+    fn a_machine_with_nodes_is_another_trial_and_one_node_is_written_as_ever() {
+        let plain = Subject::default();
+        assert!(!serde_json::to_string(&plain).unwrap().contains("nodes"));
+        let nodes = Subject {
+            nodes: "64M,256M:slow".parse().unwrap(),
+            ..Subject::default()
+        };
+        assert_eq!(nodes.schema(), SCHEMA);
+        assert_ne!(nodes.key(), plain.key());
+        assert_ne!(nodes.cell(), plain.cell());
+        let text = serde_json::to_string(&nodes).unwrap();
+        assert!(text.contains(r#""nodes":"64M,256M:slow""#), "{text}");
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), nodes);
     }
 
     #[test]
@@ -384,6 +413,23 @@ mod tests {
         assert!(limited.cell_label().contains("16M of 64M"));
         let text = serde_json::to_string(&limited).unwrap();
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), limited);
+    }
+
+    #[test]
+    fn several_cpus_are_another_cell_and_one_is_written_as_ever() {
+        let one = Subject::default();
+        assert!(!serde_json::to_string(&one).unwrap().contains("cpus"));
+        let four = Subject {
+            cpus: CpusSpec::of(4),
+            ..Subject::default()
+        };
+        assert_eq!(four.schema(), SCHEMA);
+        assert_ne!(four.key(), one.key());
+        assert_ne!(four.cell(), one.cell());
+        assert!(four.cell_label().ends_with(" · 4 CPUs"));
+        let text = serde_json::to_string(&four).unwrap();
+        assert!(text.contains(r#""cpus":"4:5us""#), "{text}");
+        assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), four);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! A scenario that records the state of every page at several moments adds the column [`COLUMN`] to its series
 //! `pages-MOMENT` if swap has several tiers ([`crate::SwapSpec::tiers`]).
 
+use std::collections::BTreeMap;
+
 use pagetide_quantity::{ColumnData, Series};
 
 /// Name of the column with each page's tier: 0 for a page in memory, n for the n-th tier of swap from the highest on,
@@ -32,6 +34,15 @@ pub struct TierRow {
     pub pages: u64,
     /// Ages of the pages in the tier at the 10th, 50th and 90th percentile (nearest rank), in references.
     pub ages: [u64; 3],
+}
+
+/// Number of pages of each tier among the pages of similar age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgeBin {
+    /// Highest age in this bin, in references: a power of two less one. The lowest is half of it, rounded up.
+    pub most: u64,
+    /// Number of pages by tier, for each tier that has pages of this age.
+    pub pages: BTreeMap<i64, u64>,
 }
 
 /// Number of pages that were read back from a lower tier of swap, and how many of them are inverted.
@@ -137,6 +148,25 @@ impl TierPages {
             .map(|(page, _)| page)
     }
 
+    /// Number of pages of each tier by age, in ascending order of age. Each bin has twice the range of the bin before
+    /// it. The first and the last bin have pages; bins between them may be empty.
+    pub fn by_age(&self) -> Vec<AgeBin> {
+        let mut bins: Vec<AgeBin> = (0..=u64::BITS)
+            .map(|bits| AgeBin {
+                most: 1_u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1),
+                pages: BTreeMap::new(),
+            })
+            .collect();
+        for (age, tier) in self.ages.iter().zip(&self.tiers) {
+            let bits = u64::BITS - age.leading_zeros();
+            *bins[bits as usize].pages.entry(*tier).or_default() += 1;
+        }
+        let has_pages = |bin: &AgeBin| !bin.pages.is_empty();
+        bins.truncate(bins.iter().rposition(has_pages).map_or(0, |last| last + 1));
+        bins.drain(..bins.iter().position(has_pages).unwrap_or(0));
+        bins
+    }
+
     /// One row for each tier that has pages: memory first, then the tiers of swap from the highest on, last the pages
     /// of unknown tier.
     pub fn rows(&self) -> Vec<TierRow> {
@@ -190,6 +220,29 @@ mod tests {
         let before = pages(before);
         let found = Inversion::of(&[before.clone(), after(&before, used)]);
         (found.inverted, found.read_back)
+    }
+
+    #[test]
+    fn bins_of_ages_double_and_begin_where_there_are_pages() {
+        let bins = pages(&[(0, 3, 1), (1, 2, 1), (2, 9, 1), (2, 15, 1), (-1, 16, 1)]).by_age();
+        let bin = |most: u64, pages: &[(i64, u64)]| AgeBin {
+            most,
+            pages: pages.iter().copied().collect(),
+        };
+        assert_eq!(
+            bins,
+            [
+                bin(3, &[(0, 1), (1, 1)]),
+                bin(7, &[]),
+                bin(15, &[(2, 2)]),
+                bin(31, &[(-1, 1)])
+            ]
+        );
+        assert_eq!(pages(&[]).by_age(), []);
+        assert_eq!(
+            pages(&[(0, u64::MAX, 1)]).by_age(),
+            [bin(u64::MAX, &[(0, 1)])]
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod store;
 mod strip;
 mod subject;
 mod table;
+mod tier_ages;
 mod tiers;
 mod verdicts;
 mod waterfall;

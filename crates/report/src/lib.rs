@@ -31,6 +31,7 @@ pub mod ktap;
 pub mod mail;
 pub mod markdown;
 mod names;
+pub mod nodes;
 pub mod paper;
 mod records;
 mod sentence;

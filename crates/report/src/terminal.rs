@@ -9,6 +9,7 @@ pub mod layout;
 pub mod list;
 pub mod matrix;
 mod next;
+pub mod nodes;
 pub mod notes;
 pub mod observation;
 pub mod profile;
@@ -24,6 +25,7 @@ pub mod verdicts;
 
 pub use list::{Row, list, list_json, paragraphs};
 pub use next::next;
+pub use nodes::nodes;
 pub use observation::observation;
 pub use rows::{CampaignRow, PlannedCell, RecordRow, calibration, calibration_of, history};
 pub use show::show;

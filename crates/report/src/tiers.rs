@@ -1,6 +1,6 @@
 //! Table of a record: the number of pages in each tier of swap, and how long ago these pages were last used.
 
-use pagetide_record::tier_pages::TierPages;
+use pagetide_record::tier_pages::{AgeBin, TierPages};
 use pagetide_record::{FileError, RecordReader, SwapSpec};
 
 use crate::draw::quantity::{count, grouped};
@@ -20,6 +20,10 @@ pub struct TierTable {
     /// One row for each tier, with the columns of [`HEADS`]. Memory is the first row, then the tiers of swap follow
     /// from highest to lowest priority.
     pub rows: Vec<[String; 6]>,
+    /// Number of each row's tier, as in the series.
+    pub tiers: Vec<i64>,
+    /// Number of pages of each tier by age.
+    pub ages: Vec<AgeBin>,
 }
 
 /// Reads from a record the tier table of each moment at which tiers were sampled. Empty if swap has only one tier.
@@ -50,6 +54,7 @@ fn table(moment: String, pages: &TierPages, swap: SwapSpec) -> TierTable {
         }
         Err(_) => "not known".to_owned(),
     };
+    let numbers = rows.iter().map(|row| row.tier).collect();
     let rows = rows.iter().map(|row| {
         let share = 100.0 * row.pages as f64 / all.max(1) as f64;
         let [young, middle, old] = row.ages.map(count);
@@ -59,6 +64,8 @@ fn table(moment: String, pages: &TierPages, swap: SwapSpec) -> TierTable {
     TierTable {
         moment,
         rows: rows.collect(),
+        tiers: numbers,
+        ages: pages.by_age(),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Contents {
     pub command: Vec<String>,
     /// Words of a server's command; empty for no server.
     pub server: Vec<String>,
+    /// Words of the command of a second program that runs beside the first; empty for none.
+    pub beside: Vec<String>,
     /// Folder, tar archive or saved image (`oci:FILE`) with all files of the program. If given, only explicitly named
     /// files are taken from this machine.
     pub root: Option<PathBuf>,
@@ -45,6 +47,8 @@ pub struct Installation {
     pub command: Vec<String>,
     /// Words of the server's command, with the server's path inside the root; empty for no server.
     pub server: Vec<String>,
+    /// Words of the command of the program beside it, with the path inside the root; empty for none.
+    pub beside: Vec<String>,
     /// Path inside the root of the file for standard input, if any.
     pub input: Option<RootPath>,
     /// Path inside the root of the folder in which the program starts, if given.
@@ -100,7 +104,8 @@ impl Contents {
             None => None,
         };
         let (mut command, mut server) = (self.command.clone(), self.server.clone());
-        for words in [&mut command, &mut server] {
+        let mut beside = self.beside.clone();
+        for words in [&mut command, &mut server, &mut beside] {
             if !is_alone {
                 *words = host.command(&mut tree, words)?;
             } else if let Some(word) = words.first_mut() {
@@ -111,13 +116,13 @@ impl Contents {
         for note in host.notes() {
             say(note);
         }
-        let lines = [&command, &server].map(|words| ShellLine::of(words));
+        let lines = [&command, &server, &beside].map(|words| ShellLine::of(words));
         let missing =
             (lines.iter().filter(|_| is_alone)).flat_map(|line| line.missing(&tree, None));
         for text in missing.chain(host.missing_in_lines(&tree)) {
             say(&text);
         }
-        let words = command.iter().chain(&server);
+        let words = command.iter().chain(&server).chain(&beside);
         for text in words.filter_map(|word| absent(word, &tree)) {
             say(&text);
         }
@@ -126,6 +131,7 @@ impl Contents {
             root: roots.make(&tree, space, say)?,
             command,
             server,
+            beside,
             input,
             folder,
             library_folders: host.library_folders().map(str::to_owned).collect(),

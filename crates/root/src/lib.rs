@@ -9,6 +9,7 @@
 //! [`Host`].
 
 mod archive;
+mod code;
 mod contents;
 mod elf;
 mod error;
@@ -32,6 +33,7 @@ mod tree;
 
 use pagetide_quantity::Bytes;
 
+pub use code::{CodeFile, CodeSegment, CodeSymbol};
 pub use contents::{Contents, Installation};
 pub use error::RootError;
 pub use host::Host;

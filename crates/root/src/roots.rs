@@ -10,6 +10,7 @@ use pagetide_quantity::{Bytes, PAGE_SIZE};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::code::{self, CodeFile};
 use crate::error::{RootError, io};
 use crate::image;
 use crate::reader::{self, ImageEntry};
@@ -196,6 +197,13 @@ impl Root {
             Some(size.next_multiple_of(PAGE_SIZE))
         };
         Ok(Bytes(listing.lines().filter_map(size).sum()))
+    }
+
+    /// Executable code of all files in the root for this processor. Files that are the same code are listed once.
+    pub fn code(&self) -> Result<Vec<CodeFile>, RootError> {
+        let image = self.open()?;
+        let entries = self.entries(&image)?;
+        code::files(&image, &entries).map_err(io("reading", &self.image))
     }
 
     /// Reads all entries of the opened image. Folders come before their content.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pagetide_quantity::{Bytes, MetricDef, hint};
+use pagetide_record::Subject;
 use serde::Serialize;
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};
 pub(crate) use crate::form::{Form, form};
+use crate::groups::{self, GroupSpec};
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
@@ -48,6 +50,12 @@ pub struct Needs {
     pub own_machine: Option<&'static str>,
     /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
+    /// True if the scenario needs memory control groups.
+    pub groups: bool,
+    /// True if the scenario writes to `memory.reclaim` of a memory control group.
+    pub reclaim_requests: bool,
+    /// True if the scenario sets `memory.zswap.max` of a memory control group.
+    pub zswap_max: bool,
 }
 
 /// A scenario. Implemented by its struct of parameters.
@@ -61,6 +69,13 @@ pub(crate) trait Scenario: Params {
 
     /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
+
+    /// Describes the memory groups of the scenario, whose limits may use `names`; none by default. The error says what
+    /// is wrong with a limit.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let _ = names;
+        Ok(Vec::new())
+    }
 
     /// Runs the experiment. Results go to `trial`.
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
@@ -98,6 +113,9 @@ pub struct Definition {
     pub(crate) check: Check,
     #[serde(skip)]
     pub(crate) needs: fn(&BTreeMap<String, String>, Form) -> Result<Needs, ScenarioError>,
+    /// Returns the memory groups of a trial, with the limits that its variant sets.
+    #[serde(skip)]
+    pub(crate) groups: fn(&Subject) -> Result<Vec<GroupSpec>, ScenarioError>,
     #[serde(skip)]
     pub(crate) run: fn(&BTreeMap<String, String>, &mut Trial<'_>) -> Result<(), Stop>,
 }
@@ -143,6 +161,10 @@ impl Definition {
             presets,
             check: |name, params, form, context| S::read(params)?.check(name, form, context),
             needs: |params, form| Ok(S::read(params)?.needs(form)),
+            groups: |subject| {
+                let scenario = S::read(&subject.params)?;
+                groups::of_trial(subject, |names| scenario.groups(names))
+            },
             run: |params, trial| S::read(params)?.run(trial),
         }
     }
@@ -229,7 +251,9 @@ pub(crate) fn resolve(
         if let Some(quantity) = quantity {
             names.insert(param.name.to_owned(), quantity);
         }
-        resolved.insert(param.name.to_owned(), text);
+        if param.left_out_as != Some(text.as_str()) {
+            resolved.insert(param.name.to_owned(), text);
+        }
     }
     (definition.check)(definition.name, &resolved, form(as_written), context)?;
     Ok(resolved)

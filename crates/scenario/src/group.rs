@@ -29,16 +29,16 @@ impl Group {
         Self::open(PROGRAM)
     }
 
-    /// Opens the group with this name, and creates it first if it does not exist. Fails if the kernel has no memory
-    /// control groups.
+    /// Opens the group with this name, and creates it first if it does not exist. A group inside another one has the
+    /// name of that one, a slash, and a name of its own. Fails if the kernel has no memory control groups.
     pub fn open(name: &str) -> io::Result<Self> {
-        let groups = Path::new(GROUPS);
-        let folder = groups.join(name);
+        let folder = Path::new(GROUPS).join(name);
         if !folder.is_dir() {
+            let parent = folder.parent().unwrap_or(Path::new(GROUPS));
             // Does not create the file: it exists only with version 2 of control groups.
             let mut control = File::options()
                 .write(true)
-                .open(groups.join("cgroup.subtree_control"))?;
+                .open(parent.join("cgroup.subtree_control"))?;
             control.write_all(b"+memory")?;
             fs::create_dir(&folder)?;
         }
@@ -75,7 +75,7 @@ impl Group {
     /// Opens the group and sets its limits. Each limit is a file name and a value; limits that are not given stay
     /// `max`. `None` if there are no limits and the kernel has no memory control groups. Fails if a limit cannot be
     /// set.
-    pub(crate) fn with_limits(limits: &[(&str, String)]) -> Result<Option<Self>, Stop> {
+    pub(crate) fn with_limits(limits: &[(String, String)]) -> Result<Option<Self>, Stop> {
         let group = match Self::of_program() {
             Ok(group) => group,
             Err(_) if limits.is_empty() => return Ok(None),

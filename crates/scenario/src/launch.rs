@@ -31,6 +31,9 @@ pub(crate) struct Launch<'a> {
     /// Memory control group that the program joins. The program sees this group as the root of all groups. `None` for
     /// no group.
     pub group: Option<&'a Group>,
+    /// True if the program must see its group in its `/sys/fs/cgroup`. If false, it sees what is mounted there in the
+    /// root: the group of the first program.
+    pub shows_group: bool,
 }
 
 /// Strings as a null-terminated array of C strings, as system calls need them.
@@ -73,6 +76,8 @@ fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
 /// Everything a child needs to execute the program. It is prepared before the fork, where errors can be handled.
 struct Child<'a> {
     procs_file: Option<CString>,
+    /// Folder of the group and the folder on which it is mounted for this program alone; `None` for no mount.
+    view: Option<[CString; 2]>,
     root: CString,
     folder: CString,
     input: CString,
@@ -106,6 +111,11 @@ impl Child<'_> {
                 if libc::unshare(libc::CLONE_NEWCGROUP) != 0 {
                     return failed(8);
                 }
+            }
+            if let Some([group, place]) = &self.view
+                && (libc::unshare(libc::CLONE_NEWNS) != 0 || !bind_read_only(group, place))
+            {
+                return failed(9);
             }
             if libc::chroot(self.root.as_ptr()) != 0 || libc::chdir(c"/".as_ptr()) != 0 {
                 return failed(1);
@@ -151,7 +161,7 @@ impl Child<'_> {
 
 /// What a child does before it executes the program. If a step fails, the child reports its index, which needs no
 /// allocation.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     "starting a session",
     "entering the root",
     "becoming an unprivileged user",
@@ -161,7 +171,22 @@ const STEPS: [&str; 9] = [
     "executing it",
     "joining its memory group",
     "making its memory group the root of the groups that it sees",
+    "showing it its memory group",
 ];
+
+/// Mounts a folder on another one, read-only, in this process's own mount namespace. Returns false if the kernel refuses.
+fn bind_read_only(folder: &CStr, place: &CStr) -> bool {
+    let mount = |from: *const libc::c_char, flags| {
+        // SAFETY: both paths are C strings that live through the call; the other arguments are not used for a bind.
+        unsafe { libc::mount(from, place.as_ptr(), ptr::null(), flags, ptr::null()) == 0 }
+    };
+    // A mount can only be made read-only after it exists.
+    mount(folder.as_ptr(), libc::MS_BIND)
+        && mount(
+            ptr::null(),
+            libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY,
+        )
+}
 
 impl Launch<'_> {
     /// Starts the program. All memory for watching it is allocated here. Fails if the child cannot be created.
@@ -185,8 +210,17 @@ impl Launch<'_> {
         let procs_file = self
             .group
             .map(|group| text(group.procs_file().as_os_str().as_bytes()));
+        let path = |path: &Path| text(path.as_os_str().as_bytes());
+        let view = match self.group.filter(|_| self.shows_group) {
+            Some(group) => Some([
+                path(group.folder())?,
+                path(&self.root.join("sys/fs/cgroup"))?,
+            ]),
+            None => None,
+        };
         let child = Child {
             procs_file: procs_file.transpose()?,
+            view,
             root: text(self.root.as_os_str().as_bytes())?,
             folder: text(self.folder.as_bytes())?,
             input: text(self.input.as_bytes())?,

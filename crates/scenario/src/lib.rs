@@ -11,7 +11,9 @@
 //! Begin reading at a scenario, for example `scenario/patterns.rs`. Then read [`touch`] (the timed loop) and `workers`
 //! (the processes).
 
+mod actors;
 mod attempt;
+mod beside;
 mod bulk;
 mod capture;
 mod clock;
@@ -26,6 +28,7 @@ mod floors;
 mod form;
 mod fragmentation;
 mod group;
+mod groups;
 pub mod guide;
 mod harness;
 mod launch;
@@ -35,12 +38,14 @@ mod mapping;
 mod measure;
 mod number;
 mod order;
+mod paced;
 mod page;
 mod page_size;
 mod pagemap;
 mod params;
 mod ready;
 mod registry;
+mod relay;
 mod ring;
 mod run;
 mod running;
@@ -60,6 +65,7 @@ pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
 pub use fill::pages;
 pub use group::Group;
+pub use groups::GROUP_SETTING;
 pub use measure::Measure;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};

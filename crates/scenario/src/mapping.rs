@@ -51,6 +51,11 @@ impl Mapping {
         Self::map(pages, Source::Shared, libc::MAP_POPULATE)
     }
 
+    /// Maps shared anonymous memory, whose pages exist once they are touched.
+    pub(crate) fn shared_later(pages: Pages) -> Result<Self, Stop> {
+        Self::map(pages, Source::Shared, libc::MAP_NORESERVE)
+    }
+
     /// Maps the first `pages` pages of a file or of a packet ring, shared and writable.
     pub(crate) fn file(file: &impl AsFd, pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::file(file), 0)
@@ -143,6 +148,24 @@ impl Mapping {
         assert!(page < self.pages, "page {page} is outside of the mapping");
         // SAFETY: the page lies within the mapping.
         unsafe { self.page(page).cast::<u64>().read_volatile() }
+    }
+
+    /// Writes one word of a page. Panics if the page is outside of the mapping.
+    pub(crate) fn write_word(&self, page: u64, word: u64) {
+        assert!(page < self.pages, "page {page} is outside of the mapping");
+        // SAFETY: the page lies within the mapping.
+        unsafe { self.page(page).cast::<u64>().write_volatile(word) }
+    }
+
+    /// Copies a page to a buffer. Panics if the page is outside of the mapping, or if the buffer is smaller than a page.
+    pub(crate) fn copy_out(&self, page: u64, buffer: &mut [u8]) {
+        assert!(
+            page < self.pages && buffer.len() >= PAGE,
+            "no room for page {page}"
+        );
+        // SAFETY: the page lies within the mapping, and the buffer is outside of it and large enough.
+        unsafe { std::ptr::copy_nonoverlapping(self.page(page), buffer.as_mut_ptr(), PAGE) };
+        std::hint::black_box(buffer);
     }
 
     /// Reads one word of every page in ascending order and returns their sum.

@@ -54,6 +54,11 @@ pub struct Param {
     pub min: &'static str,
     /// Largest allowed value, an expression; empty if there is no limit.
     pub max: &'static str,
+    /// Canonical text with which the parameter is left out of resolved parameters; `None` if it is never left out. A
+    /// parameter that was added to a scenario is left out at its default, so that records of trials without it keep
+    /// their identity.
+    #[serde(skip)]
+    pub left_out_as: Option<&'static str>,
 }
 
 impl Param {
@@ -72,6 +77,15 @@ impl Param {
             as_written: None,
             min: "",
             max: "",
+            left_out_as: None,
+        }
+    }
+
+    /// Returns the definition of a parameter that is left out of resolved parameters with this canonical text.
+    pub(crate) const fn left_out_as(self, value: &'static str) -> Self {
+        Self {
+            left_out_as: Some(value),
+            ..self
         }
     }
 
@@ -258,7 +272,11 @@ macro_rules! params {
                 resolved: &std::collections::BTreeMap<String, String>,
             ) -> Result<Self, $crate::error::ScenarioError> {
                 Ok(Self {
-                    $($field: $crate::params::field(resolved, $crate::params::kebab_name!($field))?,)*
+                    $($field: $crate::params::field(
+                        resolved,
+                        <Self as $crate::params::Params>::SCHEMA,
+                        $crate::params::kebab_name!($field),
+                    )?,)*
                 })
             }
         }
@@ -293,14 +311,20 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// Parses the value of one resolved parameter. Fails if it is missing or not canonical.
+/// Parses the value of one resolved parameter of a scenario with these parameters. Fails if it is missing, unless it may
+/// be left out, or if it is not canonical.
 pub(crate) fn field<T: Value>(
     resolved: &BTreeMap<String, String>,
+    schema: &'static [Param],
     parameter: &'static str,
 ) -> Result<T, ScenarioError> {
-    resolved
-        .get(parameter)
-        .and_then(|text| T::read(text))
+    let left_out = || {
+        let param = schema.iter().find(|param| param.name == parameter);
+        param.and_then(|param| param.left_out_as)
+    };
+    let text = resolved.get(parameter).map(String::as_str);
+    text.or_else(left_out)
+        .and_then(T::read)
         .ok_or(ScenarioError::Unresolved { parameter })
 }
 

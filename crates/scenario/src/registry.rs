@@ -7,8 +7,10 @@ use pagetide_record::Subject;
 
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
+use crate::groups::{self, GROUP_SETTING};
 use crate::scenario::{
-    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem,
+    alloc, contswap, fault, filecopy, highalloc, kv, launches, neighbours, patterns, proactive,
+    program, swapbench, usemem, workload,
 };
 
 /// All scenarios in display order.
@@ -33,6 +35,10 @@ static SCENARIOS: &[&Definition] = &[
     &filecopy::FILECOPY,
     &usemem::USEMEM,
     &kv::KV,
+    &workload::WORKLOAD,
+    &neighbours::NEIGHBOURS,
+    &launches::LAUNCHES,
+    &proactive::PROACTIVE,
     &program::PROGRAM,
 ];
 
@@ -91,15 +97,26 @@ pub fn resolve(
     definition::resolve(definition, as_written, scale, &given, context)
 }
 
-/// Returns what a trial with resolved parameters needs from the arena. Fails if the scenario is unknown or a parameter
-/// is not resolved.
+/// Returns what a trial with resolved parameters needs from the arena. Fails if the scenario is unknown, a parameter is
+/// not resolved, or the limits of its memory groups contradict each other.
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
-    (find(&subject.scenario)?.needs)(&subject.params, form(subject.as_written))
+    let definition = find(&subject.scenario)?;
+    let mut needs = (definition.needs)(&subject.params, form(subject.as_written))?;
+    let of_groups = groups::needs(&(definition.groups)(subject)?);
+    needs.groups |= subject
+        .variant
+        .settings
+        .keys()
+        .any(|name| name.starts_with(GROUP_SETTING));
+    needs.reclaim_requests |= of_groups.reclaim_requests;
+    needs.zswap_max |= of_groups.zswap_max;
+    Ok(needs)
 }
 
 #[cfg(test)]
 mod tests {
     use pagetide_quantity::Bytes;
+    use pagetide_record::MemorySpec;
 
     use super::*;
 
@@ -128,6 +145,8 @@ mod tests {
                     scenario: name.to_owned(),
                     as_written,
                     params,
+                    memory: MemorySpec::Free(CONTEXT.memory),
+                    swap_size: CONTEXT.swap_size,
                     ..Subject::default()
                 })
                 .unwrap();

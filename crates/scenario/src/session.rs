@@ -300,7 +300,7 @@ impl Session {
 }
 
 /// Waits for one of these events, at most for this time.
-fn wait(events: &mut [libc::pollfd], time: Nanos) {
+pub(crate) fn wait(events: &mut [libc::pollfd], time: Nanos) {
     let count = libc::nfds_t::try_from(events.len()).unwrap_or(0);
     // SAFETY: the slice has that many elements and lives through the call.
     unsafe { libc::poll(events.as_mut_ptr(), count, millis(time)) };

@@ -8,6 +8,7 @@ use pagetide_quantity::{Bytes, Direction, Histogram, Metric, MetricDef, Nanos, S
 use pagetide_record::wire::{self, Region};
 use pagetide_record::{Invalid, Subject, Warning};
 use pagetide_reference::Rng;
+use pagetide_system::Counters;
 use pagetide_system::zram::FIRST as FIRST_ZRAM;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,10 @@ pub struct Outcome {
     /// they ended.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
+    /// Counters that the scenario read itself, such as those of its memory groups: by source and by name, each with its
+    /// value before and after the workload.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, BTreeMap<String, [u64; 2]>>,
 }
 
 /// Definition of the metric `user`.
@@ -400,6 +405,17 @@ impl Trial<'_> {
             major_faults: process.major_faults,
         });
         self.ledger.borrow_mut().processes.push(process);
+    }
+
+    /// Stores the values of counters before and after the workload in the outcome, as a source with this name. Counters
+    /// that existed only after the workload were 0 before.
+    pub(crate) fn counters(&mut self, source: &str, before: &Counters, after: &Counters) {
+        let pairs = after.iter().enumerate().map(|(at, (key, value))| {
+            let earlier = before.get_near(at, key).unwrap_or(0);
+            (key.to_owned(), [earlier, value])
+        });
+        let counters = &mut self.outcome.counters;
+        counters.insert(source.to_owned(), pairs.collect());
     }
 
     /// Stores a text under this name in the outcome.

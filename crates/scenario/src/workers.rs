@@ -383,6 +383,18 @@ impl Team {
         Ok(())
     }
 
+    /// True if every member has arrived at the next gate. Does not wait. Fails if a member has died.
+    pub(crate) fn has_gathered(&mut self) -> Result<bool, Stop> {
+        let Some(gate) = self.shared.board().gates.get(self.opened) else {
+            return Ok(true);
+        };
+        if gate.arrived.load(Ordering::Acquire) as usize >= self.members.len() {
+            return Ok(true);
+        }
+        self.look_for_the_dead()?;
+        Ok(false)
+    }
+
     /// Asks the members to stop. They must check for it.
     pub(crate) fn ask_to_stop(&self) {
         self.shared.board().stop.store(1, Ordering::Release);
@@ -406,7 +418,7 @@ impl Team {
     }
 
     /// Fails if a member has ended, because it cannot arrive at a gate any more.
-    fn look_for_the_dead(&mut self) -> Result<(), Stop> {
+    pub(crate) fn look_for_the_dead(&mut self) -> Result<(), Stop> {
         for number in 0..number::narrow(self.members.len() as u64) {
             if self.reap(number, libc::WNOHANG)?.is_some() {
                 return Err(Stop::Invalid(Invalid::ProcessDied {
@@ -534,7 +546,7 @@ fn end(slot: &Slot, result: std::thread::Result<Result<(), Stop>>) -> ! {
 }
 
 /// Waits until the word differs from `seen` or a wakeup arrives. Returns false after `timeout`.
-fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
+pub(crate) fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
     let timeout = timeout.map(|span| libc::timespec {
         tv_sec: number::signed(span.0 / 1_000_000_000),
         tv_nsec: number::signed(span.0 % 1_000_000_000),
@@ -558,7 +570,7 @@ fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
 }
 
 /// Wakes all processes that wait on the word.
-fn wake(word: &AtomicU32) {
+pub(crate) fn wake(word: &AtomicU32) {
     // SAFETY: the word lives in shared memory for the whole call; waking writes nothing to it.
     unsafe {
         libc::syscall(

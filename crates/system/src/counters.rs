@@ -17,6 +17,8 @@ pub enum Syntax {
     KeyValue,
     /// `key: value kB`, with values converted to bytes; a line without `kB` is a plain count: meminfo.
     KeyColonKib,
+    /// As [`Self::KeyColonKib`], with `Node N` before each key: meminfo of a memory node.
+    NodeKeyColonKib,
     /// One line of numbers, with names in this order; additional numbers are stored as `column N`: zram's mm_stat.
     Columns(&'static [&'static str]),
     /// `some avg10=0.00 … total=123`, with microseconds converted to nanoseconds: pressure.
@@ -55,6 +57,13 @@ impl Counters {
             Syntax::KeyColonKib => {
                 for line in scan::lines(text) {
                     if let Some((key, value)) = key_colon_kib(line) {
+                        filler.put(b"", key, value);
+                    }
+                }
+            }
+            Syntax::NodeKeyColonKib => {
+                for line in scan::lines(text) {
+                    if let Some((key, value)) = of_node(line).and_then(key_colon_kib) {
                         filler.put(b"", key, value);
                     }
                 }
@@ -258,6 +267,12 @@ fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     }
 }
 
+/// The part of a line such as `Node 0 MemTotal:  123 kB` after the node's number.
+fn of_node(line: &[u8]) -> Option<&[u8]> {
+    let rest = scan::split_once(line.strip_prefix(b"Node ")?, b' ')?.1;
+    Some(rest.trim_ascii_start())
+}
+
 /// Parses `some avg10=… total=12` to `some` and 12,000 ns.
 fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = scan::words(line);
@@ -433,6 +448,15 @@ mod tests {
         assert_eq!(counters.get("MemTotal"), Some(24_684_208 * 1024));
         assert_eq!(counters.get("Active(anon)"), Some(0));
         assert_eq!(counters.get("HugePages_Total"), Some(7));
+    }
+
+    #[test]
+    fn a_nodes_meminfo_is_read_without_the_node_before_each_key() {
+        let mut counters = Counters::new();
+        let text = b"Node 1 MemTotal:       65536 kB\nNode 1 Active(anon):      4 kB\nMemFree: 1 kB\nNode 1\n";
+        counters.parse(text, Syntax::NodeKeyColonKib);
+        let all: Vec<_> = counters.iter().collect();
+        assert_eq!(all, [("MemTotal", 64 << 20), ("Active(anon)", 4 << 10)]);
     }
 
     #[test]

@@ -140,6 +140,32 @@ impl Mapping {
         unsafe { libc::madvise(self.at(from).cast(), length, advice) == 0 }
     }
 
+    /// Binds the whole mapping to a memory node: its pages are allocated on this node only, or not at all. Fails if
+    /// mbind(2) fails.
+    pub fn bind(&self, node: u32) -> io::Result<()> {
+        /// Mode of mbind(2) for pages on the given nodes only. Source: kernel `include/uapi/linux/mempolicy.h`.
+        const BIND: libc::c_int = 2;
+        let nodes: libc::c_ulong = 1_u64.checked_shl(node).unwrap_or(0);
+        // The kernel subtracts one from the number of bits.
+        let bits: libc::c_ulong = 65;
+        // SAFETY: the range is this mapping; the mask of 64 bits lives through the call.
+        let status = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.start.as_ptr(),
+                self.length,
+                BIND,
+                &raw const nodes,
+                bits,
+                0,
+            )
+        };
+        match status {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Locks the whole mapping in memory. `flags` are the flags of mlock2(2).
     pub fn lock(&self, flags: libc::c_uint) -> io::Result<()> {
         // SAFETY: the range is this mapping.

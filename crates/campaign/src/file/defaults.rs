@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec};
 use toml::de::DeValue;
 
 use crate::plan::MOST_MACHINES;
@@ -18,12 +18,14 @@ pub(super) struct FileDefaults {
     /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
+    pub(super) nodes: Option<NodesSpec>,
     /// Memory limits of the workload's control group. Only the caller knows whether the table has this key.
     pub(super) limit: Vec<Bytes>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
     pub(super) files_on: Option<FilesOn>,
     pub(super) fs: Option<FileSystem>,
+    pub(super) cpus: Vec<CpusSpec>,
     pub(super) primary: Option<Vec<String>>,
     pub(super) margins: BTreeMap<String, f64>,
 }
@@ -44,6 +46,7 @@ impl FileDefaults {
         Ok(Self {
             share,
             memory,
+            nodes: table.parsed("nodes", pagetide_record::nodes::NODE_FORMS)?,
             limit: Vec::new(),
             swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
@@ -52,6 +55,11 @@ impl FileDefaults {
                 "\"ssd\", \"null\", \"disk\" or \"disk:SEEK,RATE\"",
             )?,
             fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
+            cpus: {
+                let wanted = pagetide_record::cpus::FORMS;
+                let number = |item: &Item<'_>| item.text().ok_or_else(|| item.kind(wanted));
+                parsed_by(table, "cpus", wanted, number)?
+            },
             primary: match table.get("primary") {
                 None => None,
                 Some(item) => {
@@ -105,6 +113,7 @@ impl FileDefaults {
             } else {
                 self.memory
             },
+            nodes: self.nodes.or_else(|| above.nodes.clone()),
             limit: if self.limit.is_empty() {
                 above.limit.clone()
             } else {
@@ -118,8 +127,21 @@ impl FileDefaults {
             swap_size: self.swap_size.or(above.swap_size),
             files_on: self.files_on.or(above.files_on),
             fs: self.fs.or(above.fs),
+            cpus: if self.cpus.is_empty() {
+                above.cpus.clone()
+            } else {
+                self.cpus
+            },
             primary: self.primary,
             margins,
+        }
+    }
+
+    /// The memory sizes, or else the memory of all nodes together if nodes are given.
+    pub(super) fn memory(&self) -> Vec<MemorySpec> {
+        match self.nodes.as_ref().and_then(NodesSpec::sum) {
+            Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
+            _ => self.memory.clone(),
         }
     }
 
@@ -131,11 +153,24 @@ impl FileDefaults {
     }
 }
 
-/// Reads a value, or a list of values, by parsing text.
+/// Reads a value, or a list of values, by parsing text in quotes.
 pub(super) fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
     wanted: &'static str,
+) -> Result<Vec<T>, FileError>
+where
+    T::Err: ToString,
+{
+    parsed_by(table, key, wanted, |item| item.string(wanted))
+}
+
+/// Reads a value, or a list of values, by parsing the text that `text` returns for each.
+fn parsed_by<T: FromStr + PartialEq>(
+    table: &Table<'_>,
+    key: &str,
+    wanted: &'static str,
+    text: impl Fn(&Item<'_>) -> Result<String, FileError>,
 ) -> Result<Vec<T>, FileError>
 where
     T::Err: ToString,
@@ -145,8 +180,7 @@ where
     };
     let mut values = Vec::new();
     for item in item.list() {
-        let text = item.string(wanted)?;
-        let value = text
+        let value = text(&item)?
             .parse()
             .map_err(|why: T::Err| item.value(&why.to_string()))?;
         if values.contains(&value) {

@@ -38,6 +38,12 @@ impl FileError {
 /// Description of a mistake in a campaign file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
+    /// The workload that the file describes is refused.
+    #[error("{message}")]
+    Workload {
+        /// What is wrong with it, and what to change.
+        message: String,
+    },
     /// The file is not valid TOML.
     #[error("this is no TOML: {message}")]
     Syntax {

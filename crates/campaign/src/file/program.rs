@@ -9,7 +9,7 @@ use super::error::FileError;
 use super::table::{Item, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
-use crate::program::{OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
+use crate::program::{BesideLimits, OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
 
 /// Converts a `[[program]]` table to a scenario. The program's files are not searched for yet.
 pub fn program(
@@ -21,6 +21,10 @@ pub fn program(
     let files = ProgramFiles {
         command: command(&table.need("command", "command = \"sort numbers\"")?, table)?,
         server: match table.get("server") {
+            Some(item) => command(&item, table)?,
+            None => Vec::new(),
+        },
+        beside: match table.get("beside") {
             Some(item) => command(&item, table)?,
             None => Vec::new(),
         },
@@ -45,6 +49,15 @@ pub fn program(
         },
         high: table.parsed("high", "a size such as \"24M\"")?,
         swap_max: table.parsed("swap-max", "a size such as \"8M\"")?,
+        low: table.parsed("low", "a size such as \"8M\"")?,
+        min: table.parsed("min", "a size such as \"8M\"")?,
+        beside_limits: BesideLimits {
+            limit: table.parsed("beside-limit", "a size such as \"32M\"")?,
+            high: table.parsed("beside-high", "a size such as \"24M\"")?,
+            low: table.parsed("beside-low", "a size such as \"8M\"")?,
+            min: table.parsed("beside-min", "a size such as \"8M\"")?,
+            swap_max: table.parsed("beside-swap-max", "a size such as \"8M\"")?,
+        },
         metrics: metrics(table)?,
     };
     let known = vocabulary.scenario(PROGRAM);
@@ -56,12 +69,14 @@ pub fn program(
         name: PROGRAM.to_owned(),
         as_written: false,
         params: BTreeMap::new(),
-        memory: own.memory,
+        memory: own.memory(),
+        nodes: own.nodes.unwrap_or_default(),
         limit: Vec::new(),
         swap: own.swap,
         swap_size: own.swap_size,
         files_on,
-        primary: spec.primary().or(above),
+        primary: spec.primary(!files.beside.is_empty()).or(above),
+        cpus: own.cpus,
         margins: own.margins,
         program: Some(OwnProgram { files, spec }),
         takes: table.parsed("takes", "a time such as \"9s\"")?,

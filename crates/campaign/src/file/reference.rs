@@ -59,6 +59,8 @@ pub const TOP: TableKeys = TableKeys {
         "scale" = "0.25": "The file gives memory and swap-size at the size of an original, and this share of them is used, in whole mebibytes; --scale puts another in its place. Without it: they are used as they stand.";
         "swap" = "\"zram\", or a list": "Kind of swap: zram, zram:COMPRESSOR, ssd, ssd:LATENCY, disk, disk:SEEK,RATE, zswap:COMPRESSOR:POOL+DISK, several devices with sizes and priorities such as zram:8M@100,ssd@10, or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
+        "nodes" = "\"64M,256M:slow\"": "Memory nodes with the free memory of each; :slow is a slow one without a processor. The memory is their sum. Without it: one node.";
+        "cpus" = "4": "CPUs of the machine, 1 to 8; \"4:10us\" states the length of their turns, and a list makes cells. Without it: 1.";
         "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some or for a program: ssd, null (a disk that takes no time), disk or disk:SEEK,RATE. Without it: ssd.";
         "fs" = "\"xfs\"": "File system, where a scenario has files or for a program: ext4, xfs, btrfs or tmpfs. Without it: ext4.";
         "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
@@ -71,6 +73,7 @@ pub const TOP: TableKeys = TableKeys {
         "variant" = "tables": "What is compared: see [[variant]].";
         "scenario" = "tables": "Under which workloads: see [[scenario]].";
         "program" = "tables": "Programs of your own as workloads: see [[program]].";
+        "workload" = "table": "A workload that the file describes itself; see docs/workload.md. Without [[scenario]] it is the only one, and without [[variant]] it runs on the file's kernel.";
     },
 };
 
@@ -118,6 +121,8 @@ pub const SCENARIO: TableKeys = TableKeys {
         "limit" = "\"32M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
+        "nodes" = "\"64M,256M:slow\"": "As above all tables.";
+        "cpus" = "4": "As above all tables.";
         "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
         "fs" = "\"xfs\"": "As above all tables.";
         "primary" = "\"access-time\", or a list": "As above all tables.";
@@ -146,10 +151,20 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "limit" = "\"32M\"": "Limit of its memory group (memory.max). Without it and the next two: no group.";
         "high" = "\"24M\"": "Memory above which its group is slowed down and reclaimed (memory.high).";
         "swap-max" = "\"8M\"": "Most swap that its group may take (memory.swap.max).";
+        "low" = "\"8M\"": "Memory of its group that is reclaimed only if nothing else is left (memory.low).";
+        "min" = "\"8M\"": "Memory of its group that is never reclaimed (memory.min).";
+        "beside" = "\"sort numbers\", or a list": "Second program that runs beside it in a memory group of its own; the trial ends when both have ended, and the time of each decides.";
+        "beside-limit" = "\"32M\"": "Limit of the group of the program beside it (memory.max).";
+        "beside-high" = "\"24M\"": "Memory above which that group is slowed down and reclaimed (memory.high).";
+        "beside-low" = "\"8M\"": "Memory of that group that is reclaimed only if nothing else is left (memory.low).";
+        "beside-min" = "\"8M\"": "Memory of that group that is never reclaimed (memory.min).";
+        "beside-swap-max" = "\"8M\"": "Most swap that that group may take (memory.swap.max).";
         "metric" = "'ops=([0-9.]+) per second:higher', or a list": "Numbers to read from its output, which then decide. Without it: the elapsed time decides.";
         "memory" = "\"64M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
+        "nodes" = "\"64M,256M:slow\"": "As above all tables.";
+        "cpus" = "4": "As above all tables.";
         "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
         "fs" = "\"xfs\"": "As above all tables.";
         "margins" = "{ elapsed = 0.02 }": "As above all tables.";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_record::{Record, Subject, SwapSpec};
+use pagetide_record::{NodesSpec, Record, Subject, SwapSpec};
 use serde::Serialize;
 
 use super::also::Kind;
@@ -36,6 +36,8 @@ pub struct Workload {
     pub writes: bool,
     /// True if the trial has a swap device.
     pub swap: bool,
+    /// True if the machine has several memory nodes.
+    pub nodes: bool,
 }
 
 impl Workload {
@@ -45,7 +47,11 @@ impl Workload {
         let [huge_pages, files, writes] = match scenario {
             "highalloc" => [true, true, true],
             "filecopy" => [false, true, true],
-            "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" => [false; 3],
+            "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" | "proactive" => {
+                [false; 3]
+            }
+            "neighbours" => [false, is("mapping", "file"), false],
+            "launches" => [false, true, false],
             _ if params.contains_key("pattern") => {
                 let files = is("mapping", "file");
                 [false, files, files && !is("access", "read")]
@@ -60,6 +66,16 @@ impl Workload {
             files,
             writes,
             swap: swap != SwapSpec::None,
+            nodes: false,
+        }
+    }
+
+    /// The same workload on a machine with these memory nodes.
+    #[must_use]
+    pub fn on(self, nodes: &NodesSpec) -> Self {
+        Self {
+            nodes: !nodes.is_default(),
+            ..self
         }
     }
 }
@@ -112,7 +128,10 @@ pub fn cannot_act(
         {
             "vm.overcommit_memory is not 2"
         }
-        "vm.zone_reclaim_mode" => "the machine has one memory node",
+        "vm.zone_reclaim_mode" | "kernel.numa_balancing" if !workload.nodes => {
+            "the machine has one memory node"
+        }
+        _ if setting.starts_with("numa/") && !workload.nodes => "the machine has one memory node",
         _ => return None,
     };
     Some(why)
@@ -152,6 +171,12 @@ fn counters(setting: &str) -> &'static [&'static str] {
             "compact_stall",
             "compact_daemon_wake",
             "compact_migrate_scanned",
+        ],
+        "numa/demotion_enabled" => &[
+            "pgdemote_kswapd",
+            "pgdemote_direct",
+            "pgdemote_khugepaged",
+            "pgdemote_proactive",
         ],
         _ if setting.starts_with("vm.dirty") => &["nr_dirtied"],
         _ if setting.starts_with("zswap/") => &["zswpin", "zswpout"],
@@ -196,7 +221,7 @@ pub(super) fn kind_cannot_act(kind: Kind, pair: &[Record; 2]) -> bool {
 }
 
 fn workload(subject: &Subject) -> Workload {
-    Workload::of(&subject.scenario, &subject.params, subject.swap)
+    Workload::of(&subject.scenario, &subject.params, subject.swap).on(&subject.nodes)
 }
 
 /// Returns the settings that differ between the variants of two records and cannot have had an effect. `equal` is the
@@ -263,6 +288,22 @@ mod tests {
         cannot_act(setting, Workload::of(scenario, &params, swap), &|name| {
             (name == "zswap/enabled" || name == "lru_gen/enabled").then(|| "N".to_owned())
         })
+    }
+
+    #[test]
+    fn settings_of_memory_nodes_act_only_if_there_are_several() {
+        let does = Workload::of("linear", &BTreeMap::new(), SwapSpec::ZRAM);
+        let several = does.on(&"8M,8M:slow".parse().unwrap());
+        for setting in [
+            "vm.zone_reclaim_mode",
+            "numa/demotion_enabled",
+            "numa/policy",
+            "kernel.numa_balancing",
+        ] {
+            let why = cannot_act(setting, does, &|_| None);
+            assert_eq!(why, Some("the machine has one memory node"), "{setting}");
+            assert_eq!(cannot_act(setting, several, &|_| None), None, "{setting}");
+        }
     }
 
     #[test]

@@ -42,6 +42,14 @@ const WRITTEN_AGAIN: f64 = 0.75;
 const CONTENT: f64 = 0.35;
 /// Ratio of the cost of moving pages of zeros to the cost of moving other pages.
 const AS_ZEROS: f64 = 0.19;
+/// Accesses of a paced process between two pauses.
+const PACED_BURST: f64 = 32.0;
+/// Laps per burst of a paced process.
+const BURST_LAPS: f64 = 0.02;
+/// Laps per page of a program's first start in launches.
+const START_LAPS: f64 = 0.004;
+/// Laps per page that a launch needs.
+const LAUNCH_LAPS: f64 = 0.006;
 /// Laps per operation of the scenario kv.
 const OPERATION_LAPS: f64 = 0.0085;
 /// Ratio of kv's share of misses to the share of misses if keys were chosen uniformly.
@@ -253,6 +261,9 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
         "swapbench" => swapbench(&sizes, subject.as_written),
         "usemem" => usemem(&sizes),
         "kv" => kv(&sizes),
+        "neighbours" => neighbours(&sizes),
+        "launches" => launches(&sizes),
+        "proactive" => proactive(&sizes),
         "filecopy" => filecopy(&sizes, subject.as_written),
         "highalloc" => highalloc(&sizes),
         "fault" | "alloc" => sizes.number("passes") * 2.0,
@@ -339,6 +350,39 @@ fn kv(sizes: &Sizes<'_>) -> f64 {
     pressure + sizes.filled(pages, room, faults) + operations * OPERATION_LAPS
 }
 
+/// Laps of neighbours. The paced process takes the time of its pauses, in which the hungry processes are busy.
+fn neighbours(sizes: &Sizes<'_>) -> f64 {
+    let bursts = 1.25 * sizes.number("accesses") / PACED_BURST;
+    PRESSURE_LAPS
+        + sizes.pages("sensitive") * FILL_LAPS
+        + bursts * (BURST_LAPS + sizes.seconds("pause") * BUSY_LAPS)
+}
+
+/// Laps of launches. Each launch reads and moves a part of the program's memory and file.
+fn launches(sizes: &Sizes<'_>) -> f64 {
+    let (programs, launches) = (sizes.number("programs"), sizes.number("launches"));
+    let (anon, file) = (sizes.pages("anon"), sizes.pages("file"));
+    let needed = anon * sizes.number("anon-share") + file * sizes.number("file-share");
+    let fresh = sizes.pages("fresh");
+    PRESSURE_LAPS
+        + programs * (anon + 2.0 * file) * START_LAPS
+        + launches * ((needed + fresh) * LAUNCH_LAPS + sizes.seconds("pause") * WAITING_LAPS)
+}
+
+/// Laps of proactive. Two processes are paced while requests are made.
+fn proactive(sizes: &Sizes<'_>) -> f64 {
+    let pages = sizes.pages("size") + sizes.pages("sensitive");
+    let used = sizes.pages("size") * (1.0 - sizes.number("cold")) + sizes.pages("sensitive");
+    let pause = sizes.seconds("pause").max(1e-4);
+    let before = 2.0 * used / PACED_BURST * pause;
+    let guest = before + sizes.number("requests") * sizes.seconds("interval");
+    let moved = sizes.number("requests") * sizes.pages("request");
+    PRESSURE_LAPS
+        + pages * FILL_LAPS
+        + moved * Moves::COMPRESSED.out
+        + guest * (WAITING_LAPS + 2.0 * BURST_LAPS / pause)
+}
+
 /// Laps of filecopy. The file is made once and copied in each of the ways; the victim is touched before and after.
 fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     // If run as written, the scenario does not read the copy back for verification.
@@ -401,7 +445,14 @@ mod tests {
     #[test]
     fn every_scenario_has_an_estimate_that_grows_with_its_sizes() {
         type Given = &'static [(&'static str, &'static str)];
-        let grown: [(&str, Given, Given); 8] = [
+        let grown: [(&str, Given, Given); 11] = [
+            (
+                "neighbours",
+                &[("accesses", "2000")],
+                &[("accesses", "200000")],
+            ),
+            ("launches", &[("launches", "2")], &[("launches", "200")]),
+            ("proactive", &[("requests", "1")], &[("requests", "100")]),
             ("contswap", &[("mapping", "40M")], &[("mapping", "100M")]),
             ("random", &[("refs", "10000")], &[("refs", "1000000")]),
             ("linear", &[("pages", "64M")], &[("pages", "200M")]),

@@ -25,18 +25,36 @@ pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// The right to change the machine; `None`, with a counted skip, if this process has no rights for it.
+/// The right to make groups and to change swap and settings; `None`, with a counted skip, if this process lacks rights
+/// for it.
 pub fn turn() -> Option<Turn> {
-    match Hierarchy::find() {
-        Ok(Hierarchy::Root { .. } | Hierarchy::Version1 { .. }) => Some(alone()),
-        Ok(_) => {
-            skip(Need::Swap, "swap can be switched on by root only");
-            None
-        }
-        Err(why) => {
-            skip(Need::MemoryGroup, why);
-            None
-        }
+    let turn = turn_of_groups()?;
+    if is_user() {
+        skip(Need::Root, "swap and settings can be changed by root only");
+        return None;
+    }
+    Some(turn)
+}
+
+/// The right to make groups; `None`, with a counted skip, if this process lacks rights for it.
+pub fn turn_of_groups() -> Option<Turn> {
+    Hierarchy::find()
+        .inspect_err(|why| skip(Need::MemoryGroup, why))
+        .is_ok()
+        .then(alone)
+}
+
+/// True if this process is not root, and so can neither make swap nor change settings.
+pub fn is_user() -> bool {
+    !rustix::process::geteuid().is_root()
+}
+
+/// Arguments of trials that this process has the rights for.
+pub fn usual() -> &'static [&'static str] {
+    if is_user() {
+        &["--swap", "none", "--size", "8M"]
+    } else {
+        &[]
     }
 }
 

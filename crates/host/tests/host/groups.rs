@@ -5,11 +5,13 @@ use std::time::Duration;
 use pagetide_host::{Group, Hierarchy, Journal, Limits, StateFolder};
 use pagetide_quantity::Bytes;
 
-use crate::common::{Tool, run, text, turn};
+use crate::common::{Tool, is_user, run, text, turn_of_groups, usual};
 
 #[test]
-fn limits_are_read_back_and_the_group_is_gone_when_it_is_dropped() {
-    let Some(_turn) = turn() else { return };
+fn user_limits_are_read_back_and_the_group_is_gone_when_it_is_dropped() {
+    let Some(_turn) = turn_of_groups() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(&StateFolder::at(folder.path())).unwrap();
     let hierarchy = Hierarchy::find().unwrap();
@@ -41,8 +43,10 @@ fn limits_are_read_back_and_the_group_is_gone_when_it_is_dropped() {
 }
 
 #[test]
-fn a_group_that_exceeds_its_limit_is_killed_inside_and_counted() {
-    let Some(_turn) = turn() else { return };
+fn user_a_group_that_exceeds_its_limit_is_killed_inside_and_counted() {
+    let Some(_turn) = turn_of_groups() else {
+        return;
+    };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let told = text(&run(folder.path(), &["--swap", "none"]));
     let kills = told.lines().find_map(|line| line.split_once(" kills "));
@@ -53,32 +57,40 @@ fn a_group_that_exceeds_its_limit_is_killed_inside_and_counted() {
 }
 
 #[test]
-fn a_daemon_that_the_workload_leaves_is_found_in_the_group_and_killed() {
-    let Some(_turn) = turn() else { return };
+fn user_a_daemon_that_the_workload_leaves_is_found_in_the_group_and_killed() {
+    let Some(_turn) = turn_of_groups() else {
+        return;
+    };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let told = text(&run(folder.path(), &[]));
+    let told = text(&run(folder.path(), usual()));
     // The daemon with a session of its own, and the child that outlives its parent.
     assert!(told.contains("members 2"), "{told}");
     assert!(!told.contains("left"), "{told}");
 }
 
 #[test]
-fn a_group_that_somebody_removes_makes_the_trial_invalid_and_the_next_one_runs() {
-    let Some(_turn) = turn() else { return };
+fn user_a_group_that_somebody_removes_makes_the_trial_invalid_and_the_next_one_runs() {
+    let Some(_turn) = turn_of_groups() else {
+        return;
+    };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let root = Hierarchy::find().unwrap().root().to_owned();
-    let mut tool = Tool::start(folder.path(), &["--trials", "2"]);
+    let mut tool = Tool::start(folder.path(), &[usual(), &["--trials", "2"]].concat());
     let pid = tool.id();
     tool.line("running");
     let name = format!("pagetide-{pid}-");
+    // The tool has moved this process into a group beside its own, if it has no rights for the root.
+    let root = Hierarchy::find().unwrap().root().to_owned();
+    let root = if is_user() {
+        root.parent().unwrap().to_owned()
+    } else {
+        root
+    };
     let entries = std::fs::read_dir(&root).unwrap();
     let group = entries
         .map(|entry| entry.unwrap().path())
         .find(|path| {
-            path.file_name()
-                .unwrap()
-                .to_string_lossy()
-                .starts_with(&name)
+            let own = path.file_name().unwrap().to_string_lossy();
+            own.starts_with(&name) && !own.ends_with("others")
         })
         .unwrap();
     while pagetide_host::group_files::empty(&group, Duration::from_secs(30)) > 0

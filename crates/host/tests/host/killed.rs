@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use pagetide_host::journal::Content;
 
-use crate::common::{Tool, differences, has_no_journal, kill, run, state, text, turn, wait_until};
+use crate::common::{
+    Tool, differences, has_no_journal, is_user, kill, run, state, text, turn, turn_of_groups,
+    usual, wait_until,
+};
 
 /// Settings that the trials of these tests change: a plain one, one that changes others, one that raises watermarks.
 const SETTINGS: [&str; 6] = [
@@ -49,14 +52,20 @@ fn moments(seed: u64, count: u32) -> Vec<Duration> {
 
 /// Kills processes of campaigns at these moments. After each, the machine must be as before.
 fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
-    let Some(_turn) = turn() else { return };
+    let turn = if is_user() { turn_of_groups() } else { turn() };
+    let Some(_turn) = turn else { return };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path();
+    let mut arguments = vec!["--trials", "3"];
+    if is_user() {
+        arguments.extend(usual());
+    } else {
+        arguments.extend(["--trace", "--swap", swap]);
+        arguments.extend(SETTINGS);
+    }
     // The first run makes the folder of journals, and the kernel's lists of trace events.
-    text(&run(folder, &["--swap", swap, "--trace"]));
+    text(&run(folder, &arguments));
     let before = state(folder);
-    let mut arguments = vec!["--trials", "3", "--trace", "--swap", swap];
-    arguments.extend(SETTINGS);
     for moment in moments {
         let mut tool = Tool::start(folder, &arguments);
         let guardian = (victim != Victim::Tool).then(|| tool.guardian());
@@ -90,27 +99,31 @@ fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
 }
 
 #[test]
-fn a_killed_tool_leaves_the_machine_as_it_was() {
+fn user_a_killed_tool_leaves_the_machine_as_it_was() {
     killed(Victim::Tool, "loop", &moments(1, 4));
 }
 
 #[test]
-fn a_killed_guardian_is_replaced_and_nothing_is_left() {
+fn user_a_killed_guardian_is_replaced_and_nothing_is_left() {
     killed(Victim::Guardian, "loop", &moments(2, 1));
 }
 
 #[test]
-fn the_next_start_undoes_what_a_killed_tool_with_its_guardian_left() {
+fn user_the_next_start_undoes_what_a_killed_tool_with_its_guardian_left() {
     killed(Victim::Both, "loop", &moments(3, 3));
 }
 
 #[test]
 #[ignore = "test-all"]
-fn fifty_kills_of_the_tool_ten_of_the_guardian_and_ten_of_both_leave_nothing() {
+fn user_fifty_kills_of_the_tool_ten_of_the_guardian_and_ten_of_both_leave_nothing() {
     killed(Victim::Tool, "loop", &moments(4, 25));
     killed(Victim::Guardian, "loop", &moments(5, 5));
     killed(Victim::Both, "loop", &moments(6, 5));
-    if has_free_zram() {
+    if is_user() {
+        killed(Victim::Tool, "none", &moments(7, 25));
+        killed(Victim::Guardian, "none", &moments(8, 5));
+        killed(Victim::Both, "none", &moments(9, 5));
+    } else if has_free_zram() {
         killed(Victim::Tool, "zram", &moments(7, 25));
         killed(Victim::Guardian, "zram", &moments(8, 5));
         killed(Victim::Both, "zram", &moments(9, 5));
@@ -128,17 +141,19 @@ fn has_free_zram() -> bool {
 
 #[test]
 fn zram_is_reset_after_a_kill() {
-    if has_free_zram() {
+    if !is_user() && has_free_zram() {
         killed(Victim::Tool, "zram", &moments(10, 2));
     }
 }
 
 #[test]
 fn a_start_while_another_tool_runs_leaves_its_changes_alone() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_groups() else {
+        return;
+    };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path();
-    let mut tool = Tool::start(folder, &["--trials", "2"]);
+    let mut tool = Tool::start(folder, &[usual(), &["--trials", "2"]].concat());
     tool.line("running");
     let swept = text(&run(folder, &["--sweep"]));
     assert_eq!(swept, "");

@@ -78,6 +78,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.text(&show(reader.record(), &presence(&reader)?, &out.look))?;
         let tiers = pagetide_report::tiers::tables(&reader)?;
         out.text(&terminal::tiers(&tiers, &out.look))?;
+        if !reader.record().subject.nodes.is_default()
+            && let Some(observed) = observed(&store, &row)?
+        {
+            let memories = pagetide_report::nodes::over_time(&observed)?;
+            out.text(&terminal::nodes(&memories, &out.look))?;
+        }
     }
     Ok(End::Done)
 }

@@ -49,7 +49,7 @@ enum Plan {
     CompactionDeferred,
     KcompactdWake,
     KcompactdSleep,
-    Migrate(Get, Get),
+    Migrate(Get, Get, Option<Get>),
     OomVictim(Get),
     Switch(Get, Get, Get),
     Stack(StackAccess),
@@ -258,9 +258,10 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
         Plan::CompactionDeferred => Event::CompactionDeferred,
         Plan::KcompactdWake => Event::KcompactdWake,
         Plan::KcompactdSleep => Event::KcompactdSleep,
-        Plan::Migrate(succeeded, failed) => Event::Migrate {
+        Plan::Migrate(succeeded, failed, why) => Event::Migrate {
             succeeded: number(succeeded)?,
             failed: number(failed)?,
+            why: why.and_then(number),
         },
         Plan::OomVictim(victim) => Event::OomVictim { pid: pid(victim)? },
         Plan::Switch(previous, state, next) => Event::Switch {
@@ -382,7 +383,11 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
         "mm_compaction_deferred" => Plan::CompactionDeferred,
         "mm_compaction_kcompactd_wake" => Plan::KcompactdWake,
         "mm_compaction_kcompactd_sleep" => Plan::KcompactdSleep,
-        "mm_migrate_pages" => Plan::Migrate(one("succeeded")?, one("failed")?),
+        "mm_migrate_pages" => Plan::Migrate(
+            one("succeeded")?,
+            one("failed")?,
+            FieldAccess::first_of(format, &["reason"]),
+        ),
         "mark_victim" => Plan::OomVictim(one("pid")?),
         "sched_switch" => Plan::Switch(one("prev_pid")?, one("prev_state")?, one("next_pid")?),
         "kernel_stack" => Plan::Stack(StackAccess::new(format).ok_or("caller")?),

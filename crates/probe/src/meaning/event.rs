@@ -113,8 +113,12 @@ pub enum Event {
     KcompactdWake,
     /// kcompactd goes to sleep.
     KcompactdSleep,
-    /// Pages were migrated, for any reason.
-    Migrate { succeeded: u64, failed: u64 },
+    /// Pages were migrated. `why` is the kernel's number of the reason; `None` if the event has none.
+    Migrate {
+        succeeded: u64,
+        failed: u64,
+        why: Option<u64>,
+    },
     /// The OOM killer selected a process.
     OomVictim { pid: u32 },
     /// A task switch. `state` is the new state of the previous task (0 runnable, bit 1 uninterruptible).

@@ -12,6 +12,12 @@ use pagetide_quantity::{Histogram, Nanos};
 /// Number of 512-byte sectors in a page.
 pub(super) const SECTORS_A_PAGE: u64 = 8;
 
+/// Number of the reason for a migration by which reclaim moves pages to a lower tier. Source: kernel
+/// `include/linux/migrate_mode.h`, `MR_DEMOTION`.
+const DEMOTION: u64 = 8;
+/// Number of the reason for a migration by NUMA balancing: `MR_NUMA_MISPLACED`.
+const BALANCING: u64 = 5;
+
 /// Sums over the events of one kind of reclaimer, in pages unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimSums {
@@ -89,6 +95,12 @@ pub struct Compaction {
     pub all_migrated: u64,
     /// Pages that failed to migrate, for any reason.
     pub all_failed: u64,
+    /// Pages moved to a lower memory tier instead of being reclaimed.
+    pub demoted: u64,
+    /// Pages that could not be moved to a lower memory tier.
+    pub not_demoted: u64,
+    /// Pages that NUMA balancing moved, also to a higher memory tier.
+    pub balanced: u64,
     /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
     /// Duration of compaction of one zone in allocating tasks, in nanoseconds.
@@ -371,9 +383,21 @@ impl ReclaimObserver {
                 grow(&mut sums.migrated, migrated);
                 grow(&mut sums.failed, failed);
             }
-            Event::Migrate { succeeded, failed } => {
+            Event::Migrate {
+                succeeded,
+                failed,
+                why,
+            } => {
                 grow(&mut sums.all_migrated, succeeded);
                 grow(&mut sums.all_failed, failed);
+                match why {
+                    Some(DEMOTION) => {
+                        grow(&mut sums.demoted, succeeded);
+                        grow(&mut sums.not_demoted, failed);
+                    }
+                    Some(BALANCING) => grow(&mut sums.balanced, succeeded),
+                    _ => {}
+                }
             }
             Event::KcompactdWake => {
                 sums.kcompactd_wakes += 1;

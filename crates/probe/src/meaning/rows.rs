@@ -166,6 +166,11 @@ rows! {
         Isolated Pages "pages isolated by compaction" "" [ISOLATE_MIGRATE ISOLATE_FREE] ["compact_isolated"];
         AllMigrated Pages "pages migrated for any reason" "" [MIGRATE] ["pgmigrate_success"];
         AllMigrateFailures Pages "pages not migrated for any reason" "" [MIGRATE] ["pgmigrate_fail"];
+        Demoted Pages "pages demoted to a lower tier" "" [MIGRATE]
+            ["pgdemote_kswapd" "pgdemote_direct" "pgdemote_khugepaged" "pgdemote_proactive"];
+        DemotionFailures Pages "pages that could not be demoted" "" [MIGRATE] [];
+        Balanced Pages "pages moved by NUMA balancing" "" [MIGRATE] ["numa_pages_migrated"];
+        Promoted Pages "of those, promoted to a higher tier" "" [] ["pgpromote_success"];
         KcompactdWakes Events "kcompactd wakeups" "" [KCOMPACTD] ["compact_daemon_wake"];
         TimeCompacting Time "time stalled in compaction" "" [COMPACT_BEGIN COMPACT_END] [];
         TimeKcompactd Time "time kcompactd compacted" "" [COMPACT_BEGIN COMPACT_END] [];

@@ -26,6 +26,9 @@ sources! {
     pressure,
     diskstats,
     writeback,
+    node_vmstat,
+    node_meminfo,
+    node_numastat,
 }
 
 /// A source of named numbers that the kernel prints as text.
@@ -57,6 +60,9 @@ pub enum Owner {
     /// One of several zram devices that the workload swaps to. The numbers of each device are recorded as a separate
     /// source. The name of this source ends with a hyphen and the name of the device, such as `zram-zram1`.
     Device,
+    /// A memory node of a machine with several; the folder is for example `/sys/devices/system/node/node1`. The
+    /// numbers of each node are recorded as a separate source, such as `node_vmstat-node1`.
+    Node,
 }
 
 /// Unit and meaning of one number of a source.
@@ -89,7 +95,7 @@ impl Source {
         SOURCES.iter().copied().find(|source| source.name == base)
     }
 
-    /// Name of this source for the device whose sysfs folder is `folder`, such as `zram-zram1`.
+    /// Name of this source for the device or node whose sysfs folder is `folder`, such as `zram-zram1`.
     pub fn of_device(&self, folder: &Path) -> String {
         let device = folder.file_name().unwrap_or_default();
         format!("{}-{}", self.name, device.to_string_lossy())

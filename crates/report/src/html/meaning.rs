@@ -98,6 +98,16 @@ pub(crate) const fn meaning(row: RowId) -> &'static str {
             "Pages moved for whatever reason: compaction, NUMA balancing, offlining."
         }
         RowId::AllMigrateFailures => "Pages that could not be moved, for whatever reason.",
+        RowId::Demoted => {
+            "Pages that reclaim moved to a slower memory tier instead of freeing them."
+        }
+        RowId::DemotionFailures => {
+            "Pages that reclaim tried to move to a slower tier and could not, mostly because it was full."
+        }
+        RowId::Balanced => {
+            "Pages that the kernel moved to the node or tier from which they are used."
+        }
+        RowId::Promoted => "Pages moved to a faster tier because they are used often.",
         RowId::KcompactdWakes => "Times that kcompactd, which compacts in the background, began.",
         RowId::TimeCompacting => "Time that processes spent compacting memory themselves.",
         RowId::TimeKcompactd => "Time that kcompactd spent compacting.",

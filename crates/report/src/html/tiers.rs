@@ -1,7 +1,8 @@
-//! Writes the table of swap tiers for one cell of the page.
+//! Writes the pictures and the table of swap tiers for one cell of the page.
 
 use super::Input;
 use super::escape::text;
+use super::tier_ages;
 use crate::tiers::{HEADS, LEGEND, tables};
 
 /// Maximum length of a name in the table, in characters.
@@ -14,6 +15,7 @@ pub(crate) fn section(input: &Input<'_>, cell: usize, out: &mut String) {
         return;
     };
     let mut rows = String::new();
+    let mut pictures = String::new();
     for (place, (side, column)) in cell.sides.iter().zip(&input.comparison.columns).enumerate() {
         if cell.swap_of(place).tiers().len() < 2 {
             continue;
@@ -25,9 +27,15 @@ pub(crate) fn section(input: &Input<'_>, cell: usize, out: &mut String) {
         let Some(reader) = (input.open)(&trial.record).ok() else {
             continue;
         };
-        let last = tables(&reader).ok().and_then(|mut tables| tables.pop());
-        for row in last.into_iter().flat_map(|table| table.rows) {
-            put!(rows, "<tr><td>{}</td>", text(&column.name, LONG));
+        let Some(last) = tables(&reader).ok().and_then(|mut tables| tables.pop()) else {
+            continue;
+        };
+        let name = text(&column.name, LONG);
+        put!(pictures, "<figure><figcaption>{name}</figcaption>\n");
+        tier_ages::picture(&last, &mut pictures);
+        pictures.push_str("</figure>\n");
+        for row in last.rows {
+            put!(rows, "<tr><td>{name}</td>");
             for value in row {
                 put!(rows, "<td>{}</td>", text(&value, LONG));
             }
@@ -38,6 +46,12 @@ pub(crate) fn section(input: &Input<'_>, cell: usize, out: &mut String) {
         return;
     }
     out.push_str("<section class=\"tiers\">\n<h4>Tiers of swap at the end</h4>\n");
+    put!(
+        out,
+        "<p>Each bar: pages by the number of references since they were last used, the most recently used on the left. \
+         Swap is in order if the colours follow each other from left to right as in the key.</p>\n\
+         <div class=\"tier-pictures\">\n{pictures}</div>\n"
+    );
     put!(
         out,
         "<p>{}</p>\n<table>\n<thead><tr><th>variant</th>",

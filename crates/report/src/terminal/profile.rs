@@ -31,6 +31,31 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
     grid.draw(look, 0)
 }
 
+/// Draws a table of the waits by cause and waiting function, longest first.
+fn waits(profile: &Profile, top: usize, look: &Look) -> String {
+    let rows = profile.waits_by_name();
+    let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time, _)| number(*time)));
+    let mut grid = Grid::new(Align::names_and_numbers(4));
+    grid.row([
+        Cell::new(Ink::Strong, "wait"),
+        Cell::new(Ink::Faint, "time"),
+        Cell::new(Ink::Faint, "share"),
+        Cell::new(Ink::Faint, "waits"),
+        Cell::new(Ink::Faint, "each"),
+    ]);
+    for (name, time, count_of) in rows.iter().take(top) {
+        let each = number(*time) / number((*count_of).max(1));
+        grid.row([
+            Cell::plain(clean(name, NAME_CHARS, look.ascii)),
+            Cell::plain(scale.show(number(*time), look.ascii)),
+            Cell::plain(share(*time, profile.elapsed)),
+            Cell::plain(count(*count_of)),
+            Cell::plain(show(Unit::Nanos, each, look.ascii)),
+        ]);
+    }
+    grid.draw(look, 0)
+}
+
 fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * number(part) / number(whole.max(1)))
 }
@@ -67,6 +92,10 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
     put!(out, "\n");
     out.push_str(&table("task", &sorted(tasks), whole, look));
     put!(out, "\n");
+    if !profile.waits.is_empty() {
+        out.push_str(&waits(profile, top, look));
+        put!(out, "\n");
+    }
     let listed = &profile.functions[..top.min(profile.functions.len())];
     let scale = Scale::of_all(
         Unit::Nanos,

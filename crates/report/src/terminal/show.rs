@@ -331,6 +331,10 @@ impl Page {
                 n => format!("{n} times while it was measured"),
             });
         let files = (!subject.files_on.is_default()).then(|| subject.files_on.to_string());
+        let cpus = subject.cpus.are_several().then(|| {
+            let (count, turn) = (subject.cpus.count, subject.cpus.turn);
+            format!("{count}, in turns of {turn}")
+        });
         let ring = (!subject.trace_ring.is_default()).then(|| subject.trace_ring.to_string());
         self.pairs([
             ("pagetide", maker.version.clone()),
@@ -344,7 +348,9 @@ impl Page {
             ("emulator", subject.arena.emulator.clone()),
             ("machine", subject.arena.machine.clone()),
             ("processor", subject.arena.cpu.clone()),
+            ("CPUs", cpus.unwrap_or_default()),
             ("memory", memory_label(subject.memory, subject.limit)),
+            ("nodes", subject.nodes.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
             ("files on", files.unwrap_or_default()),
             ("trace ring", ring.unwrap_or_default()),
@@ -362,6 +368,8 @@ impl Page {
             ("stderr", "Standard error"),
             ("server-stdout", "Standard output of the server"),
             ("server-stderr", "Standard error of the server"),
+            ("beside-stdout", "Standard output of the program beside it"),
+            ("beside-stderr", "Standard error of the program beside it"),
         ] {
             let text = record.results.texts.get(name).map_or("", String::as_str);
             let lines: Vec<&str> = text.lines().collect();

@@ -1,7 +1,7 @@
 //! Draws an account: a table that splits the difference of two times by function. Its lines add up to the difference.
 
 use pagetide_compare::profiled::{Proof, SeedAccount};
-use pagetide_profile::{Account, FunctionChange, Line};
+use pagetide_profile::{Account, FunctionChange, Line, WAITS};
 use pagetide_quantity::Unit;
 
 use super::paragraph::lines;
@@ -13,15 +13,15 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 /// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
 
-/// Name of a function with its times and calls on both sides, as text.
-fn change(function: &FunctionChange, look: &Look) -> String {
+/// Name of a function with its times and calls on both sides, as text. `what` is the word for calls.
+fn change(function: &FunctionChange, what: &str, look: &Look) -> String {
     let ascii = look.ascii;
     let times = both(function.instructions.map(number), Unit::Nanos, ascii);
     let calls = if function.calls == [0; 2] {
         String::new()
     } else {
         format!(
-            ", {} calls",
+            ", {} {what}",
             both(function.calls.map(number), Unit::Count, ascii)
         )
     };
@@ -65,7 +65,13 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
         let functions: Vec<String> = line
             .functions
             .iter()
-            .map(|function| change(function, look))
+            .map(|function| {
+                change(
+                    function,
+                    if line.name == WAITS { "waits" } else { "calls" },
+                    look,
+                )
+            })
             .collect();
         let text = format!("{}: {}", line.name, functions.join("; "));
         lines(&mut out, &text, 2, Ink::Plain, look);

@@ -5,9 +5,12 @@
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Unit};
 
+use crate::beside;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
+use crate::expr::Names;
 use crate::group::Group;
+use crate::groups::{self, GroupLog, GroupSpec, Limit, MemoryGroup, optional};
 use crate::launch::Launch;
 use crate::measure::Measure;
 use crate::params::params;
@@ -47,6 +50,15 @@ params! {
         high: Bytes = "0";
         /// Largest amount of swap for its group (`memory.swap.max`): a size, or max.
         swap_max: String = "max";
+        /// Memory of its group that is reclaimed only if nothing else is left (`memory.low`); 0 for none.
+        low: Bytes = "0", left_out_as = "0";
+        /// Memory of its group that is never reclaimed (`memory.min`); 0 for none.
+        min: Bytes = "0", left_out_as = "0";
+        /// A second program that runs beside it in a memory group of its own, quoted as for a shell; the first word is
+        /// a path in the root. The trial ends when both have ended.
+        beside: String = "", left_out_as = "";
+        /// Limits of the group of the program beside it, as KEY=VALUE words: max, high, low, min, swap.max, zswap.max.
+        beside_limits: String = "", left_out_as = "";
         /// Numbers to extract from its output: `NAME=REGEX:higher` or `NAME=REGEX:lower`, quoted as for a shell.
         metrics: String = "";
     }
@@ -107,13 +119,49 @@ impl Scenario for Program {
             "group-peak",
             Unit::Bytes,
             Direction::Neutral,
-            "peak memory of its control group, including page cache; only with `limit`, `high` or `swap-max`"
+            "peak memory of its control group, including page cache; only with a limit of the group or with `beside`"
         ),
         MetricDef::of(
             "group-swap-peak",
             Unit::Bytes,
             Direction::Neutral,
-            "peak swap of its control group; only with `limit`, `high` or `swap-max`"
+            "peak swap of its control group; only with a limit of the group or with `beside`"
+        ),
+        MetricDef::count(
+            "group-major-faults",
+            Direction::Lower,
+            "page faults of its control group that waited for a device; only with `beside`"
+        ),
+        MetricDef::count(
+            "group-refaults",
+            Direction::Lower,
+            "evicted pages of its control group that came back; only with `beside`"
+        ),
+        MetricDef::time(
+            "beside-elapsed",
+            "time from the start of the program beside it to the end of its first process"
+        ),
+        MetricDef::of(
+            "beside-peak",
+            Unit::Bytes,
+            Direction::Neutral,
+            "peak memory of the control group of the program beside it, including page cache"
+        ),
+        MetricDef::of(
+            "beside-swap-peak",
+            Unit::Bytes,
+            Direction::Neutral,
+            "peak swap of the control group of the program beside it"
+        ),
+        MetricDef::count(
+            "beside-major-faults",
+            Direction::Lower,
+            "page faults of the control group of the program beside it that waited for a device"
+        ),
+        MetricDef::count(
+            "beside-refaults",
+            Direction::Lower,
+            "evicted pages of the control group of the program beside it that came back"
         ),
     ];
 
@@ -123,6 +171,7 @@ impl Scenario for Program {
             ("command", &self.command),
             ("environment", &self.environment),
             ("server", &self.server),
+            ("program beside it", &self.beside),
         ] {
             if Self::words(text, 0).is_none() {
                 return Err(Self::contradiction(
@@ -142,6 +191,7 @@ impl Scenario for Program {
                 ),
             ));
         }
+        self.check_beside(name, context)?;
         if self.swap_max != "max" && self.swap_max.parse::<Bytes>().is_err() {
             return Err(Self::contradiction(
                 name,
@@ -169,8 +219,24 @@ impl Scenario for Program {
     fn needs(&self, _form: Form) -> Needs {
         Needs {
             root: Some(self.root.clone()),
+            groups: !self.beside.is_empty() || self.low.0 > 0 || self.min.0 > 0,
             ..Needs::default()
         }
+    }
+
+    /// Returns the description of the program's own group, and of the group of the program beside it if there is one.
+    fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let own = GroupSpec::new("program")
+            .with(Limit::Max, optional(self.limit))
+            .with(Limit::High, optional(self.high))
+            .with(Limit::Low, optional(self.low))
+            .with(Limit::Min, optional(self.min))
+            .with(Limit::SwapMax, self.swap_max.parse::<Bytes>().ok());
+        if self.beside.is_empty() {
+            return Ok(vec![own]);
+        }
+        let beside = GroupSpec::read(&format!("beside {}", self.beside_limits), names)?;
+        Ok(vec![own, beside])
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
@@ -178,7 +244,8 @@ impl Scenario for Program {
         let command = Self::words(&self.command, seed).unwrap_or_default();
         let mut environment: Vec<String> = ENVIRONMENT.map(str::to_owned).into();
         environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
-        let limits = self.limits();
+        let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
+        let limits = limits(&specs[0]);
         // In a group that the arena made, the arena has set the limits.
         let around = trial.place.surroundings.group.map(Group::at);
         let own = match around {
@@ -189,6 +256,10 @@ impl Scenario for Program {
             .as_ref()
             .or(own.as_ref())
             .filter(|_| !limits.is_empty());
+        if let Some(beside) = specs.get(1) {
+            return self.run_beside(trial, beside, &command, &environment);
+        }
+        OF_PAIR.iter().for_each(|name| trial.omit(name));
         if measured.is_none() {
             trial.omit("group-peak");
             trial.omit("group-swap-peak");
@@ -201,6 +272,7 @@ impl Scenario for Program {
             environment: &environment,
             folder: &self.folder,
             input,
+            shows_group: false,
         };
         let launches = [launch(&server, "/dev/null"), launch(&command, &self.input)];
         let [server, load] = launches;
@@ -213,40 +285,145 @@ impl Scenario for Program {
         trial.phase("run");
         let run = session.load(&load, &|| trial.tick())?;
         if let Some(group) = measured {
-            for (metric, names) in [
-                (
-                    "group-peak",
-                    ["memory.peak", "memory.max_usage_in_bytes"].as_slice(),
-                ),
-                ("group-swap-peak", ["memory.swap.peak"].as_slice()),
-            ] {
-                match names.iter().find_map(|name| group.number(name)) {
-                    Some(value) => trial.metric(metric, value as f64),
-                    None => trial.absent(metric, "not on this kernel"),
-                }
-            }
+            report_peaks(trial, ["group-peak", "group-swap-peak"], group);
         }
         self.report(trial, &run);
         Ok(())
     }
 }
 
+/// Names of the metrics that only a trial with a program beside the first one has.
+const OF_PAIR: [&str; 7] = [
+    "group-major-faults",
+    "group-refaults",
+    "beside-elapsed",
+    "beside-peak",
+    "beside-swap-peak",
+    "beside-major-faults",
+    "beside-refaults",
+];
+
+/// Sets two metrics to the peaks of memory and of swap of a group.
+fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
+    // The second name is that of the first version of control groups.
+    let names = [
+        ["memory.peak", "memory.max_usage_in_bytes"].as_slice(),
+        ["memory.swap.peak"].as_slice(),
+    ];
+    for (metric, names) in metrics.into_iter().zip(names) {
+        match names.iter().find_map(|name| group.number(name)) {
+            Some(value) => trial.metric(metric, value as f64),
+            None => trial.absent(metric, "not on this kernel"),
+        }
+    }
+}
+
 impl Program {
-    /// Returns the files of the memory control group that set the program's limits, with their values; empty for no
-    /// limits.
-    fn limits(&self) -> Vec<(&'static str, String)> {
-        let mut limits = Vec::new();
-        for (name, size) in [("memory.max", self.limit), ("memory.high", self.high)] {
-            if size.0 > 0 {
-                limits.push((name, size.0.to_string()));
+    /// Fails if the groups of the program and of the one beside it contradict each other, or if there are limits but no
+    /// program beside it.
+    fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
+        let refuse = |why: String| Err(Self::contradiction(name, why));
+        match (self.beside.is_empty(), self.beside_limits.is_empty()) {
+            (true, true) => {}
+            (true, false) => {
+                return refuse(
+                    "limits of a program beside it need one: name it with --beside".to_owned(),
+                );
             }
+            (false, _) if !self.server.is_empty() => {
+                return refuse(
+                    "it has a server and a program beside it: leave out --server or --beside"
+                        .to_owned(),
+                );
+            }
+            (false, _) => {}
         }
-        if let Ok(size) = self.swap_max.parse::<Bytes>() {
-            limits.push(("memory.swap.max", size.0.to_string()));
+        let words = Self::words(&self.beside, 0).unwrap_or_default();
+        if let Some(word) = words.first().filter(|word| !word.starts_with('/')) {
+            return refuse(format!(
+                "the program beside it, `{word}`, is no path inside: give it with --beside"
+            ));
         }
-        limits
+        let names = groups::names(context.memory, context.swap_size);
+        let groups = self
+            .groups(&names)
+            .or_else(|why| refuse(why).map(|()| Vec::new()))?;
+        if groups.iter().any(|group| !group.requests.is_empty()) {
+            return refuse("requests to reclaim are made by the scenario proactive".to_owned());
+        }
+        groups::check(&groups, context.memory).or_else(refuse)
     }
 
+    /// Runs the program and the one beside it, each in its own group.
+    fn run_beside(
+        &self,
+        trial: &mut Trial<'_>,
+        beside: &GroupSpec,
+        command: &[String],
+        environment: &[String],
+    ) -> Result<(), Stop> {
+        let own =
+            Group::of_program().map_err(Stop::system("cannot open the program's memory group"))?;
+        let beside = MemoryGroup::create(beside)?;
+        let groups = [MemoryGroup::existing("program", own), beside];
+        let words = Self::words(&self.beside, trial.subject.seed).unwrap_or_default();
+        let launch = |group, command, input, shows_group| Launch {
+            group: Some(MemoryGroup::group(group)),
+            root: trial.place.work_dir,
+            command,
+            environment,
+            folder: &self.folder,
+            input,
+            shows_group,
+        };
+        let first = launch(&groups[0], command, self.input.as_str(), false);
+        let second = launch(&groups[1], &words, "/dev/null", true);
+        trial.settle();
+        trial.phase("run");
+        let clock = trial.place.clock;
+        let log = GroupLog::begin(&groups, clock.now());
+        let pair = beside::run(clock, self.time_limit, [&first, &second], &|| trial.tick())?;
+        let uses = log.end(trial);
+        let [run, other] = &pair.runs;
+        for process in &pair.processes {
+            trial.ended(*process);
+        }
+        trial.metric("peak-rss", pair.peak.0 as f64);
+        let faults: u64 = pair
+            .processes
+            .iter()
+            .map(|process| process.minor_faults)
+            .sum();
+        trial.metric("minor-faults", faults as f64);
+        report_peaks(trial, ["group-peak", "group-swap-peak"], groups[0].group());
+        report_peaks(
+            trial,
+            ["beside-peak", "beside-swap-peak"],
+            groups[1].group(),
+        );
+        for (of, used) in ["group", "beside"].into_iter().zip(&uses) {
+            let refaults = used.refaults_anon() + used.refaults_file();
+            trial.metric(
+                &format!("{of}-major-faults"),
+                used.stat("pgmajfault") as f64,
+            );
+            trial.metric(&format!("{of}-refaults"), refaults as f64);
+        }
+        trial.time_metric("elapsed", run.elapsed);
+        trial.time_metric("beside-elapsed", other.elapsed);
+        keep_output(trial, &run.program, ["stdout", "stderr"]);
+        keep_output(trial, &other.program, ["beside-stdout", "beside-stderr"]);
+        let expected = i32::try_from(self.expect_exit).unwrap_or(0);
+        let beside = self.load_fault(other, 0);
+        let beside = beside.map(|why| format!("ran beside one that {why}"));
+        if let Some(why) = self.load_fault(run, expected).or(beside) {
+            trial.invalid(Invalid::Program { why });
+        }
+        Ok(())
+    }
+}
+
+impl Program {
     fn report(&self, trial: &mut Trial<'_>, run: &Run) {
         trial.metric("peak-rss", run.peak.0 as f64);
         trial.metric("minor-faults", run.usage().minor_faults as f64);
@@ -259,7 +436,9 @@ impl Program {
             .and_then(|server| self.server_fault(server));
         let why = match (&server_fault, &run.load) {
             (Some(_), _) | (None, None) => server_fault,
-            (None, Some(load)) => self.load_fault(load),
+            (None, Some(load)) => {
+                self.load_fault(load, i32::try_from(self.expect_exit).unwrap_or(0))
+            }
         };
         match &run.load {
             Some(load) => {
@@ -276,9 +455,8 @@ impl Program {
         }
     }
 
-    /// Returns why the result of a load cannot be used; `None` if it can.
-    fn load_fault(&self, load: &LoadRun) -> Option<String> {
-        let expected = i32::try_from(self.expect_exit).unwrap_or(0);
+    /// Returns why the result of a load that must end with the status `expected` cannot be used; `None` if it can.
+    fn load_fault(&self, load: &LoadRun, expected: i32) -> Option<String> {
         let errors = load.program.errors.text();
         let why = why_unusable(load.ending, expected, self.time_limit, &errors);
         why.or_else(|| {
@@ -341,6 +519,14 @@ impl Program {
             },
         }
     }
+}
+
+/// Returns the files of a memory control group that set its limits, with their values; empty for no limits.
+fn limits(group: &GroupSpec) -> Vec<(String, String)> {
+    let limits = group.limits.iter();
+    limits
+        .map(|(limit, size)| (limit.file(), size.0.to_string()))
+        .collect()
 }
 
 /// Hint for a program that went into the background, where it cannot be watched.
@@ -440,7 +626,8 @@ pub(crate) static PROGRAM: Definition = Definition::of::<Program>(
                are stored, at most 64 KiB of each. A trial is invalid if the program ends with another status than `expect-exit`, by \
                a signal, at `time-limit`, or leaves processes behind. With `server` the command is its load: it is started when the \
                server is ready, and when it has ended the server is killed. Run it as `pagetide run --memory 64M -- COMMAND ARG…`, \
-               which finds the program's libraries and makes the root.",
+               which finds the program's libraries and makes the root. With `beside` a second program runs at the same time in a memory \
+               group of its own, and the trial ends when both have ended.",
         origin: "none: the program is yours.",
         repaired: "",
     },

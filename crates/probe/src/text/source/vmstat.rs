@@ -113,6 +113,16 @@ pub(super) static SOURCE: Source = Source {
         Counter Count "drop_slab" "times slabs were dropped by hand";
         Counter Count "oom_kill" "processes killed for lack of memory";
         Counter Pages "pgrotated" "written pages moved to the tail of the inactive list to be reclaimed next";
+        Counter Pages "pgdemote_kswapd" "pages that kswapd moved to a lower tier";
+        Counter Pages "pgdemote_direct" "pages that allocating tasks moved to a lower tier";
+        Counter Pages "pgdemote_khugepaged" "pages that khugepaged moved to a lower tier";
+        Counter Pages "pgdemote_proactive" "pages moved to a lower tier on request through memory.reclaim";
+        Counter Pages "pgpromote_success" "pages moved from a lower tier to a higher one";
+        Counter Pages "pgpromote_candidate" "pages of a lower tier found hot enough for a higher one";
+        Counter Count "numa_pte_updates" "page-table entries that NUMA balancing made fault at the next access";
+        Counter Count "numa_hint_faults" "faults at such entries";
+        Counter Count "numa_hint_faults_local" "of those, faults on pages of the CPU's own node";
+        Counter Pages "numa_pages_migrated" "pages that NUMA balancing moved";
         Counter Pages "pgmigrate_success" "pages migrated";
         Counter Pages "pgmigrate_fail" "pages that could not be migrated";
         Counter Count "thp_migration_success" "huge pages migrated whole";

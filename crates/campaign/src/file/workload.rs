@@ -1,0 +1,133 @@
+//! Reads `[workload]`: a workload that the file describes itself, which makes it a case that stands alone.
+
+use std::path::Path;
+
+use pagetide_outside::Place;
+use pagetide_record::{FilesSpec, MemorySpec};
+use pagetide_workload::{Machine, Workload, WorkloadError};
+
+use super::MOST_BYTES;
+use super::defaults::FileDefaults;
+use super::error::{FileError, Problem};
+use super::table::{Source, Table};
+use super::vocabulary::Vocabulary;
+use crate::campaign::ScenarioSpec;
+
+/// Name of the scenario that runs a described workload.
+pub const WORKLOAD: &str = "workload";
+
+/// Reads the table `[workload]` of a campaign file; `None` if the file has none.
+pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
+    let Some(item) = top.get(WORKLOAD) else {
+        return Ok(None);
+    };
+    Workload::from_campaign(source.text).map_err(|error| {
+        let message = error.to_string();
+        match error {
+            WorkloadError::Text {
+                line: Some(line),
+                why,
+            } => FileError::Wrong {
+                file: source.file.to_owned(),
+                line,
+                problem: Box::new(Problem::Workload { message: why }),
+            },
+            _ => item.wrong(Problem::Workload { message }),
+        }
+    })
+}
+
+/// Reads a file that contains a workload and nothing else. Returns its name, which is that of the file, and the workload.
+pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
+    let bytes = pagetide_outside::read(path, Place::Named, MOST_BYTES).map_err(|source| {
+        FileError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    let wrong = |line: usize, message: String| FileError::Wrong {
+        file: path.display().to_string(),
+        line,
+        problem: Box::new(Problem::Workload { message }),
+    };
+    // A case has its workload in a table. Its variants are left out here.
+    let is_case = text.lines().any(|line| {
+        let line = line.trim_start();
+        line.starts_with("[workload]") || line.starts_with("[[workload.")
+    });
+    let read = if is_case {
+        Workload::from_campaign(&text).map(Option::unwrap_or_default)
+    } else {
+        Workload::from_toml(&text)
+    };
+    let workload = read.map_err(|error| match error {
+        WorkloadError::Text {
+            line: Some(line),
+            why,
+        } => wrong(line, why),
+        other => wrong(1, other.to_string()),
+    })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok((name.into_owned(), workload))
+}
+
+impl FileDefaults {
+    /// Fills keys that are missing with those of the workload's machine.
+    pub(super) fn or_machine(mut self, machine: Option<&Machine>) -> Self {
+        let Some(machine) = machine else {
+            return self;
+        };
+        if self.memory.is_empty() {
+            self.memory.extend(machine.memory);
+        }
+        if self.swap.is_empty() {
+            self.swap.extend(machine.swap);
+        }
+        self.swap_size = self.swap_size.or(machine.swap_size);
+        self.files_on = self.files_on.or(machine.files_on);
+        self.fs = self.fs.or(machine.fs);
+        self
+    }
+
+    /// Returns the scenario of a file that names none but describes a workload.
+    pub(super) fn of_workload(&self, vocabulary: &Vocabulary) -> ScenarioSpec {
+        let known = vocabulary.scenario(WORKLOAD);
+        let has = |metric: &String| known.is_none_or(|words| words.metrics.contains(metric));
+        ScenarioSpec {
+            name: WORKLOAD.to_owned(),
+            memory: self.memory.clone(),
+            swap: self.swap.clone(),
+            swap_size: self.swap_size,
+            files_on: self.files(),
+            primary: self.primary_of(has),
+            margins: self.margins.clone(),
+            ..ScenarioSpec::default()
+        }
+    }
+}
+
+impl ScenarioSpec {
+    /// Makes a scenario run this workload, which has this name in tables. Parameters that are given stay as they are.
+    pub(crate) fn describe(&mut self, name: &str, workload: &Workload) {
+        let mut set = |key: &str, value: String| {
+            self.params.entry(key.to_owned()).or_insert(vec![value]);
+        };
+        set("case", name.to_owned());
+        set(WORKLOAD, workload.canonical());
+    }
+
+    /// Fills what the scenario leaves open with the machine of its workload.
+    pub(crate) fn on_machine(&mut self, machine: &Machine) {
+        if self.memory.is_empty() {
+            self.memory.extend::<Option<MemorySpec>>(machine.memory);
+        }
+        if self.swap.is_empty() {
+            self.swap.extend(machine.swap);
+        }
+        self.swap_size = self.swap_size.or(machine.swap_size);
+        if self.files_on == FilesSpec::default() {
+            self.files_on = FilesSpec::default().with(machine.fs, machine.files_on);
+        }
+    }
+}

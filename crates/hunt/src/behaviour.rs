@@ -1,0 +1,157 @@
+//! What the kernel did in a trial, as a description that can be compared with earlier trials.
+//!
+//! Two things are derived from the kernel's own counters. *Features* are coarse facts, such as "`pgscan_direct` rose by
+//! 512 to 1023"; a candidate with features that few others had is new. The *place* is a cell of a map with two axes:
+//! the share of reclaimed pages that were anonymous, and how often memory was reclaimed. The search keeps the best
+//! candidate of each place ("illumination", Mouret and Clune 2015), so that it looks everywhere and not only where the
+//! goal seems nearest.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::evidence::Evidence;
+
+/// Added to counts before ratios are formed, so that small counts make no large ratios.
+const FLOOR: f64 = 16.0;
+
+/// A coarse fact about a trial.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Feature {
+    /// Name of the counter; with a leading `Δ` for the difference between two variants.
+    pub name: String,
+    /// Power of two below the increase; for a difference, twice the binary logarithm of the ratio, rounded.
+    pub size: i32,
+}
+
+/// A cell of the map over two axes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`Place::KINDS`].
+    pub kind: u8,
+    /// Index on the axis of pages reclaimed for each page of memory, below [`Place::PRESSURES`].
+    pub pressure: u8,
+}
+
+impl Place {
+    /// Meaning of each index of `kind`.
+    pub const KINDS: [&'static str; 6] = [
+        "nothing reclaimed",
+        "file only",
+        "mostly file",
+        "both",
+        "mostly anonymous",
+        "anonymous only",
+    ];
+    /// Meaning of each index of `pressure`, as pages reclaimed for each page of memory.
+    pub const PRESSURES: [&'static str; 6] = ["0", "< 1/4", "< 1", "< 4", "< 16", "16 or more"];
+
+    /// Number of places of the map.
+    pub const COUNT: usize = Self::KINDS.len() * Self::PRESSURES.len();
+
+    fn of(evidence: &Evidence) -> Self {
+        let reclaimed = evidence.reclaimed();
+        if reclaimed == 0 {
+            return Self::default();
+        }
+        let share = evidence.counter("pgsteal_anon") as f64 / reclaimed as f64;
+        let kind = match share {
+            share if share < 0.02 => 1,
+            share if share < 0.35 => 2,
+            share if share < 0.65 => 3,
+            share if share < 0.98 => 4,
+            _ => 5,
+        };
+        let turns = reclaimed as f64 / evidence.pages() as f64;
+        let pressure = match turns {
+            turns if turns < 0.25 => 1,
+            turns if turns < 1.0 => 2,
+            turns if turns < 4.0 => 3,
+            turns if turns < 16.0 => 4,
+            _ => 5,
+        };
+        Self { kind, pressure }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = Self::KINDS.get(usize::from(self.kind)).unwrap_or(&"?");
+        let pressure = Self::PRESSURES.get(usize::from(self.pressure));
+        write!(f, "{kind}, {} of memory", pressure.unwrap_or(&"?"))
+    }
+}
+
+/// What the kernel did in the trials of a candidate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Behaviour {
+    /// Coarse facts, sorted and without repetition.
+    pub features: Vec<Feature>,
+    /// Cell of the map.
+    pub place: Place,
+}
+
+impl Behaviour {
+    /// The behaviour in a trial of the hunted variant, and how it differs from the trial of the other variant, if there
+    /// is one.
+    pub fn of(hunted: &Evidence, other: Option<&Evidence>) -> Self {
+        let mut features: Vec<Feature> = Vec::new();
+        for (name, rise) in &hunted.counters {
+            let size = i32::try_from(rise.max(&1).ilog2()).unwrap_or(i32::MAX);
+            features.push(Feature {
+                name: name.clone(),
+                size,
+            });
+        }
+        if let Some(other) = other {
+            let names = hunted.counters.keys().chain(other.counters.keys());
+            for name in names {
+                let size = steps(ratio(hunted.counter(name), other.counter(name)));
+                if size != 0 {
+                    let name = format!("Δ{name}");
+                    features.push(Feature { name, size });
+                }
+            }
+        }
+        let happened = [
+            ("death", hunted.death.is_some()),
+            ("standstill", hunted.standstill.is_some()),
+        ];
+        for (name, _) in happened.iter().filter(|(_, is)| *is) {
+            let name = (*name).to_owned();
+            features.push(Feature { name, size: 1 });
+        }
+        features.sort_unstable();
+        features.dedup();
+        Self {
+            features,
+            place: Place::of(hunted),
+        }
+    }
+}
+
+/// How far the counters of two trials lie apart: the sum of the binary logarithms of all ratios, without their signs.
+pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
+    let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let each = names.into_iter();
+    each.map(|name| ratio(a.counter(name), b.counter(name)).abs())
+        .sum()
+}
+
+/// Binary logarithm of the ratio of two counts, with a floor under both.
+fn ratio(a: u64, b: u64) -> f64 {
+    ((a as f64 + FLOOR) / (b as f64 + FLOOR)).log2()
+}
+
+/// A logarithm in steps of one half, rounded towards zero.
+fn steps(log: f64) -> i32 {
+    let steps = (log * 2.0).clamp(-128.0, 128.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it was clamped to a small range"
+    )]
+    let steps = steps as i32;
+    steps
+}

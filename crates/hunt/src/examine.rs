@@ -1,0 +1,116 @@
+//! Measures candidates. The trait is the seam between the search, which runs nothing, and the trials.
+
+use std::time::{Duration, Instant};
+
+use pagetide_campaign::RunError;
+
+use crate::goal::Outcome;
+
+/// A request to measure a candidate with a seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question<P> {
+    /// The candidate.
+    pub point: P,
+    /// Seed of the trials; if a measurement has several, the first of them.
+    pub seed: u64,
+}
+
+/// Measures candidates.
+pub trait Examiner<P> {
+    /// Number of trials of one measurement.
+    fn trials_each(&self) -> u64;
+
+    /// Measures candidates and returns an outcome for each, in the order of `asked`. Returns `None` if stopped.
+    fn examine(&mut self, asked: &[Question<P>]) -> Result<Option<Vec<Outcome>>, RunError>;
+}
+
+/// How long a hunt looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// This number of trials. Hunts with the same seed and number are equal.
+    Trials(u64),
+    /// This wall-clock time.
+    Time(Duration),
+}
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+
+    /// Parses a number of trials such as `2000`, or a time such as `90s`, `30m` or `2h`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || "give a number of trials such as 2000, or a time such as 30m or 2h".to_owned();
+        let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+            None => (text, ""),
+            Some(end) => text.split_at(end),
+        };
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let seconds = match unit {
+            "" => return Ok(Self::Trials(number)),
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return Err(wrong()),
+        };
+        Ok(Self::Time(Duration::from_secs(
+            number.saturating_mul(seconds),
+        )))
+    }
+}
+
+/// Counts the trials of a hunt against its budget.
+pub struct Meter<'a, P> {
+    examiner: &'a mut dyn Examiner<P>,
+    budget: Budget,
+    began: Instant,
+    /// Number of trials so far, including those that already had a record.
+    pub trials: u64,
+}
+
+impl<'a, P> Meter<'a, P> {
+    /// Begins to count now.
+    pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
+        Self {
+            examiner,
+            budget,
+            began: Instant::now(),
+            trials: 0,
+        }
+    }
+
+    /// True if the budget is used up.
+    pub fn is_over(&self) -> bool {
+        match self.budget {
+            Budget::Trials(most) => self.trials >= most,
+            Budget::Time(most) => self.began.elapsed() >= most,
+        }
+    }
+
+    /// Wall-clock time since the hunt began.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Estimated wall-clock time until the budget is used up; `None` if no trial has run yet.
+    pub fn left(&self) -> Option<Duration> {
+        let elapsed = self.elapsed();
+        match self.budget {
+            Budget::Time(most) => Some(most.saturating_sub(elapsed)),
+            Budget::Trials(_) if self.trials == 0 => None,
+            Budget::Trials(most) => {
+                let todo = most.saturating_sub(self.trials);
+                let each = elapsed.as_secs_f64() / self.trials as f64;
+                Some(Duration::from_secs_f64(each * todo as f64))
+            }
+        }
+    }
+
+    /// Measures candidates, even if the budget ends meanwhile. Returns `None` if stopped.
+    pub fn ask(&mut self, asked: &[Question<P>]) -> Result<Option<Vec<Outcome>>, RunError> {
+        let outcomes = self.examiner.examine(asked)?;
+        if outcomes.is_some() {
+            self.trials += asked.len() as u64 * self.examiner.trials_each();
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,269 @@
+//! What may vary in a hunt: the content of a space file.
+//!
+//! ```toml
+//! memory = ["16M"]
+//! swap = ["zram", "ssd", "none"]
+//! processes = 3
+//! phases = ["fill", "access", "advise"]
+//!
+//! [settings]
+//! "lru_gen/enabled" = ["7", "0"]
+//! "vm.swappiness" = ["60", "1", "200"]
+//! ```
+//!
+//! What a file leaves out has the values of the default space. A list with one value fixes it.
+
+use std::collections::BTreeMap;
+
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec};
+use pagetide_reference::Pattern;
+use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Words of the phases that a hunt uses. The words are those of a workload's text.
+pub const PHASES: [&str; 9] = [
+    "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
+];
+
+/// What may vary. The first value of each list is the simplest one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct Extent {
+    /// Memory available to the workload. Each size boots a guest.
+    pub memory: Vec<MemorySpec>,
+    /// Kinds of swap. Each kind boots a guest.
+    pub swap: Vec<SwapSpec>,
+    /// Size of swap, as a multiple of memory.
+    pub swap_size: u64,
+    /// Devices of files. Each device boots a guest.
+    pub files_on: Vec<FilesOn>,
+    /// File systems. Each boots a guest.
+    pub fs: Vec<FileSystem>,
+    /// Values of each setting; the first is the default, and a workload with it does not name the setting.
+    pub settings: BTreeMap<String, Vec<String>>,
+    /// Largest number of processes with phases of their own.
+    pub processes: usize,
+    /// Largest number of equal processes.
+    pub copies: u32,
+    /// Largest number of groups.
+    pub groups: usize,
+    /// Largest number of segments of a process.
+    pub segments: usize,
+    /// Largest number of phases of a process.
+    pub length: usize,
+    /// Kinds of segments.
+    pub kinds: Vec<Kind>,
+    /// Sizes of segments, limits and protection.
+    pub sizes: Vec<Size>,
+    /// Contents of pages.
+    pub contents: Vec<String>,
+    /// True if segments may have huge pages.
+    pub huge_pages: bool,
+    /// True if segments may be locked.
+    pub locked: bool,
+    /// Words of the phases that may occur.
+    pub phases: Vec<String>,
+    /// Patterns of accesses.
+    pub patterns: Vec<Pattern>,
+    /// Kinds of advice.
+    pub advice: Vec<Advice>,
+    /// Largest number of accesses of a workload for each page of memory.
+    pub accesses: u64,
+    /// Time limit of a workload, in the guest's time.
+    #[serde(with = "time")]
+    pub time_limit: Nanos,
+    /// Workloads from which the hunt starts, besides random ones. They must fit into the space's bounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub start: Vec<Workload>,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        let settings = [
+            ("lru_gen/enabled", &["7", "0"][..]),
+            ("vm.swappiness", &["60", "1", "100", "200"]),
+            ("vm.page-cluster", &["3", "0"]),
+            ("vm.watermark_scale_factor", &["10", "200"]),
+        ];
+        let settings = settings.into_iter().map(|(name, values)| {
+            let values = values.iter().map(|value| (*value).to_owned()).collect();
+            (name.to_owned(), values)
+        });
+        Self {
+            memory: vec![MemorySpec::Free(Bytes::from_mib(16))],
+            swap: parsed(&["zram", "ssd", "none"]),
+            swap_size: 2,
+            files_on: parsed(&["ssd"]),
+            fs: vec![FileSystem::default()],
+            settings: settings.collect(),
+            processes: 3,
+            copies: 8,
+            groups: 2,
+            segments: 3,
+            length: 6,
+            kinds: Kind::ALL.to_vec(),
+            sizes: [50, 5, 10, 20, 30, 40, 60, 70, 80, 90, 100, 120, 150, 200]
+                .map(Size::percent)
+                .to_vec(),
+            contents: ["0.35", "0", "0.7", "1"].map(str::to_owned).to_vec(),
+            huge_pages: true,
+            locked: true,
+            phases: PHASES.map(str::to_owned).to_vec(),
+            patterns: parsed(&[
+                "linear",
+                "random",
+                "loop",
+                "zipf(0.9)",
+                "zipf05",
+                "smooth-sin",
+                "smooth-sin-random",
+                "lognormal",
+                "hot-cold",
+                "cold-first",
+                "scan-with-hot-core",
+            ]),
+            advice: Advice::ALL.to_vec(),
+            accesses: 10,
+            time_limit: Nanos::from_secs(4),
+            start: Vec::new(),
+        }
+    }
+}
+
+/// Parses texts of which all are known to be right; wrong ones are left out.
+fn parsed<T: std::str::FromStr>(texts: &[&str]) -> Vec<T> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// Why a space file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtentError {
+    /// The file is not TOML, or has a key or value that is not known.
+    #[error("the space cannot be read{}: {why}", .line.map(|line| format!(" at line {line}")).unwrap_or_default())]
+    Text {
+        /// Number of the line, counted from 1; `None` if unknown.
+        line: Option<usize>,
+        /// What is wrong.
+        why: String,
+    },
+    /// A list is empty, so nothing can be chosen.
+    #[error("`{key}` of the space is empty: give at least one value, or leave the key out")]
+    Empty {
+        /// The key.
+        key: String,
+    },
+    /// A word is not a phase.
+    #[error("`{word}` is no phase of a hunt: give some of {}", PHASES.join(", "))]
+    Phase {
+        /// The word.
+        word: String,
+    },
+    /// A number is out of bounds.
+    #[error("`{key}` of the space cannot be {value}: give {least} to {most}")]
+    Bounds {
+        /// The key.
+        key: &'static str,
+        /// The number given.
+        value: u64,
+        /// Smallest number.
+        least: u64,
+        /// Largest number.
+        most: u64,
+    },
+    /// A workload to start from is not valid.
+    #[error("a workload of `start` is refused: {0}")]
+    Start(#[from] pagetide_workload::WorkloadError),
+}
+
+impl Extent {
+    /// Reads a space file and checks it.
+    pub fn from_toml(text: &str) -> Result<Self, ExtentError> {
+        let extent: Self = toml::from_str(text).map_err(|why| {
+            let line = why.span().map(|span| {
+                let before = text.as_bytes().iter().take(span.start);
+                1 + before.filter(|byte| **byte == b'\n').count()
+            });
+            let why = why.message().replace('\n', ", ");
+            ExtentError::Text { line, why }
+        })?;
+        extent.check()?;
+        Ok(extent)
+    }
+
+    /// Fails if nothing can be chosen for some key, or if trials could become too large.
+    pub fn check(&self) -> Result<(), ExtentError> {
+        let lists = [
+            ("memory", self.memory.is_empty()),
+            ("swap", self.swap.is_empty()),
+            ("files-on", self.files_on.is_empty()),
+            ("fs", self.fs.is_empty()),
+            ("kinds", self.kinds.is_empty()),
+            ("sizes", self.sizes.is_empty()),
+            ("contents", self.contents.is_empty()),
+            ("phases", self.phases.is_empty()),
+            ("patterns", self.patterns.is_empty()),
+        ];
+        let settings = self.settings.iter();
+        let settings = settings.map(|(name, values)| (name.as_str(), values.is_empty()));
+        let empty = lists.into_iter().chain(settings).find(|(_, is)| *is);
+        if let Some((key, _)) = empty {
+            let key = key.to_owned();
+            return Err(ExtentError::Empty { key });
+        }
+        let is_known = |word: &&String| !PHASES.contains(&word.as_str());
+        if let Some(word) = self.phases.iter().find(is_known) {
+            let word = word.clone();
+            return Err(ExtentError::Phase { word });
+        }
+        let bounds = [
+            ("swap-size", self.swap_size, 1, 16),
+            ("processes", self.processes as u64, 1, 16),
+            ("copies", u64::from(self.copies), 1, 64),
+            ("segments", self.segments as u64, 1, 8),
+            ("length", self.length as u64, 1, 32),
+            ("groups", self.groups as u64, 0, 16),
+            ("accesses", self.accesses, 1, MOST_ACCESSES),
+        ];
+        for (key, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                return Err(ExtentError::Bounds {
+                    key,
+                    value,
+                    least,
+                    most,
+                });
+            }
+        }
+        for workload in &self.start {
+            workload.validate()?;
+        }
+        Ok(())
+    }
+
+    /// True if this phase may occur.
+    pub fn has(&self, word: &str) -> bool {
+        self.phases.iter().any(|phase| phase == word)
+    }
+}
+
+/// Serde functions for a time that is written as text, such as `4s`.
+mod time {
+    use pagetide_quantity::Nanos;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
+    pub(super) fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&pagetide_workload::plain_time(*time))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Nanos, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(Error::custom)
+    }
+}

@@ -1,0 +1,72 @@
+//! Which untried candidates are worth a trial, from the traits that they share with candidates that were tried.
+//!
+//! For each trait, and for each pair of traits, the mean score of the candidates that had it is known, and how many they
+//! were. A candidate's promise is the mean over its traits and pairs of that score, plus a bonus that falls with the
+//! number (an upper confidence bound, Auer, Cesa-Bianchi and Fischer 2002). So pairs that nobody tried come first where
+//! nothing was seen yet, and pairs that came near the goal once something was.
+
+use std::collections::BTreeMap;
+
+/// Weight of the bonus for what was tried rarely.
+const CURIOSITY: f64 = 0.5;
+/// Share of a candidate's traits and pairs, the best ones, that make its promise.
+const BEST: usize = 4;
+
+/// Mean score of candidates with a trait or a pair of traits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+/// What is known of traits and pairs of traits.
+#[derive(Clone, Debug, Default)]
+pub struct Forecast {
+    numbers: BTreeMap<String, u32>,
+    means: BTreeMap<(u32, u32), Mean>,
+}
+
+impl Forecast {
+    /// Takes over the score of a candidate with these traits.
+    pub fn learn(&mut self, traits: &[String], score: f64) {
+        let mut numbers: Vec<u32> = Vec::with_capacity(traits.len());
+        for own in traits {
+            let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+            numbers.push(*self.numbers.entry(own.clone()).or_insert(next));
+        }
+        for pair in pairs(&numbers) {
+            let mean = self.means.entry(pair).or_default();
+            mean.sum += score;
+            mean.count += 1;
+        }
+    }
+
+    /// How much a candidate with these traits promises.
+    pub fn promise(&self, traits: &[String]) -> f64 {
+        let unknown = u32::MAX;
+        let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);
+        let numbers: Vec<u32> = traits.iter().map(number).collect();
+        let of_pair = |pair| {
+            let mean: Mean = self.means.get(&pair).copied().unwrap_or_default();
+            let count = f64::from(mean.count);
+            mean.sum / count.max(1.0) + CURIOSITY / (1.0 + count).sqrt()
+        };
+        let mut all: Vec<f64> = pairs(&numbers).into_iter().map(of_pair).collect();
+        all.sort_unstable_by(|a, b| b.total_cmp(a));
+        let best = all.len().div_ceil(BEST).max(1);
+        all.iter().take(best).sum::<f64>() / best as f64
+    }
+}
+
+/// All pairs of numbers, each number with itself too.
+fn pairs(numbers: &[u32]) -> Vec<(u32, u32)> {
+    let mut all = Vec::with_capacity(numbers.len() * (numbers.len() + 1) / 2);
+    for (place, first) in numbers.iter().enumerate() {
+        all.extend(
+            numbers[place..]
+                .iter()
+                .map(|second| (*first.min(second), *first.max(second))),
+        );
+    }
+    all
+}

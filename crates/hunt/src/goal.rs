@@ -1,0 +1,364 @@
+//! Goals of a hunt. Each goal is a number computed from the records of a candidate, and a limit from which on the kernel
+//! is said to fail. This file is the only place where these numbers are defined.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pagetide_quantity::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour::{Behaviour, distance};
+use crate::evidence::Evidence;
+
+/// Number of a death, where a death is compared with a trial that ended: larger than any ratio of times.
+const DEATH: f64 = 1000.0;
+/// Major faults added to both sides of a ratio, so that few faults make no large ratio.
+const FAULTS_FLOOR: f64 = 256.0;
+/// Virtual time added to both sides of a ratio of times, so that short trials make no large ratio.
+const TIME_FLOOR: Nanos = Nanos::from_millis(20);
+/// Part of a score below 1 that comes from what the kernel did, and not from the goal's number.
+const GUIDE: f64 = 0.4;
+
+/// A goal of a hunt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// The kernel kills although memory could be reclaimed.
+    Killed,
+    /// Reclaim does not get on.
+    Stall,
+    /// Many more pages are read back than with the best possible replacement.
+    FarFromOpt,
+    /// A protected group loses memory to an unprotected one.
+    Unfair,
+    /// The second variant takes more time or more major faults than the first.
+    Regressed,
+    /// The random seed alone changes the time by a factor.
+    Unstable,
+}
+
+/// Definition of a goal, for help and tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Definition {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What the number is, as the rest of a sentence that begins with the goal's name.
+    pub number: &'static str,
+    /// The goal holds if the number is at least this.
+    pub limit: f64,
+}
+
+impl Goal {
+    /// All goals, in the order of the help.
+    pub const ALL: [Self; 6] = [
+        Self::Killed,
+        Self::Stall,
+        Self::FarFromOpt,
+        Self::Unfair,
+        Self::Regressed,
+        Self::Unstable,
+    ];
+
+    /// Definition of the goal.
+    pub const fn definition(self) -> Definition {
+        match self {
+            Self::Killed => Definition {
+                name: "killed",
+                number: "memory that could be reclaimed when the kernel killed for lack of memory, as a multiple of what \
+                         counts as memory to spare (twice the high watermarks, a sixteenth of a group's limit, at least 1 MiB)",
+                limit: 1.0,
+            },
+            Self::Stall => Definition {
+                name: "stall",
+                number: "pages that reclaim looked at for each page that it freed, if it looked at four times the memory or \
+                         more; 1000 if the workload stood still",
+                limit: 16.0,
+            },
+            Self::FarFromOpt => Definition {
+                name: "far-from-opt",
+                number: "pages read back after they were evicted, for each page that the best possible replacement (OPT) of \
+                         the same references in the same memory reads back",
+                limit: 4.0,
+            },
+            Self::Unfair => Definition {
+                name: "unfair",
+                number: "pages that a group read back although its use was below its protection (memory.low or memory.min), \
+                         for each page of the protection",
+                limit: 1.0,
+            },
+            Self::Regressed => Definition {
+                name: "regressed",
+                number: "virtual time of B divided by that of A, or their major faults if the times are alike; 1000 if only B \
+                         was killed for lack of memory",
+                limit: 1.3,
+            },
+            Self::Unstable => Definition {
+                name: "unstable",
+                number: "longest virtual time of three seeds divided by the shortest; 1000 if the kernel killed with some \
+                         seeds only",
+                limit: 2.0,
+            },
+        }
+    }
+
+    /// Name on the command line.
+    pub const fn name(self) -> &'static str {
+        self.definition().name
+    }
+
+    /// Number of seeds of one measurement.
+    pub const fn seeds(self) -> u64 {
+        match self {
+            Self::Unstable => 3,
+            _ => 1,
+        }
+    }
+
+    /// True if the goal compares two variants.
+    pub const fn needs_two(self) -> bool {
+        matches!(self, Self::Regressed)
+    }
+
+    /// Measures a candidate. `hunted` has the trials of the hunted variant, one for each seed of a measurement; `other`
+    /// those of the variant that it is compared with, and is empty if there is none.
+    pub fn measure(self, hunted: &[Evidence], other: &[Evidence]) -> Outcome {
+        let Some(first) = hunted.first() else {
+            return Outcome::unusable("no trial ran");
+        };
+        let all = || hunted.iter().chain(other);
+        if let Some(why) = all().find_map(|evidence| evidence.unusable.as_deref()) {
+            return Outcome::unusable(why);
+        }
+        let limit = self.definition().limit;
+        let behaviour = Behaviour::of(first, other.first());
+        let apart = other.first().map_or(0.0, |other| distance(first, other));
+        let (value, shown, guide) = match self {
+            Self::Regressed => {
+                let Some(other) = other.first() else {
+                    return Outcome::unusable("there is no second variant to compare with");
+                };
+                let (value, shown) = regression(first, other, limit);
+                (value, shown, squashed(apart / 16.0))
+            }
+            Self::Unstable => {
+                let (value, shown) = instability(hunted);
+                (value, shown, 0.0)
+            }
+            _ => {
+                let (value, shown) = self.alone(first);
+                (value, shown, self.nearness(first))
+            }
+        };
+        let with_other = (!other.is_empty() && self != Self::Regressed).then(|| match self {
+            Self::Unstable => instability(other).0,
+            _ => self.alone(&other[0]).0,
+        });
+        let is_alike = with_other.is_some_and(|value| value >= limit);
+        let holds = value >= limit && !is_alike;
+        let opposite = match (self, with_other) {
+            (Self::Regressed, _) => value <= 1.0 / limit,
+            (_, Some(with_other)) => with_other >= limit && value < limit,
+            (_, None) => false,
+        };
+        let score = if holds {
+            1.0 + squashed(value / limit - 1.0)
+        } else {
+            // The parts together stay below 1.
+            0.99 * ((1.0 - GUIDE) * self.share_of_limit(value) + GUIDE * guide)
+        };
+        Outcome {
+            unusable: None,
+            value,
+            shown,
+            score,
+            holds,
+            opposite,
+            behaviour,
+        }
+    }
+
+    /// The number of a goal that one trial decides, and its text.
+    fn alone(self, evidence: &Evidence) -> (f64, String) {
+        match self {
+            Self::Killed => killed(evidence),
+            Self::Stall => stall(evidence),
+            Self::FarFromOpt => {
+                let metric = |name| evidence.metrics.get(name).copied();
+                match (metric("read-back"), metric("opt-read-back")) {
+                    (Some(found), Some(best)) => {
+                        let floor = evidence.pages() as f64 / 16.0;
+                        let value = (found + floor) / (best + floor);
+                        (value, format!("{found:.0} pages read back, OPT {best:.0}"))
+                    }
+                    _ => (0.0, "OPT is not known".to_owned()),
+                }
+            }
+            Self::Unfair => {
+                let value = evidence.metrics.get("lost-protection").copied();
+                let value = value.unwrap_or(0.0);
+                (value, format!("{value:.2} times its protection read back"))
+            }
+            Self::Regressed | Self::Unstable => (0.0, String::new()),
+        }
+    }
+
+    /// How much of the way to the limit a number is, from 0 to 1. A ratio of 1 is the begin of the way.
+    fn share_of_limit(self, value: f64) -> f64 {
+        let limit = self.definition().limit;
+        let share = match self {
+            Self::Regressed | Self::Unstable => value.max(1.0).ln() / limit.ln(),
+            _ => value / limit,
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// How near a trial without the goal seems to it, from 0 to 1. It only guides the search.
+    fn nearness(self, evidence: &Evidence) -> f64 {
+        let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
+        match self {
+            // Reclaim in the context of processes, and reclaim that frees little, come before a kill.
+            Self::Killed => {
+                let direct = share(evidence.counter("pgscan_direct"));
+                let vain = evidence.scanned().saturating_sub(evidence.reclaimed());
+                let death = f64::from(u8::from(evidence.death.is_some()));
+                0.4 * direct + 0.3 * share(vain / 4) + 0.3 * death
+            }
+            Self::Stall => share(evidence.scanned() / 16),
+            _ => share(evidence.counter("pgmajfault")),
+        }
+    }
+}
+
+/// Result of a measurement of a candidate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Why nothing was measured, as a sentence; `None` if something was.
+    pub unusable: Option<String>,
+    /// The goal's number.
+    pub value: f64,
+    /// The number with what it is made of, for people.
+    pub shown: String,
+    /// What the search maximises: at least 1 exactly if the goal holds.
+    pub score: f64,
+    /// True if the goal holds: the number reaches its limit, and not with the other variant too.
+    pub holds: bool,
+    /// True if the goal holds with the two variants exchanged.
+    pub opposite: bool,
+    /// What the kernel did.
+    pub behaviour: Behaviour,
+}
+
+impl Outcome {
+    /// The outcome of a candidate that cannot be measured.
+    pub fn unusable(why: &str) -> Self {
+        Self {
+            unusable: Some(why.to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|goal| goal.name() == text);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!("give one of {}", names.join(", "))
+        })
+    }
+}
+
+/// A number from 0 on, as a number from 0 to below 1.
+fn squashed(value: f64) -> f64 {
+    let value = value.max(0.0);
+    value / (1.0 + value)
+}
+
+fn killed(evidence: &Evidence) -> (f64, String) {
+    let Some(death) = &evidence.death else {
+        return (0.0, "not killed".to_owned());
+    };
+    let Some(memory) = &death.memory else {
+        return (0.0, "killed, without a report of memory".to_owned());
+    };
+    let swappable = memory
+        .anon
+        .min(memory.swap.map_or(Bytes(0), |[free, _]| free));
+    let needed = memory.needed.max(Bytes::from_mib(1));
+    let value = memory.file.max(swappable).0 as f64 / needed.0 as f64;
+    // The kernel's report decides: a death without memory to spare does not hold, whatever rounding does.
+    let value = if death.is_to_spare {
+        value.max(1.0)
+    } else {
+        value.min(0.99)
+    };
+    (value, format!("killed after {} with {memory}", death.after))
+}
+
+fn stall(evidence: &Evidence) -> (f64, String) {
+    if let Some(span) = evidence.standstill {
+        return (DEATH, format!("no progress for {span}"));
+    }
+    let (scanned, reclaimed) = (evidence.scanned(), evidence.reclaimed());
+    if scanned < 4 * evidence.pages() {
+        return (0.0, format!("{scanned} pages scanned"));
+    }
+    let value = scanned as f64 / reclaimed.max(1) as f64;
+    let shown = format!("{scanned} pages scanned to reclaim {reclaimed}");
+    (value, shown)
+}
+
+/// B over A: time, or major faults if the times differ by less than `limit`.
+fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
+    match (&a.death, &b.death) {
+        (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),
+        (Some(_), None) => return (1.0 / DEATH, "only A was killed".to_owned()),
+        (Some(_), Some(_)) => return (1.0, "both were killed".to_owned()),
+        (None, None) => {}
+    }
+    match (a.standstill, b.standstill) {
+        (None, Some(_)) => return (DEATH, "only B stood still".to_owned()),
+        (Some(_), None) => return (1.0 / DEATH, "only A stood still".to_owned()),
+        (Some(_), Some(_)) => return (1.0, "both stood still".to_owned()),
+        (None, None) => {}
+    }
+    let with = |nanos: Nanos| (nanos.0 + TIME_FLOOR.0) as f64;
+    let time = with(b.elapsed) / with(a.elapsed);
+    let of = |evidence: &Evidence| evidence.counter("pgmajfault") as f64 + FAULTS_FLOOR;
+    let faults = of(b) / of(a);
+    let is_alike = time < limit && time > 1.0 / limit;
+    if is_alike && faults.ln().abs() > time.ln().abs() {
+        let shown = format!(
+            "major faults {} → {}",
+            a.counter("pgmajfault"),
+            b.counter("pgmajfault")
+        );
+        return (faults, shown);
+    }
+    (time, format!("time {} → {}", a.elapsed, b.elapsed))
+}
+
+fn instability(all: &[Evidence]) -> (f64, String) {
+    let died = all.iter().filter(|one| one.death.is_some()).count();
+    if died > 0 && died < all.len() {
+        let shown = format!("killed with {died} of {} seeds", all.len());
+        return (DEATH, shown);
+    }
+    if died > 0 {
+        return (1.0, "killed with every seed".to_owned());
+    }
+    let times = all.iter().map(|one| one.elapsed);
+    let (Some(least), Some(most)) = (times.clone().min(), times.max()) else {
+        return (0.0, String::new());
+    };
+    let value = (most.0 + TIME_FLOOR.0) as f64 / (least.0 + TIME_FLOOR.0) as f64;
+    (value, format!("{least} to {most}"))
+}

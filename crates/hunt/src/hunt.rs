@@ -1,0 +1,458 @@
+//! The hunt: generations of candidates, and for each on which the goal holds: fresh seeds, the smallest case, and how
+//! general it is.
+
+use std::collections::BTreeMap;
+
+use pagetide_campaign::RunError;
+use serde::Serialize;
+
+use crate::behaviour::Place;
+use crate::examine::{Budget, Examiner, Meter, Question};
+use crate::goal::{Goal, Outcome};
+use crate::search::{Guidance, Search};
+use crate::shrink::{SIZES, shrink};
+use crate::space::Space;
+
+/// Seed with which candidates are searched.
+const FIRST_SEED: u64 = 1;
+/// Number of fresh seeds with which a candidate must be repeated before it is called found.
+pub const SEEDS: u64 = 8;
+/// Number of fresh seeds with which the goal must hold.
+pub const MUST_HOLD: u64 = 6;
+/// First of the fresh seeds with which a candidate is repeated.
+const FRESH: u64 = 101;
+/// First of the fresh seeds with which the simplest case is repeated. They differ from those with which it was chosen.
+const FRESH_CASE: u64 = 301;
+/// First of the seeds with which neighbouring sizes and other kernels are tried.
+const FRESH_SIZES: u64 = 401;
+/// Number of seeds for each neighbouring size.
+const SEEDS_OF_SIZE: u64 = 4;
+
+/// What to hunt for, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The goal.
+    pub goal: Goal,
+    /// How long to look.
+    pub budget: Budget,
+    /// Random seed of the search.
+    pub seed: u64,
+    /// Number of findings after which the hunt ends.
+    pub most: usize,
+    /// How candidates are chosen.
+    pub guidance: Guidance,
+}
+
+/// How many of some seeds the goal held with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Number of seeds with which the goal holds.
+    pub holds: u64,
+    /// Number of seeds with which it holds the other way round, if two variants are compared.
+    pub opposite: u64,
+    /// Number of seeds tried.
+    pub tried: u64,
+}
+
+impl Share {
+    fn add(&mut self, outcome: &Outcome) {
+        self.holds += u64::from(outcome.holds);
+        self.opposite += u64::from(outcome.opposite);
+        self.tried += 1;
+    }
+
+    /// True if the goal may be called found.
+    ///
+    /// The rule bounds false findings of two variants that do not differ. Let the goal then hold with probability *p* for
+    /// a seed, and as often the other way round. At least six of eight that hold and none opposite have a probability of
+    /// at most 0.8 %, whatever *p* is.
+    fn is_found(&self) -> bool {
+        self.holds >= MUST_HOLD && self.opposite == 0
+    }
+
+    /// True if seeds that were not tried yet cannot make it found.
+    fn is_lost(&self) -> bool {
+        self.opposite > 0 || self.tried - self.holds > SEEDS - MUST_HOLD
+    }
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Find<P> {
+    /// The candidate on which the goal held first.
+    pub met: P,
+    /// The simplest case.
+    pub case: P,
+    /// Number of trials after which it was met, including those that already had a record.
+    pub after: u64,
+    /// The goal's number for the case, with the first fresh seed on which the goal holds.
+    pub value: f64,
+    /// The number with what it is made of, for people.
+    pub shown: String,
+    /// Fresh seeds of the case.
+    pub seeds: Share,
+    /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
+    pub sizes: Vec<(u64, Share)>,
+    /// Number of simplifications.
+    pub steps: usize,
+    /// True if nothing more can be left out; false if the budget ended before.
+    pub is_smallest: bool,
+    /// Number of later candidates that showed the same: the goal held in the same region and place.
+    pub again: u64,
+}
+
+/// Where a hunt looked in one region of the space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Looked {
+    /// Number of candidates.
+    pub candidates: u64,
+    /// Number of candidates that could not be measured.
+    pub unusable: u64,
+    /// Number of places of the map of behaviour that were reached.
+    pub places: usize,
+    /// The largest number of the goal.
+    pub best: f64,
+}
+
+/// The account of a hunt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Account<P> {
+    /// What was found, in the order in which it was met.
+    pub found: Vec<Find<P>>,
+    /// Number of trials, including those that already had a record.
+    pub trials: u64,
+    /// Number of candidates of the search.
+    pub candidates: u64,
+    /// Number of candidates on which the goal held with the first seed, but not with enough fresh seeds.
+    pub chance: u64,
+    /// Number of different features of the kernel's behaviour that were seen.
+    pub features: usize,
+    /// Where the hunt looked, by region.
+    pub regions: BTreeMap<String, Looked>,
+    /// The candidate nearest to the goal, or furthest beyond it; `None` if none could be measured.
+    pub best: Option<Best<P>>,
+    /// The reason why a candidate could not be measured, with the number of candidates; the most frequent first.
+    pub unusable: Vec<(String, u64)>,
+    /// True if the hunt was stopped before its end.
+    pub is_stopped: bool,
+}
+
+/// The candidate with the highest score.
+#[derive(Clone, Debug, Serialize)]
+pub struct Best<P> {
+    /// The candidate.
+    pub point: P,
+    /// Its score.
+    pub score: f64,
+    /// The goal's number with what it is made of, for people.
+    pub shown: String,
+}
+
+/// Something that happened in a hunt.
+#[derive(Clone, Debug)]
+pub enum News<'a> {
+    /// A generation was measured.
+    Generation {
+        /// Text of the best number so far.
+        best: &'a str,
+        /// Number of findings so far.
+        found: usize,
+    },
+    /// The goal holds on a candidate with the first seed; fresh seeds come next.
+    Met {
+        /// Text of the goal's number.
+        shown: &'a str,
+        /// Description of the candidate.
+        label: &'a str,
+    },
+    /// It does not hold with enough fresh seeds.
+    Chance(Share),
+    /// It holds with enough fresh seeds, and is now made simpler.
+    Found(Share),
+    /// A simpler case was accepted.
+    Simpler {
+        /// Description of the case.
+        label: &'a str,
+    },
+}
+
+/// Receives news; the meter knows trials and time left.
+pub type Say<'a, P> = dyn FnMut(&Meter<'_, P>, &News<'_>) + 'a;
+
+/// Runs a hunt until its budget is used up, enough is found, or it is stopped.
+pub fn hunt<S: Space>(
+    space: &S,
+    plan: &Plan,
+    examiner: &mut dyn Examiner<S::Point>,
+    say: &mut Say<'_, S::Point>,
+) -> Result<Account<S::Point>, RunError> {
+    let mut hunt = Hunt {
+        space,
+        plan,
+        meter: Meter::new(examiner, plan.budget),
+        search: Search::new(plan.seed, plan.guidance),
+        settled: Vec::new(),
+        unusable: BTreeMap::new(),
+        account: Account {
+            found: Vec::new(),
+            trials: 0,
+            candidates: 0,
+            chance: 0,
+            features: 0,
+            regions: BTreeMap::new(),
+            best: None,
+            unusable: Vec::new(),
+            is_stopped: false,
+        },
+        say,
+    };
+    while !hunt.meter.is_over() && hunt.account.found.len() < plan.most {
+        if !hunt.generation()? {
+            hunt.account.is_stopped = true;
+            break;
+        }
+    }
+    Ok(hunt.end())
+}
+
+/// Region, place, and the index of what was found there; `None` for what was chance.
+type Settled = (String, Place, Option<usize>);
+
+struct Hunt<'a, 'b, S: Space> {
+    space: &'a S,
+    plan: &'a Plan,
+    meter: Meter<'a, S::Point>,
+    search: Search<S::Point>,
+    /// Where something was found already.
+    settled: Vec<Settled>,
+    unusable: BTreeMap<String, u64>,
+    account: Account<S::Point>,
+    say: &'a mut Say<'b, S::Point>,
+}
+
+impl<S: Space> Hunt<'_, '_, S> {
+    /// Measures a generation, and repeats and shrinks what holds. Returns false if stopped.
+    fn generation(&mut self) -> Result<bool, RunError> {
+        let points = self.search.next(self.space);
+        let asked: Vec<_> = points
+            .iter()
+            .map(|point| Question {
+                point: point.clone(),
+                seed: FIRST_SEED,
+            })
+            .collect();
+        let Some(outcomes) = self.meter.ask(&asked)? else {
+            return Ok(false);
+        };
+        let mut met = Vec::new();
+        for (point, outcome) in points.into_iter().zip(outcomes) {
+            if let Some(place) = self.look(&point, &outcome) {
+                met.push((point, outcome, place));
+            }
+        }
+        for (point, outcome, place) in met {
+            if self.meter.is_over() || self.account.found.len() >= self.plan.most {
+                break;
+            }
+            // An earlier one of this generation may have settled it.
+            if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
+                return Ok(false);
+            }
+        }
+        let best = self.account.best.as_ref();
+        let best = best.map_or("", |best| &best.shown);
+        let found = self.account.found.len();
+        (self.say)(&self.meter, &News::Generation { best, found });
+        Ok(true)
+    }
+
+    /// Enters an outcome into the account and the search. Returns region and place if the goal holds and nothing is known
+    /// there yet.
+    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
+        let region = self.space.region(point);
+        self.account.candidates += 1;
+        let looked = self.account.regions.entry(region.clone()).or_default();
+        looked.candidates += 1;
+        looked.best = looked.best.max(outcome.value);
+        if let Some(why) = &outcome.unusable {
+            looked.unusable += 1;
+            *self.unusable.entry(why.clone()).or_default() += 1;
+        }
+        let place = (region, outcome.behaviour.place);
+        let is_settled = outcome.holds && self.is_again(&place);
+        self.search
+            .learn(self.space, point.clone(), outcome, is_settled);
+        let best = self.account.best.as_ref().map_or(-1.0, |best| best.score);
+        if outcome.unusable.is_none() && outcome.score > best {
+            self.account.best = Some(Best {
+                point: point.clone(),
+                score: outcome.score,
+                shown: outcome.shown.clone(),
+            });
+        }
+        (outcome.holds && !is_settled).then_some(place)
+    }
+
+    /// True if something was settled in this region and place; a finding is then counted as met again.
+    fn is_again(&mut self, place: &(String, Place)) -> bool {
+        let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
+        let Some((_, _, found)) = self.settled.iter().find(same) else {
+            return false;
+        };
+        if let Some(find) = found.and_then(|index| self.account.found.get_mut(index)) {
+            find.again += 1;
+        }
+        true
+    }
+
+    /// Repeats a candidate with fresh seeds, and shrinks it if the goal holds. Returns false if stopped.
+    fn follow(
+        &mut self,
+        point: S::Point,
+        outcome: &Outcome,
+        (region, place): (String, Place),
+    ) -> Result<bool, RunError> {
+        let after = self.meter.trials;
+        let label = self.space.label(&point);
+        let shown = &outcome.shown;
+        let label = &label;
+        (self.say)(&self.meter, &News::Met { shown, label });
+        let Some((share, _)) = self.repeat(&point, FRESH)? else {
+            return Ok(false);
+        };
+        if !share.is_found() {
+            self.account.chance += 1;
+            (self.say)(&self.meter, &News::Chance(share));
+            return Ok(true);
+        }
+        (self.say)(&self.meter, &News::Found(share));
+        let say = &mut self.say;
+        let shrunk = shrink(
+            self.space,
+            point.clone(),
+            &mut self.meter,
+            &mut |meter, label| say(meter, &News::Simpler { label }),
+        )?;
+        let Some(mut shrunk) = shrunk else {
+            return Ok(false);
+        };
+        // The seeds of the simplest case are fresh. If it does not hold with them, the one before may.
+        let steps = shrunk.chain.len() - 1;
+        let (mut case, mut result) = (point.clone(), (share, outcome.clone()));
+        while let Some(last) = shrunk.chain.pop() {
+            if shrunk.chain.is_empty() {
+                break;
+            }
+            let Some(repeated) = self.repeat(&last, FRESH_CASE)? else {
+                return Ok(false);
+            };
+            if repeated.0.is_found() {
+                (case, result) = (last, repeated);
+                break;
+            }
+            shrunk.is_smallest = false;
+        }
+        let (seeds, outcome) = result;
+        let Some(sizes) = self.sizes(&case)? else {
+            return Ok(false);
+        };
+        if let Some(find) = self.account.found.iter_mut().find(|find| find.case == case) {
+            find.again += 1;
+            self.settled.push((region, place, None));
+            return Ok(true);
+        }
+        self.settled
+            .push((region, place, Some(self.account.found.len())));
+        let of_case = (self.space.region(&case), outcome.behaviour.place);
+        if !self.is_again(&of_case) {
+            let index = self.account.found.len();
+            self.settled.push((of_case.0, of_case.1, Some(index)));
+        }
+        self.account.found.push(Find {
+            met: point,
+            case,
+            after,
+            value: outcome.value,
+            shown: outcome.shown,
+            seeds,
+            sizes,
+            steps,
+            is_smallest: shrunk.is_smallest,
+            again: 0,
+        });
+        Ok(true)
+    }
+
+    /// Repeats a candidate with fresh seeds, four at a time, until they decide. Returns how many hold and the first
+    /// outcome that holds, or `None` if stopped.
+    fn repeat(
+        &mut self,
+        point: &S::Point,
+        from: u64,
+    ) -> Result<Option<(Share, Outcome)>, RunError> {
+        let (mut share, mut first) = (Share::default(), Outcome::default());
+        for half in [0, SEEDS / 2] {
+            let seeds = (from + half)..(from + half + SEEDS / 2);
+            let Some(outcomes) = self.ask(point, seeds)? else {
+                return Ok(None);
+            };
+            for outcome in outcomes {
+                share.add(&outcome);
+                if outcome.holds && !first.holds {
+                    first = outcome;
+                }
+            }
+            if share.is_lost() {
+                break;
+            }
+        }
+        Ok(Some((share, first)))
+    }
+
+    /// Tries a case on machines of neighbouring sizes; `None` if stopped.
+    fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
+        let mut sizes = Vec::new();
+        for size in SIZES {
+            let Some(point) = self.space.resized(case, size) else {
+                continue;
+            };
+            let seeds = FRESH_SIZES..FRESH_SIZES + SEEDS_OF_SIZE;
+            let Some(outcomes) = self.ask(&point, seeds)? else {
+                return Ok(None);
+            };
+            let mut share = Share::default();
+            outcomes.iter().for_each(|outcome| share.add(outcome));
+            sizes.push((size, share));
+        }
+        Ok(Some(sizes))
+    }
+
+    /// Measures one candidate with several seeds; `None` if stopped.
+    fn ask(
+        &mut self,
+        point: &S::Point,
+        seeds: std::ops::Range<u64>,
+    ) -> Result<Option<Vec<Outcome>>, RunError> {
+        let question = |seed| Question {
+            point: point.clone(),
+            seed,
+        };
+        let asked: Vec<_> = seeds.map(question).collect();
+        self.meter.ask(&asked)
+    }
+
+    fn end(mut self) -> Account<S::Point> {
+        for (region, places) in self.search.places() {
+            if let Some(looked) = self.account.regions.get_mut(region) {
+                looked.places = places;
+            }
+        }
+        self.account.features = self.search.features();
+        self.account.trials = self.meter.trials;
+        self.account.unusable = self.unusable.into_iter().collect();
+        self.account
+            .unusable
+            .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        self.account
+    }
+}

@@ -1,0 +1,26 @@
+//! A search over workloads, settings and machines for where a kernel fails, and the smallest case that shows it.
+//!
+//! This crate does not depend on emulators, statistics of comparisons, or reports. Start reading in [`goal`] (what
+//! counts as a failure), then [`hunt()`] (the loop), [`search`] (which candidates come next) and [`shrink`] (the smallest
+//! case).
+
+pub mod behaviour;
+pub mod evidence;
+pub mod examine;
+pub mod extent;
+pub mod forecast;
+pub mod goal;
+pub mod hunt;
+pub mod search;
+pub mod shrink;
+pub mod space;
+pub mod workloads;
+
+pub use evidence::{Death, Evidence};
+pub use examine::{Budget, Examiner, Meter, Question};
+pub use extent::{Extent, ExtentError};
+pub use goal::{Goal, Outcome};
+pub use hunt::{Account, Find, News, Plan, Share, hunt};
+pub use search::Guidance;
+pub use space::Space;
+pub use workloads::Workloads;

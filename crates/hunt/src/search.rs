@@ -1,0 +1,215 @@
+//! The search: which candidates to try next, given the outcomes of those tried so far. It runs nothing itself.
+//!
+//! Candidates come in generations of fixed size. Some are drawn at random; the others are changed or crossed from
+//! parents. Parents are chosen by score, from the map of elites, or because they showed features that few others did.
+//! All random numbers come from streams named after the generation, so a hunt depends on its seed and on outcomes only,
+//! and not on how many trials run at the same time.
+
+use std::collections::BTreeMap;
+
+use pagetide_reference::Rng;
+
+use crate::behaviour::{Feature, Place};
+use crate::forecast::Forecast;
+use crate::goal::Outcome;
+use crate::space::Space;
+
+/// Number of candidates of a generation.
+pub const GENERATION: usize = 12;
+/// Candidates of a generation that are drawn at random, once there is a generation to learn from.
+const FRESH: usize = 6;
+/// Number of proposals of which one becomes a candidate.
+const PROPOSALS: usize = 16;
+/// Number of candidates of which the one with the best score becomes a parent.
+const TOURNAMENT: u64 = 5;
+/// Attempts to find a candidate that was not tried before.
+const ATTEMPTS: usize = 20;
+
+/// How candidates are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guidance {
+    /// By the outcomes of earlier candidates.
+    #[default]
+    Guided,
+    /// All at random, for comparison.
+    Random,
+}
+
+/// A candidate that was tried, with its outcome.
+#[derive(Clone, Debug)]
+struct Known<P> {
+    point: P,
+    score: f64,
+    features: Vec<Feature>,
+    is_usable: bool,
+}
+
+/// State of a search.
+#[derive(Clone, Debug)]
+pub struct Search<P> {
+    seed: u64,
+    guidance: Guidance,
+    generation: u64,
+    known: Vec<Known<P>>,
+    forecast: Forecast,
+    /// Number of candidates with each feature.
+    counts: BTreeMap<Feature, u32>,
+    /// Index of the best candidate of each place of each region.
+    elites: BTreeMap<(String, Place), usize>,
+}
+
+impl<P: Clone + PartialEq> Search<P> {
+    /// Creates a search that has tried nothing.
+    pub fn new(seed: u64, guidance: Guidance) -> Self {
+        Self {
+            seed,
+            guidance,
+            generation: 0,
+            known: Vec::new(),
+            forecast: Forecast::default(),
+            counts: BTreeMap::new(),
+            elites: BTreeMap::new(),
+        }
+    }
+
+    /// Chooses the candidates of the next generation.
+    pub fn next<S: Space<Point = P>>(&mut self, space: &S) -> Vec<P> {
+        let mut all: Vec<P> = Vec::with_capacity(GENERATION);
+        for place in 0..GENERATION {
+            let label = format!("generation {} candidate {place}", self.generation);
+            let mut rng = Rng::stream(self.seed, &label);
+            let mut point = self.one(space, place, &mut rng);
+            for _ in 0..ATTEMPTS {
+                let is_new = !all.contains(&point) && self.known.iter().all(|k| k.point != point);
+                if is_new {
+                    break;
+                }
+                point = space.mutated(&point, &mut rng);
+            }
+            all.push(point);
+        }
+        self.generation += 1;
+        all
+    }
+
+    /// Draws several proposals for one place of a generation, and returns the one that promises most.
+    fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
+        if self.guidance == Guidance::Random {
+            return space.random(rng);
+        }
+        let is_fresh = place < FRESH;
+        let mut best: Option<(f64, P)> = None;
+        for _ in 0..PROPOSALS {
+            let point = if is_fresh {
+                space.random(rng)
+            } else {
+                self.child(space, rng)
+            };
+            let promise = self.forecast.promise(&space.traits(&point));
+            if best.as_ref().is_none_or(|(most, _)| promise > *most) {
+                best = Some((promise, point));
+            }
+        }
+        best.map_or_else(|| space.random(rng), |(_, point)| point)
+    }
+
+    /// A candidate that is changed or crossed from parents; a random one if there is no parent.
+    fn child<S: Space<Point = P>>(&self, space: &S, rng: &mut Rng) -> P {
+        let Some(parent) = self.parent(rng) else {
+            return space.random(rng);
+        };
+        let mut point = match self.parent(rng).filter(|_| rng.below(4) == 0) {
+            Some(other) => space.crossed(&parent.point, &other.point, rng),
+            None => space.mutated(&parent.point, rng),
+        };
+        // Mostly one change, sometimes several: a step out of a plain on which single changes do nothing.
+        while rng.below(2) == 0 {
+            point = space.mutated(&point, rng);
+        }
+        point
+    }
+
+    /// A candidate to change; `None` if none is usable.
+    fn parent(&self, rng: &mut Rng) -> Option<&Known<P>> {
+        let usable: Vec<&Known<P>> = self.known.iter().filter(|known| known.is_usable).collect();
+        let way = rng.below(10);
+        if usable.is_empty() {
+            return None;
+        }
+        let best_of = |by: &dyn Fn(&Known<P>) -> f64, rng: &mut Rng| {
+            let mut best: Option<&Known<P>> = None;
+            for _ in 0..TOURNAMENT {
+                let index = usize::try_from(rng.below(usable.len() as u64)).unwrap_or(0);
+                let one = usable[index];
+                if best.is_none_or(|best| by(one) > by(best)) {
+                    best = Some(one);
+                }
+            }
+            best
+        };
+        match way {
+            0..5 => best_of(&|known| known.score, rng),
+            5..8 => {
+                let elites: Vec<usize> = self.elites.values().copied().collect();
+                let index = rng.below(elites.len() as u64);
+                let index = elites.get(usize::try_from(index).unwrap_or(0))?;
+                self.known.get(*index)
+            }
+            _ => best_of(&|known| self.rarity(known), rng),
+        }
+    }
+
+    /// Sum over the candidate's features of one divided by the number of candidates with that feature.
+    fn rarity(&self, known: &Known<P>) -> f64 {
+        let count = |feature| self.counts.get(feature).copied().unwrap_or(1);
+        let each = known.features.iter();
+        each.map(|feature| 1.0 / f64::from(count(feature).max(1)))
+            .sum()
+    }
+
+    /// Takes over the outcome of a candidate. `is_settled` is true if the candidate shows what is already known, so that
+    /// the search must not be drawn to it by its score.
+    pub fn learn<S: Space<Point = P>>(
+        &mut self,
+        space: &S,
+        point: P,
+        outcome: &Outcome,
+        is_settled: bool,
+    ) {
+        let behaviour = &outcome.behaviour;
+        let is_usable = outcome.unusable.is_none();
+        let score = if is_settled { 0.0 } else { outcome.score };
+        for feature in &behaviour.features {
+            *self.counts.entry(feature.clone()).or_default() += 1;
+        }
+        self.forecast.learn(&space.traits(&point), score);
+        self.known.push(Known {
+            point,
+            score,
+            features: behaviour.features.clone(),
+            is_usable,
+        });
+        let index = self.known.len() - 1;
+        if is_usable {
+            let place = (space.region(&self.known[index].point), behaviour.place);
+            let elite = self.elites.entry(place).or_insert(index);
+            if score > self.known[*elite].score {
+                *elite = index;
+            }
+        }
+    }
+
+    /// Number of different features seen.
+    pub fn features(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Number of places of the map of each region that have a candidate, by region.
+    pub fn places(&self) -> BTreeMap<&str, usize> {
+        let mut places = BTreeMap::new();
+        for (region, _) in self.elites.keys() {
+            *places.entry(region.as_str()).or_default() += 1;
+        }
+        places
+    }
+}

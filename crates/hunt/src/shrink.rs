@@ -1,0 +1,100 @@
+//! Makes a candidate as simple as possible while its goal still holds, like a property test shrinks a failure.
+//!
+//! Simplifications are tried in the order of the space, the largest first. One is accepted if the goal still holds with
+//! most seeds, and on no fewer machines of neighbouring sizes than with the candidate itself. The end is reached when nothing can be left
+//! out.
+
+use pagetide_campaign::RunError;
+
+use crate::examine::{Meter, Question};
+use crate::space::Space;
+
+/// Seeds with which each simplification is tried. At least [`MOST`] must hold.
+const SEEDS: [u64; 3] = [201, 202, 203];
+/// Number of [`SEEDS`] with which the goal must hold.
+const MOST: usize = 2;
+/// Neighbouring sizes of the machine, in percent of its size.
+pub const SIZES: [u64; 2] = [80, 120];
+/// Number of simplifications that are tried at the same time.
+const BATCH: usize = 4;
+
+/// Result of making a candidate simpler.
+#[derive(Clone, Debug)]
+pub struct Shrunk<P> {
+    /// The candidates from the first to the simplest. With each of them, the goal held.
+    pub chain: Vec<P>,
+    /// True if nothing more can be left out; false if the budget ended before.
+    pub is_smallest: bool,
+}
+
+/// Makes `point` simpler. Returns `None` if stopped.
+pub fn shrink<S: Space>(
+    space: &S,
+    point: S::Point,
+    meter: &mut Meter<'_, S::Point>,
+    say: &mut dyn FnMut(&Meter<'_, S::Point>, &str),
+) -> Result<Option<Shrunk<S::Point>>, RunError> {
+    let Some(sizes) = sizes_that_hold(space, &point, meter)? else {
+        return Ok(None);
+    };
+    let mut chain = vec![point.clone()];
+    let (mut current, mut tried) = (point, Vec::new());
+    'simpler: loop {
+        let mut all = space.simpler(&current);
+        all.retain(|one| !tried.contains(one));
+        for batch in all.chunks(BATCH) {
+            if meter.is_over() {
+                let is_smallest = false;
+                return Ok(Some(Shrunk { chain, is_smallest }));
+            }
+            let first: Vec<_> = batch.iter().map(|one| asked(one, SEEDS[0])).collect();
+            let Some(outcomes) = meter.ask(&first)? else {
+                return Ok(None);
+            };
+            tried.extend(batch.iter().cloned());
+            let survivors = batch.iter().zip(outcomes).filter(|(_, one)| one.holds);
+            for (one, _) in survivors {
+                let more: Vec<_> = SEEDS[1..].iter().map(|seed| asked(one, *seed)).collect();
+                let Some(more) = meter.ask(&more)? else {
+                    return Ok(None);
+                };
+                if 1 + more.iter().filter(|one| one.holds).count() < MOST {
+                    continue;
+                }
+                let Some(of_one) = sizes_that_hold(space, one, meter)? else {
+                    return Ok(None);
+                };
+                if of_one < sizes {
+                    continue;
+                }
+                current = one.clone();
+                chain.push(current.clone());
+                say(meter, &space.label(&current));
+                continue 'simpler;
+            }
+        }
+        return Ok(Some(Shrunk {
+            chain,
+            is_smallest: true,
+        }));
+    }
+}
+
+/// Number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
+fn sizes_that_hold<S: Space>(
+    space: &S,
+    point: &S::Point,
+    meter: &mut Meter<'_, S::Point>,
+) -> Result<Option<usize>, RunError> {
+    let resized = SIZES.iter().filter_map(|size| space.resized(point, *size));
+    let asked: Vec<_> = resized.map(|one| asked(&one, SEEDS[0])).collect();
+    let outcomes = meter.ask(&asked)?;
+    Ok(outcomes.map(|all| all.iter().filter(|one| one.holds).count()))
+}
+
+fn asked<P: Clone>(point: &P, seed: u64) -> Question<P> {
+    Question {
+        point: point.clone(),
+        seed,
+    }
+}

@@ -1,0 +1,41 @@
+//! What a hunt varies, as the search sees it: candidates that can be drawn, changed, crossed and made simpler.
+
+use pagetide_reference::Rng;
+
+/// A space of candidates.
+pub trait Space {
+    /// A candidate: a point of the space.
+    type Point: Clone + PartialEq;
+
+    /// Draws a candidate.
+    fn random(&self, rng: &mut Rng) -> Self::Point;
+
+    /// Returns a candidate that differs from `point` in one respect.
+    fn mutated(&self, point: &Self::Point, rng: &mut Rng) -> Self::Point;
+
+    /// Returns a candidate with some parts of `a` and the others of `b`.
+    fn crossed(&self, a: &Self::Point, b: &Self::Point, rng: &mut Rng) -> Self::Point;
+
+    /// Candidates that are simpler than `point` in one respect each, the largest simplification first. Repeated
+    /// simplification ends.
+    fn simpler(&self, point: &Self::Point) -> Vec<Self::Point>;
+
+    /// The same candidate on a machine of another size, `percent` of its size; `None` if there is no such machine.
+    fn resized(&self, point: &Self::Point, percent: u64) -> Option<Self::Point>;
+
+    /// Name of the part of the space that the candidate belongs to, for the account of where a hunt looked.
+    fn region(&self, point: &Self::Point) -> String;
+
+    /// Coarse properties of the candidate, sorted and without repetition. The search learns which of them come near the
+    /// goal together.
+    fn traits(&self, point: &Self::Point) -> Vec<String>;
+
+    /// One line that describes the candidate.
+    fn label(&self, point: &Self::Point) -> String;
+}
+
+/// Draws one of `choices`; `None` if there are none.
+pub fn choice<'a, T>(choices: &'a [T], rng: &mut Rng) -> Option<&'a T> {
+    let index = rng.below(choices.len() as u64);
+    choices.get(usize::try_from(index).unwrap_or(0))
+}

@@ -1,0 +1,223 @@
+//! The space of workloads: each candidate is a workload of the language with its machine and settings.
+
+mod change;
+mod draw;
+mod simpler;
+mod traits;
+
+use pagetide_quantity::Bytes;
+use pagetide_record::{MemorySpec, SwapSpec};
+use pagetide_reference::Rng;
+use pagetide_workload::{Machine, Phase, Workload};
+
+use crate::extent::Extent;
+use crate::space::{Space, choice};
+
+/// Attempts to draw or change a workload so that it is valid, before a simple one is used.
+const ATTEMPTS: usize = 50;
+/// The setting that chooses between the two kinds of page lists. It is part of a candidate's region.
+const LRU: &str = "lru_gen/enabled";
+
+/// The space of workloads within an extent.
+#[derive(Clone, Debug)]
+pub struct Workloads {
+    extent: Extent,
+}
+
+impl Workloads {
+    /// Creates the space.
+    pub fn new(extent: Extent) -> Self {
+        Self { extent }
+    }
+
+    /// True if the workload is valid, fits into its machine, and is short enough.
+    fn is_fine(&self, workload: &Workload) -> bool {
+        let (memory, swap) = sizes(workload);
+        let most = self.extent.accesses.saturating_mul(memory.pages().0);
+        let needed = workload
+            .validate()
+            .and_then(|()| workload.needed(memory, swap));
+        needed.is_ok_and(|needed| needed.accesses <= most)
+    }
+}
+
+/// Memory and swap of the workload's machine in bytes.
+fn sizes(workload: &Workload) -> (Bytes, Bytes) {
+    let machine = workload.machine.as_ref();
+    let memory = machine.and_then(|machine| machine.memory);
+    let memory = memory.unwrap_or_default().bytes();
+    let swap = machine
+        .and_then(|machine| machine.swap_size)
+        .unwrap_or_default();
+    let has_none = machine.is_some_and(|machine| machine.swap == Some(SwapSpec::None));
+    (memory, if has_none { Bytes(0) } else { swap })
+}
+
+/// The machine of a workload, which a candidate always has.
+fn machine(workload: &mut Workload) -> &mut Machine {
+    workload.machine.get_or_insert_with(Machine::default)
+}
+
+impl Space for Workloads {
+    type Point = Workload;
+
+    fn random(&self, rng: &mut Rng) -> Workload {
+        if let Some(start) = choice(&self.extent.start, rng).filter(|_| rng.below(3) == 0) {
+            return draw::on_machine(&self.extent, start.clone(), rng);
+        }
+        for _ in 0..ATTEMPTS {
+            let workload = draw::workload(&self.extent, rng);
+            if self.is_fine(&workload) {
+                return workload;
+            }
+        }
+        draw::simple(&self.extent, rng)
+    }
+
+    fn mutated(&self, point: &Workload, rng: &mut Rng) -> Workload {
+        for _ in 0..ATTEMPTS {
+            let mut changed = point.clone();
+            change::change(&self.extent, &mut changed, rng);
+            if changed != *point && self.is_fine(&changed) {
+                return changed;
+            }
+        }
+        self.random(rng)
+    }
+
+    fn crossed(&self, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
+        for _ in 0..ATTEMPTS {
+            let child = change::cross(&self.extent, a, b, rng);
+            if self.is_fine(&child) {
+                return child;
+            }
+        }
+        self.mutated(a, rng)
+    }
+
+    fn simpler(&self, point: &Workload) -> Vec<Workload> {
+        let mut all = Vec::new();
+        for one in simpler::simpler(&self.extent, point) {
+            if one != *point && !all.contains(&one) && self.is_fine(&one) {
+                all.push(one);
+            }
+        }
+        all
+    }
+
+    fn resized(&self, point: &Workload, percent: u64) -> Option<Workload> {
+        let mut resized = point.clone();
+        let own = machine(&mut resized);
+        let size = |bytes: Bytes| Bytes(bytes.0 / 100 * percent / 4096 * 4096);
+        own.memory = Some(match own.memory.unwrap_or_default() {
+            MemorySpec::Free(bytes) => MemorySpec::Free(size(bytes)),
+            MemorySpec::Total(bytes) => MemorySpec::Total(size(bytes)),
+        });
+        own.swap_size = own.swap_size.map(size);
+        let (memory, swap) = sizes(&resized);
+        let fits = resized.needed(memory, swap).is_ok();
+        (fits && memory >= Bytes::from_mib(4)).then_some(resized)
+    }
+
+    fn region(&self, point: &Workload) -> String {
+        let machine = point.machine.clone().unwrap_or_default();
+        let mut region = format!(
+            "{} · {}",
+            machine.memory.unwrap_or_default(),
+            machine.swap.unwrap_or_default()
+        );
+        if let Some(values) = self
+            .extent
+            .settings
+            .get(LRU)
+            .filter(|values| values.len() > 1)
+        {
+            let value = machine.settings.get(LRU).unwrap_or(&values[0]);
+            region.push_str(&format!(" · {LRU}={value}"));
+        }
+        if self.extent.files_on.len() > 1 {
+            let device = machine.files_on.unwrap_or_default();
+            region.push_str(&format!(" · files on {device}"));
+        }
+        region
+    }
+
+    fn traits(&self, point: &Workload) -> Vec<String> {
+        traits::traits(point)
+    }
+
+    fn label(&self, point: &Workload) -> String {
+        label(point)
+    }
+}
+
+/// One line that describes a workload: its processes with segments and phases, its groups, and its machine.
+pub fn label(workload: &Workload) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for process in &workload.processes {
+        let count = match process.count {
+            1 => String::new(),
+            count => format!("{count} × "),
+        };
+        let segments: Vec<String> = process
+            .segments
+            .iter()
+            .map(|segment| format!("{} {}", segment.size, kind_word(segment.kind)))
+            .collect();
+        let phases: Vec<String> = process.phases.iter().map(phase_words).collect();
+        let group = process.group.as_ref();
+        let group = group.map_or(String::new(), |group| format!(" in {group}"));
+        parts.push(format!(
+            "{count}({}: {}{group})",
+            segments.join(" + "),
+            phases.join(", ")
+        ));
+    }
+    let machine = workload.machine.clone().unwrap_or_default();
+    let mut all = format!(
+        "{} · {} · {}",
+        parts.join(" beside "),
+        machine.memory.unwrap_or_default(),
+        machine.swap.unwrap_or_default()
+    );
+    for (name, value) in &machine.settings {
+        all.push_str(&format!(" · {name}={value}"));
+    }
+    all
+}
+
+fn kind_word(kind: pagetide_workload::Kind) -> &'static str {
+    use pagetide_workload::Kind;
+    match kind {
+        Kind::Anonymous => "anonymous",
+        Kind::Shared => "shared",
+        Kind::File => "file",
+        Kind::Tmpfs => "tmpfs",
+    }
+}
+
+fn phase_words(phase: &Phase) -> String {
+    match phase {
+        Phase::Access(access) => {
+            let verb = match access.writes {
+                writes if writes <= 0.0 => "read",
+                writes if writes >= 1.0 => "write",
+                _ => "access",
+            };
+            format!("{verb} {} {}", access.count, access.pattern)
+        }
+        Phase::Advise { advice, .. } => {
+            let word = serde_json::to_string(advice).unwrap_or_default();
+            word.trim_matches('"').to_owned()
+        }
+        Phase::Repeat { times, phases } => {
+            let inner: Vec<String> = phases.iter().map(phase_words).collect();
+            format!("{times} times ({})", inner.join(", "))
+        }
+        Phase::Fork { count, phases } => {
+            let inner: Vec<String> = phases.iter().map(phase_words).collect();
+            format!("fork {count} ({})", inner.join(", "))
+        }
+        other => other.word().to_owned(),
+    }
+}

@@ -1,0 +1,124 @@
+//! The search finds planted faults sooner than random sampling, finds nothing where nothing is, and repeats exactly.
+
+use pagetide_hunt::{Account, Budget, Extent, Goal, Guidance, Plan, Space, Workloads, hunt};
+use pagetide_workload::Workload;
+
+use crate::kernel::{FAULTS, Table};
+
+fn plan(goal: Goal, seed: u64, trials: u64, guidance: Guidance) -> Plan {
+    Plan {
+        goal,
+        budget: Budget::Trials(trials),
+        seed,
+        most: 1,
+        guidance,
+    }
+}
+
+fn space() -> Workloads {
+    Workloads::new(Extent::default())
+}
+
+fn go(plan: &Plan, table: &mut Table) -> Account<Workload> {
+    hunt(&space(), plan, table, &mut |_, _| {}).unwrap()
+}
+
+/// Number of trials to the first find; `most` if nothing was found.
+fn first(fault: &'static str, seed: u64, most: u64, guidance: Guidance) -> u64 {
+    let goal = if fault == FAULTS[0] {
+        Goal::Killed
+    } else {
+        Goal::Regressed
+    };
+    let mut table = Table::new(goal, Some(fault), true);
+    let account = go(&plan(goal, seed, most, guidance), &mut table);
+    account.found.first().map_or(most, |find| find.after)
+}
+
+fn median(mut all: Vec<u64>) -> u64 {
+    all.sort_unstable();
+    all[all.len() / 2]
+}
+
+/// Asserts that the guided search needs at most half the trials of random sampling, as the sum over faults of the medians
+/// over `seeds` seeds.
+fn assert_guided_is_better(faults: &[&'static str], seeds: u64) {
+    const MOST: u64 = 4000;
+    let sum = |guidance| -> u64 {
+        let of = |fault: &&'static str| {
+            median(
+                (1..=seeds)
+                    .map(|seed| first(fault, seed, MOST, guidance))
+                    .collect(),
+            )
+        };
+        faults.iter().map(of).sum()
+    };
+    let (guided, random) = (sum(Guidance::Guided), sum(Guidance::Random));
+    assert!(2 * guided <= random, "{guided} and {random} trials");
+}
+
+#[test]
+fn the_search_finds_a_fault_in_half_the_trials_of_random_sampling() {
+    assert_guided_is_better(&["pageout-again"], 5);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_search_finds_seven_faults_in_half_the_trials_of_random_sampling() {
+    assert_guided_is_better(&FAULTS, 10);
+}
+
+#[test]
+fn nothing_is_found_where_the_variants_do_not_differ() {
+    for goal in [Goal::Regressed, Goal::Unstable, Goal::Killed, Goal::Stall] {
+        let mut table = Table::new(goal, None, true);
+        let account = go(&plan(goal, 5, 2000, Guidance::Guided), &mut table);
+        assert!(account.found.is_empty(), "{goal}: {:?}", account.found);
+        assert!(account.trials >= 2000 && !account.is_stopped);
+        let candidates: u64 = account
+            .regions
+            .values()
+            .map(|looked| looked.candidates)
+            .sum();
+        assert_eq!(candidates, account.candidates);
+    }
+}
+
+#[test]
+fn a_hunt_that_was_stopped_asks_the_same_again_and_goes_on() {
+    let plan = plan(Goal::Regressed, 3, 600, Guidance::Guided);
+    let mut whole = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+    let account = go(&plan, &mut whole);
+    let mut part = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+    part.stop_after = Some(whole.asked.len() / 2);
+    assert!(go(&plan, &mut part).is_stopped);
+    assert_eq!(part.asked[..], whole.asked[..part.asked.len()]);
+    let mut again = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+    let after = go(&plan, &mut again);
+    assert_eq!(again.asked, whole.asked);
+    assert_eq!(
+        serde_json::to_string(&after).unwrap(),
+        serde_json::to_string(&account).unwrap()
+    );
+    let mut other = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+    go(&Plan { seed: 4, ..plan }, &mut other);
+    assert_ne!(other.asked, whole.asked, "another seed is another hunt");
+}
+
+#[test]
+fn every_candidate_of_a_hunt_differs_from_the_others() {
+    let mut table = Table::new(Goal::Stall, None, false);
+    go(&plan(Goal::Stall, 1, 600, Guidance::Guided), &mut table);
+    let mut all: Vec<&String> = table.asked.iter().map(|(text, _)| text).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    // Machines are not part of the canonical text.
+    assert!(all.len() * 10 >= count * 9, "{} of {count}", all.len());
+    assert!(
+        !space()
+            .region(&space().random(&mut pagetide_reference::Rng::new(1)))
+            .is_empty()
+    );
+}

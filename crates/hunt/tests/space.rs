@@ -1,0 +1,83 @@
+//! Candidates are valid, and simplification ends.
+
+use pagetide_hunt::{Extent, Space, Workloads};
+use pagetide_reference::Rng;
+use pagetide_workload::Workload;
+
+#[test]
+fn all_candidates_are_valid_and_within_the_bounds() {
+    let extent = Extent::default();
+    let space = Workloads::new(extent.clone());
+    let mut rng = Rng::new(7);
+    let mut all = vec![space.random(&mut rng)];
+    for round in 0..600_u64 {
+        let any = |rng: &mut Rng| usize::try_from(rng.below(all.len() as u64)).unwrap();
+        let (a, b) = (any(&mut rng), any(&mut rng));
+        let next = match round % 3 {
+            0 => space.random(&mut rng),
+            1 => space.mutated(&all[a], &mut rng),
+            _ => space.crossed(&all[a], &all[b], &mut rng),
+        };
+        next.validate().unwrap();
+        let machine = next.machine.clone().unwrap();
+        let memory = machine.memory.unwrap().bytes();
+        let needed = next.needed(memory, machine.swap_size.unwrap()).unwrap();
+        assert!(needed.accesses <= extent.accesses * memory.pages().0);
+        assert!(next.processes.len() <= extent.processes);
+        assert_eq!(Workload::from_toml(&next.to_toml()).unwrap(), next);
+        all.push(next);
+    }
+    let words: Vec<String> = all.iter().map(|one| one.to_toml()).collect();
+    for word in [
+        "fork", "repeat", "advise", "reclaim", "copy", "sync", "tmpfs", "low", "locked",
+    ] {
+        assert!(words.iter().any(|text| text.contains(word)), "{word}");
+    }
+}
+
+#[test]
+fn simplification_ends_whatever_is_accepted() {
+    let space = Workloads::new(Extent::default());
+    let mut rng = Rng::new(11);
+    for _ in 0..20 {
+        let mut point = space.random(&mut rng);
+        let mut steps = 0;
+        loop {
+            let simpler = space.simpler(&point);
+            assert!(!simpler.contains(&point));
+            let index = usize::try_from(rng.below(simpler.len() as u64)).unwrap();
+            let Some(next) = simpler.into_iter().nth(index) else {
+                break;
+            };
+            point = next;
+            steps += 1;
+            assert!(steps < 500, "{}", point.to_toml());
+        }
+        assert_eq!(point.processes.len(), 1, "{}", point.to_toml());
+    }
+}
+
+#[test]
+fn a_space_file_narrows_the_space_and_mistakes_are_named() {
+    let text = "swap = [\"ssd\"]\nprocesses = 1\n[settings]\n\"lru_gen/enabled\" = [\"0\"]\n";
+    let extent = Extent::from_toml(text).unwrap();
+    assert_eq!(extent.kinds, Extent::default().kinds);
+    let space = Workloads::new(extent);
+    let mut rng = Rng::new(1);
+    for _ in 0..50 {
+        let point = space.random(&mut rng);
+        assert_eq!(point.processes.len(), 1);
+        assert_eq!(space.region(&point), "16M · ssd:80us");
+    }
+    let cases = [
+        ("swap = []", "`swap` of the space is empty"),
+        ("swop = [\"ssd\"]", "swop"),
+        ("phases = [\"fil\"]", "`fil` is no phase"),
+        ("processes = 0", "`processes` of the space cannot be 0"),
+        ("\n\nsizes = [\"1Q\"]", "line 3"),
+    ];
+    for (text, message) in cases {
+        let found = Extent::from_toml(text).unwrap_err().to_string();
+        assert!(found.contains(message), "{text}: {found}");
+    }
+}

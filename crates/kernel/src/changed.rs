@@ -1,0 +1,69 @@
+//! Code that a patch changed in a built kernel: which lines, and the instructions that they became.
+
+use std::path::PathBuf;
+
+use pagetide_outside::{Place, read, replace};
+use serde::{Deserialize, Serialize};
+
+use crate::error::KernelError;
+use crate::kernel::Kernel;
+
+/// Name of the file with the changed code in a kernel's folder. The digest of a kernel does not include this file.
+const FILE: &str = "changed.json";
+/// Most bytes that are read of this file.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Position of an instruction in a kernel: a function's name, and the distance from the function's start in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CodePlace {
+    /// Name of the function as in `/proc/kallsyms`.
+    pub function: String,
+    /// Distance of the instruction from the start of the function, in bytes.
+    pub offset: u64,
+}
+
+/// A line that a patch adds or changes, and its instructions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedLine {
+    /// Path of the file below the top of the source.
+    pub file: String,
+    /// Number of the line in the patched file, from 1.
+    pub line: u32,
+    /// The line itself, without indentation.
+    pub text: String,
+    /// All instructions of the line. A line that was inlined at several places has instructions at each of them.
+    pub places: Vec<CodePlace>,
+}
+
+/// Code that a patch changed in a built kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedCode {
+    /// Changed lines with instructions, in the order of files and lines.
+    pub lines: Vec<ChangedLine>,
+    /// Functions that contain these lines or the places at which the patch removes lines.
+    pub functions: Vec<String>,
+    /// Number of changed lines without instructions.
+    pub without_code: u64,
+    /// Changed files whose lines could not be found in the kernel, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+impl Kernel {
+    fn changed_path(&self) -> PathBuf {
+        self.folder().join(FILE)
+    }
+
+    /// The code that the kernel's patch changed. `None` if the kernel was not built with a patch, or if it was built
+    /// before this was stored.
+    pub fn changed_code(&self) -> Option<ChangedCode> {
+        let bytes = read(&self.changed_path(), Place::Own, MOST_BYTES).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Stores the code that the kernel's patch changed. Replaces what an earlier patch with the same result stored.
+    pub fn set_changed_code(&self, code: &ChangedCode) -> Result<(), KernelError> {
+        let path = self.changed_path();
+        let bytes = serde_json::to_vec(code).unwrap_or_default();
+        replace(&path, &bytes).map_err(KernelError::cache("writing", &path))
+    }
+}

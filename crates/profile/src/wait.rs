@@ -1,0 +1,278 @@
+//! Waits: the time in which no task of the workload could run, by the call stack at which the task waited that ran
+//! next, and by what it waited for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::Profile;
+
+/// Time in which every task of the workload waited, and that ended when the task with this call stack continued.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Names of the task and of the functions in its call stack, outermost first. Empty for waits that are too small to
+    /// be stored one by one, and for time that belongs to no known stack.
+    pub stack: Vec<String>,
+    /// Sum of the waits in nanoseconds.
+    pub time: u64,
+    /// Number of waits.
+    pub count: u64,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A read or write of a device, or room in its queue.
+    Device,
+    /// A lock that another task holds.
+    Lock,
+    /// A timer: a sleep of a stated length.
+    Timer,
+    /// Another task: its end, its output, or a signal from it.
+    OtherTask,
+    /// The CPU: the task could run, but the scheduler ran another one.
+    RunQueue,
+    /// The call stack does not tell.
+    Unknown,
+}
+
+impl Cause {
+    /// Name of the cause, for tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Lock => "lock",
+            Self::Timer => "timer",
+            Self::OtherTask => "other task",
+            Self::RunQueue => "run queue",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Functions by which a cause is recognised, each a whole name or the beginning of a name, which ends with `*`. The
+/// innermost function of a stack that is listed decides.
+const CAUSES: [(Cause, &[&str]); 5] = [
+    (
+        Cause::Device,
+        &[
+            "io_schedule*",
+            "blk_io_schedule",
+            "blk_mq_get_tag",
+            "blk_mq_freeze*",
+            "blk_queue_enter",
+            "folio_wait_*",
+            "wait_on_page_*",
+            "wait_on_buffer",
+            "__wait_on_buffer",
+            "submit_bio_wait",
+            "rq_qos_wait",
+            "jbd2_*",
+        ],
+    ),
+    (
+        Cause::Lock,
+        &[
+            "__mutex_lock*",
+            "mutex_lock*",
+            "rwsem_*",
+            "down_*",
+            "__down*",
+            "percpu_rwsem_wait",
+            "__folio_lock*",
+            "__lock_page*",
+            "rt_mutex*",
+        ],
+    ),
+    (
+        Cause::Timer,
+        &[
+            "schedule_timeout*",
+            "do_nanosleep",
+            "hrtimer_nanosleep",
+            "schedule_hrtimeout*",
+            "msleep*",
+            "reclaim_throttle",
+            "balance_dirty_pages",
+            "congestion_wait",
+        ],
+    ),
+    (
+        Cause::OtherTask,
+        &[
+            "throttle_direct_reclaim",
+            "do_wait",
+            "__do_wait",
+            "kernel_wait4",
+            "futex_*",
+            "__futex_wait*",
+            "pipe_*",
+            "anon_pipe_*",
+            "do_poll*",
+            "do_select",
+            "ep_poll",
+            "do_epoll_wait",
+            "wait_for_completion*",
+            "__wait_for_common",
+            "__flush_work*",
+            "flush_work*",
+            "do_signal*",
+            "sigsuspend",
+            "unix_*",
+            "synchronize_*",
+            "wait_for_common*",
+            "__skb_wait_for_more_packets",
+            "sk_wait_data",
+            "inet_csk_accept",
+        ],
+    ),
+    (
+        Cause::RunQueue,
+        &[
+            "preempt_schedule*",
+            "__cond_resched",
+            "irqentry_exit*",
+            "exit_to_user_mode_loop",
+            "exit_to_user_mode_prepare",
+            "raw_irqentry_exit*",
+            "do_sched_yield",
+            "yield",
+        ],
+    ),
+];
+
+/// Functions that only carry out a wait. They do not tell who wanted to wait.
+const CARRIERS: [&str; 19] = [
+    "__switch_to_asm",
+    "__switch_to",
+    "__schedule",
+    "schedule*",
+    "__schedule_loop",
+    "io_schedule*",
+    "finish_task_switch",
+    "preempt_schedule*",
+    "wait_woken",
+    "__wait_for_common",
+    "wait_for_completion*",
+    "folio_wait_bit*",
+    "__folio_lock*",
+    "__wait_on_bit*",
+    "out_of_line_wait_on_bit*",
+    "bit_wait*",
+    "submit_bio_wait",
+    "rwsem_*",
+    "do_nanosleep",
+];
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+impl Wait {
+    /// What the task waited for.
+    pub fn cause(&self) -> Cause {
+        let inward = self.stack.iter().skip(1).rev();
+        let mut causes = inward.filter_map(|name| {
+            let of = |(_, patterns): &&(Cause, &[&str])| {
+                patterns.iter().any(|pattern| matches(pattern, name))
+            };
+            CAUSES.iter().find(of).map(|(cause, _)| *cause)
+        });
+        let Some(first) = causes.next() else {
+            return Cause::Unknown;
+        };
+        // Sleeps of a stated length are also used to wait for something else with a limit. The function around the
+        // sleep tells.
+        match (first, causes.next()) {
+            (Cause::Timer, Some(Cause::OtherTask)) => Cause::OtherTask,
+            (Cause::Device, Some(Cause::Lock)) => Cause::Lock,
+            _ => first,
+        }
+    }
+
+    /// Name of the function that wanted to wait: the innermost one that does not merely carry out the wait. `None` if
+    /// the stack is not known.
+    pub fn waiter(&self) -> Option<&str> {
+        let inward = self.stack.iter().skip(1).rev();
+        let carries = |name: &str| CARRIERS.iter().any(|pattern| matches(pattern, name));
+        inward.map(String::as_str).find(|name| !carries(name))
+    }
+
+    /// Cause and waiting function, such as `device: swap_read_folio`.
+    pub fn name(&self) -> String {
+        match self.waiter() {
+            Some(waiter) => format!("{}: {waiter}", self.cause().name()),
+            None => self.cause().name().to_owned(),
+        }
+    }
+}
+
+impl Profile {
+    /// Waits by cause and waiting function: name, nanoseconds and number of waits; longest first. The times add up to
+    /// [`Profile::idle`]. Empty if the profile was made by a version that did not store waits.
+    pub fn waits_by_name(&self) -> Vec<(String, u64, u64)> {
+        let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for wait in &self.waits {
+            let sum = sums.entry(wait.name()).or_default();
+            sum[0] += wait.time;
+            sum[1] += wait.count;
+        }
+        let mut all: Vec<_> = sums
+            .into_iter()
+            .map(|(name, [time, count])| (name, time, count))
+            .collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(stack: &str) -> Wait {
+        Wait {
+            stack: stack.split(';').map(str::to_owned).collect(),
+            time: 1,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn the_stack_at_which_a_task_waits_tells_what_for() {
+        for (stack, expected) in [
+            (
+                "workload;user code;asm_exc_page_fault;do_swap_page;__folio_lock_or_retry;folio_wait_bit_common;io_schedule;schedule;__schedule",
+                "device: do_swap_page",
+            ),
+            (
+                "workload;vfs_read;filemap_get_pages;filemap_update_page;folio_wait_bit_common;io_schedule;schedule;__schedule",
+                "device: filemap_update_page",
+            ),
+            (
+                "workload;handle_mm_fault;__mutex_lock;schedule_preempt_disabled;__schedule;__switch_to_asm",
+                "lock: __mutex_lock",
+            ),
+            (
+                "workload;__x64_sys_nanosleep;hrtimer_nanosleep;do_nanosleep;schedule;__schedule",
+                "timer: hrtimer_nanosleep",
+            ),
+            (
+                "workload;kernel_wait4;do_wait;schedule;__schedule",
+                "other task: do_wait",
+            ),
+            (
+                "workload;user code;asm_sysvec_apic_timer_interrupt;irqentry_exit;preempt_schedule_irq;__schedule",
+                "run queue: irqentry_exit",
+            ),
+            ("workload;odd", "unknown: odd"),
+            ("", "unknown"),
+        ] {
+            assert_eq!(wait(stack).name(), expected, "{stack}");
+        }
+    }
+}

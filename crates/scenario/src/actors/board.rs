@@ -1,0 +1,423 @@
+//! The board: shared memory in which each process of a workload has a line.
+
+// Pages have a larger alignment than any word.
+#![allow(clippy::cast_ptr_alignment)]
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pagetide_quantity::{Histogram, Nanos, Pages};
+use pagetide_workload::MOST_NAMES;
+
+use crate::error::Stop;
+use crate::mapping::Mapping;
+use crate::number;
+use crate::page::PAGE;
+
+/// Number of buckets of a line's latencies: four for each power of two of nanoseconds.
+const COARSE: usize = 4 * 40;
+/// Largest length of the reason for which a process gave up, in bytes.
+const REASON_BYTES: usize = 160;
+/// Time after which a process that waits for a mark looks for the end of the workload.
+const LOOK: Nanos = Nanos::from_millis(200);
+
+/// State of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// No process has this line.
+    Unused,
+    /// The process runs.
+    Running,
+    /// The process did all of its phases.
+    Ended,
+    /// The kernel killed the process.
+    Killed,
+    /// The process was ended at the time limit.
+    Unfinished,
+    /// The process gave up; the line has the reason.
+    Failed,
+}
+
+impl State {
+    const ALL: [Self; 6] = [
+        Self::Unused,
+        Self::Running,
+        Self::Ended,
+        Self::Killed,
+        Self::Unfinished,
+        Self::Failed,
+    ];
+}
+
+#[repr(C)]
+struct Head {
+    /// Number of lines in use.
+    used: AtomicU32,
+    /// Number of processes that are ready to start.
+    ready: AtomicU32,
+    /// 1 once the workload has started.
+    open: AtomicU32,
+    /// 1 once the time limit is reached.
+    stop: AtomicU32,
+    /// Number of processes that have yet to pass each mark.
+    left: [AtomicU32; MOST_NAMES],
+    /// Time of the start on the trial's clock.
+    started: AtomicU64,
+    /// Sum, minimum and maximum of all latencies.
+    sum: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+    /// Number of latencies in each bucket of a [`Histogram`].
+    dense: [AtomicU64; Histogram::BUCKETS],
+}
+
+/// What one process reports.
+#[repr(C)]
+pub(crate) struct Line {
+    state: AtomicU32,
+    /// Process ID.
+    pub pid: AtomicU32,
+    /// Index of the process in the workload.
+    pub process: AtomicU32,
+    /// Number of the process among those with its name.
+    pub number: AtomicU32,
+    /// Depth of forks: 0 for a process of the workload.
+    pub depth: AtomicU32,
+    /// 1 while the process sleeps or waits for another.
+    pub waits: AtomicU32,
+    /// Bits of the marks that the process has passed.
+    pub passed: AtomicU64,
+    /// Start and end on the trial's clock.
+    pub begin: AtomicU64,
+    pub end: AtomicU64,
+    /// Number of accesses, and of pages that were filled or copied.
+    pub steps: AtomicU64,
+    /// Number of accesses.
+    pub accesses: AtomicU64,
+    /// Time in which the process slept or waited for another.
+    pub waited: AtomicU64,
+    /// Sum and maximum of the latencies of its accesses.
+    pub sum: AtomicU64,
+    pub max: AtomicU64,
+    /// Time spent in fork.
+    pub forking: AtomicU64,
+    /// Time spent in advice.
+    pub advising: AtomicU64,
+    /// Amounts of requests to reclaim: asked for and reclaimed, in bytes, and the time that they took.
+    pub asked: AtomicU64,
+    pub taken: AtomicU64,
+    pub reclaiming: AtomicU64,
+    /// Page faults without and with input or output.
+    pub minor: AtomicU64,
+    pub major: AtomicU64,
+    reason: [AtomicU64; REASON_BYTES / 8],
+    reason_length: AtomicU32,
+    coarse: [AtomicU32; COARSE],
+}
+
+/// The board of a workload.
+pub(crate) struct Board {
+    memory: Mapping,
+    lines: u32,
+}
+
+impl Board {
+    /// Creates a board with this number of lines. `left` is the number of processes that pass each mark.
+    pub(crate) fn new(lines: u32, left: &[u32]) -> Result<Self, Stop> {
+        let size = size_of::<Head>() + lines as usize * size_of::<Line>();
+        let memory = Mapping::shared(Pages(size.div_ceil(PAGE) as u64))?;
+        // Locked if the process has the privilege: a fault on it would be charged to the process that reports.
+        let _ = memory.lock();
+        let board = Self { memory, lines };
+        let head = board.head();
+        head.min.store(u64::MAX, Ordering::Relaxed);
+        for (mark, count) in head.left.iter().zip(left) {
+            mark.store(*count, Ordering::Relaxed);
+        }
+        Ok(board)
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping is large enough and page aligned, and a head is all atomics, for which every bit pattern is
+        // valid.
+        unsafe { &*self.memory.start().cast::<Head>() }
+    }
+
+    /// Returns a line. Panics if there is none with this number.
+    pub(crate) fn line(&self, number: u32) -> &Line {
+        assert!(number < self.lines, "no line {number}");
+        let at = size_of::<Head>() + number as usize * size_of::<Line>();
+        // SAFETY: the mapping is large enough for all lines, both sizes are multiples of 8, and a line is all atomics.
+        unsafe { &*self.memory.start().add(at).cast::<Line>() }
+    }
+
+    /// Returns the lines in use.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+        let used = self.head().used.load(Ordering::Acquire).min(self.lines);
+        (0..used).map(|number| self.line(number))
+    }
+
+    /// Takes a line for a new process; `None` if all lines are in use.
+    pub(crate) fn take(&self) -> Option<u32> {
+        let number = self.head().used.fetch_add(1, Ordering::AcqRel);
+        (number < self.lines).then_some(number)
+    }
+
+    /// Arrives at the start and waits until it is given. Returns the time of the start.
+    pub(crate) fn arrive(&self) -> Nanos {
+        let head = self.head();
+        head.ready.fetch_add(1, Ordering::AcqRel);
+        wake(&head.ready);
+        while head.open.load(Ordering::Acquire) == 0 {
+            wait(&head.open, 0, None);
+        }
+        Nanos(head.started.load(Ordering::Acquire))
+    }
+
+    /// Returns true once this number of processes has arrived at the start; waits for a moment otherwise.
+    pub(crate) fn are_ready(&self, processes: u32) -> bool {
+        let ready = &self.head().ready;
+        let now = ready.load(Ordering::Acquire);
+        if now >= processes {
+            return true;
+        }
+        wait(ready, now, Some(LOOK));
+        false
+    }
+
+    /// Lets all processes start at once. `now` is the time on the trial's clock.
+    pub(crate) fn start(&self, now: Nanos) {
+        let head = self.head();
+        head.started.store(now.0, Ordering::Release);
+        head.open.store(1, Ordering::Release);
+        wake(&head.open);
+    }
+
+    /// Ends the workload: processes stop at their next step.
+    pub(crate) fn stop(&self) {
+        let head = self.head();
+        head.stop.store(1, Ordering::Release);
+        for mark in &head.left {
+            wake(mark);
+        }
+    }
+
+    /// Returns true if the time limit is reached.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.head().stop.load(Ordering::Acquire) != 0
+    }
+
+    /// Returns true if every process has passed the mark.
+    pub(crate) fn is_passed(&self, mark: usize) -> bool {
+        self.head()
+            .left
+            .get(mark)
+            .is_none_or(|left| left.load(Ordering::Acquire) == 0)
+    }
+
+    /// Lets the process of this line pass a mark, once.
+    pub(crate) fn pass(&self, line: &Line, mark: usize) {
+        let bit = 1_u64 << (mark % 64);
+        let before = line.passed.fetch_or(bit, Ordering::AcqRel);
+        if before & bit != 0 {
+            return;
+        }
+        if let Some(left) = self.head().left.get(mark) {
+            left.fetch_sub(1, Ordering::AcqRel);
+            wake(left);
+        }
+    }
+
+    /// Waits until every process has passed the mark. Returns false if the workload is ended first.
+    pub(crate) fn wait_for(&self, mark: usize) -> bool {
+        while !self.is_passed(mark) {
+            if self.is_stopped() {
+                return false;
+            }
+            if let Some(left) = self.head().left.get(mark) {
+                let now = left.load(Ordering::Acquire);
+                if now > 0 {
+                    wait(left, now, Some(LOOK));
+                }
+            }
+        }
+        !self.is_stopped()
+    }
+
+    /// Adds the latency of an access of the process of this line.
+    pub(crate) fn add(&self, line: &Line, nanos: u64) {
+        let head = self.head();
+        let relaxed = Ordering::Relaxed;
+        if let Some(bucket) = head.dense.get(Histogram::index(nanos) as usize) {
+            bucket.fetch_add(1, relaxed);
+        }
+        head.sum.fetch_add(nanos, relaxed);
+        head.min.fetch_min(nanos, relaxed);
+        head.max.fetch_max(nanos, relaxed);
+        line.sum.fetch_add(nanos, relaxed);
+        line.max.fetch_max(nanos, relaxed);
+        line.accesses.fetch_add(1, relaxed);
+        line.steps.fetch_add(1, relaxed);
+        line.coarse[coarse(nanos)].fetch_add(1, relaxed);
+    }
+
+    /// Returns all latencies.
+    pub(crate) fn histogram(&self) -> Histogram {
+        let head = self.head();
+        let dense: Vec<u64> = head
+            .dense
+            .iter()
+            .map(|bucket| bucket.load(Ordering::Relaxed))
+            .collect();
+        let value = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let max = value(&head.max);
+        Histogram::from_dense(&dense, value(&head.sum), value(&head.min).min(max), max)
+    }
+}
+
+impl Line {
+    /// Returns the state of the process.
+    pub(crate) fn state(&self) -> State {
+        let state = self.state.load(Ordering::Acquire) as usize;
+        State::ALL.get(state).copied().unwrap_or(State::Unused)
+    }
+
+    /// Sets the state of the process.
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u32, Ordering::Release);
+    }
+
+    /// Stores why the process gave up. Long reasons are cut.
+    pub(crate) fn say(&self, reason: &str) {
+        let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
+        for (word, chunk) in self.reason.iter().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(padded), Ordering::Release);
+        }
+        let length = number::narrow(bytes.len() as u64);
+        self.reason_length.store(length, Ordering::Release);
+    }
+
+    /// Returns why the process gave up.
+    pub(crate) fn reason(&self) -> String {
+        let words = self
+            .reason
+            .iter()
+            .map(|word| word.load(Ordering::Acquire).to_le_bytes());
+        let bytes: Vec<u8> = words
+            .flatten()
+            .take(self.reason_length.load(Ordering::Acquire) as usize)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Returns quantile `q` of the process's latencies: the upper bound of its bucket, at most a fifth too large.
+    pub(crate) fn quantile(&self, q: f64) -> u64 {
+        let counts = self
+            .coarse
+            .iter()
+            .map(|count| u64::from(count.load(Ordering::Relaxed)));
+        let total: u64 = counts.clone().sum();
+        let rank = number::floor((q.clamp(0.0, 1.0) * total as f64).ceil()).max(1);
+        let mut seen = 0;
+        for (index, count) in counts.enumerate() {
+            seen += count;
+            if seen >= rank {
+                return upper(index).min(self.max.load(Ordering::Relaxed));
+            }
+        }
+        0
+    }
+}
+
+/// Returns the bucket of a latency: its power of two, and the two bits below the highest.
+fn coarse(nanos: u64) -> usize {
+    let nanos = nanos.max(4);
+    let power = nanos.ilog2();
+    let part = number::index(nanos >> (power - 2) & 3);
+    (power as usize * 4 + part).min(COARSE - 1)
+}
+
+/// Returns the largest latency in a bucket.
+fn upper(index: usize) -> u64 {
+    let (power, part) = (index / 4, index % 4);
+    if power < 2 {
+        return 4;
+    }
+    ((part as u64 + 5) << (power - 2)) - 1
+}
+
+/// Waits until the word differs from `seen`, a wakeup arrives, or the time is over.
+fn wait(word: &AtomicU32, seen: u32, time: Option<Nanos>) {
+    let time = time.map(|span| libc::timespec {
+        tv_sec: number::signed(span.0 / 1_000_000_000),
+        tv_nsec: number::signed(span.0 % 1_000_000_000),
+    });
+    let pointer = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word lives in shared memory for the whole call, and the time is null or valid.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            seen,
+            pointer,
+            0,
+            0,
+        );
+    }
+}
+
+/// Wakes all processes that wait on the word.
+fn wake(word: &AtomicU32) {
+    // SAFETY: the word lives in shared memory for the whole call; waking writes nothing to it.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE,
+            i32::MAX,
+            0,
+            0,
+            0,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_lies_in_its_bucket_and_quantiles_are_near() {
+        let board = Board::new(2, &[1]).unwrap();
+        let line = board.line(board.take().unwrap());
+        for nanos in 1..=10_000 {
+            let bucket = coarse(nanos);
+            assert!(nanos <= upper(bucket), "{nanos}");
+            assert!(bucket == 8 || nanos > upper(bucket - 1), "{nanos}");
+            board.add(line, nanos);
+        }
+        for (q, wanted) in [(0.5, 5_000), (0.99, 9_900), (1.0, 10_000)] {
+            let found = line.quantile(q);
+            assert!((wanted..=wanted * 5 / 4).contains(&found), "{q}: {found}");
+        }
+        let all = board.histogram();
+        assert_eq!((all.count, all.min, all.max), (10_000, 1, 10_000));
+        line.say("it had enough");
+        assert_eq!(line.reason(), "it had enough");
+    }
+
+    #[test]
+    fn a_mark_is_passed_once_by_each_process() {
+        let board = Board::new(2, &[2]).unwrap();
+        let (one, two) = (board.line(0), board.line(1));
+        board.pass(one, 0);
+        board.pass(one, 0);
+        assert!(!board.is_passed(0));
+        board.pass(two, 0);
+        assert!(board.is_passed(0) && board.wait_for(0));
+        board.stop();
+        assert!(!board.wait_for(0));
+    }
+}

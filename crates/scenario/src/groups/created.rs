@@ -1,0 +1,178 @@
+//! Memory groups that exist in the kernel: joining them, changing their limits, and requests to reclaim from them.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::{Bytes, Nanos, Pages};
+use pagetide_system::{Counters, Syntax};
+
+use crate::clock::Clock;
+use crate::error::Stop;
+use crate::group::Group;
+
+use super::spec::{GroupSpec, Limit};
+
+/// Size of the smallest unit of memory that the kernel charges to a group.
+const PAGE: u64 = 4096;
+
+/// A memory group that was created. It is not removed, because the guest ends after the trial.
+#[derive(Debug)]
+pub(crate) struct MemoryGroup {
+    /// Name of the group: that of its folder.
+    name: String,
+    group: Group,
+}
+
+/// Result of a request to reclaim.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reclaimed {
+    /// Amount that was asked for.
+    pub asked: Bytes,
+    /// Amount that the kernel reclaimed from the group during the request, by its own count (`pgsteal`). On kernels
+    /// since 5.19 a count may lag by up to 64 pages, which the next reading then contains.
+    pub taken: Bytes,
+    /// Amount by which the group's memory shrank during the request; 0 if it grew.
+    pub freed: Bytes,
+    /// Time that the request took.
+    pub time: Nanos,
+    /// True if the kernel reported that it reclaimed at least the amount asked for.
+    pub is_complete: bool,
+}
+
+impl MemoryGroup {
+    /// Creates a group below the root of all groups, and sets its limits. Fails if the kernel lacks memory control
+    /// groups or one of the limits.
+    pub(crate) fn create(spec: &GroupSpec) -> Result<Self, Stop> {
+        Self::create_at(&spec.name, spec)
+    }
+
+    /// Takes a group that already exists under this name, for its counters.
+    pub(crate) fn existing(name: impl Into<String>, group: Group) -> Self {
+        Self {
+            name: name.into(),
+            group,
+        }
+    }
+
+    /// Returns the group itself, which programs can be started in.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Creates a group inside this group. Processes may then join the new group, but no longer this one.
+    pub(crate) fn create_inside(&self, spec: &GroupSpec) -> Result<Self, Stop> {
+        Self::create_at(&format!("{}/{}", self.name, spec.name), spec)
+    }
+
+    fn create_at(path: &str, spec: &GroupSpec) -> Result<Self, Stop> {
+        let cannot = format!(
+            "cannot create the memory group {path}, for which the kernel needs memory control groups (CONFIG_MEMCG)"
+        );
+        let group = Group::open(path).map_err(Stop::system(cannot))?;
+        let created = Self {
+            name: path.to_owned(),
+            group,
+        };
+        for (limit, size) in &spec.limits {
+            created.set(*limit, Some(*size))?;
+        }
+        Ok(created)
+    }
+
+    /// Returns the name of the group; for a group inside another one, both names with a slash between.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the path of one of the group's files.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.group.folder().join(name)
+    }
+
+    /// Sets a limit, or removes it if `size` is `None`.
+    pub(crate) fn set(&self, limit: Limit, size: Option<Bytes>) -> Result<(), Stop> {
+        let file = limit.file();
+        let value = size.map_or("max".to_owned(), |size| size.0.to_string());
+        let lacks = match limit {
+            Limit::ZswapMax => " (Linux has it since 5.19, with CONFIG_ZSWAP)",
+            _ => "",
+        };
+        let cannot = format!("cannot set {file} of group {} to {value}{lacks}", self.name);
+        write(&self.file(&file), &value).map_err(Stop::system(cannot))
+    }
+
+    /// Makes the calling process a member of the group. Memory that it has already used stays with its old group.
+    pub(crate) fn join(&self) -> Result<(), Stop> {
+        // Writing 0 adds the writing process to the group.
+        let cannot = format!("cannot join the memory group {}", self.name);
+        write(&self.group.procs_file(), "0").map_err(Stop::system(cannot))
+    }
+
+    /// Asks the kernel to reclaim this amount from the group, and returns what came of it. Fails if the kernel lacks
+    /// `memory.reclaim`.
+    pub(crate) fn reclaim(&self, clock: Clock, size: Bytes) -> Result<Reclaimed, Stop> {
+        let path = self.file("memory.reclaim");
+        let cannot = || {
+            Stop::system(format!(
+                "cannot reclaim {size} from group {} by memory.reclaim, which Linux has since 5.19",
+                self.name
+            ))
+        };
+        let mut file = File::options().write(true).open(&path).map_err(cannot())?;
+        let text = size.0.to_string();
+        let (stolen, used) = (self.stolen(), self.used());
+        let start = clock.now();
+        let written = file.write_all(text.as_bytes());
+        let time = clock.now().since(start);
+        let (stolen_after, used_after) = (self.stolen(), self.used());
+        let is_complete = match written {
+            Ok(()) => true,
+            // The kernel reclaimed less than it was asked for.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(error) => return Err(cannot()(error)),
+        };
+        Ok(Reclaimed {
+            asked: size,
+            taken: Pages(stolen_after.saturating_sub(stolen)).bytes(),
+            freed: Bytes(used.0.saturating_sub(used_after.0) / PAGE * PAGE),
+            time,
+            is_complete,
+        })
+    }
+
+    /// Returns the amount of memory that the group uses now; 0 if it cannot be read.
+    pub(crate) fn used(&self) -> Bytes {
+        Bytes(self.group.number("memory.current").unwrap_or(0))
+    }
+
+    /// Returns the amount of swap that the group uses now; 0 if it cannot be read.
+    pub(crate) fn swapped(&self) -> Bytes {
+        Bytes(self.group.number("memory.swap.current").unwrap_or(0))
+    }
+
+    /// Returns the counters in `memory.stat` of the group; none if the file cannot be read.
+    pub(crate) fn stat(&self) -> Counters {
+        read(&self.file("memory.stat"), Syntax::KeyValue)
+    }
+
+    /// Returns the number of pages that were reclaimed from the group so far.
+    fn stolen(&self) -> u64 {
+        self.stat().get("pgsteal").unwrap_or(0)
+    }
+}
+
+/// Writes to a file that exists. A file that does not exist is not created.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    File::options()
+        .write(true)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+/// Reads counters from a file; none if the file cannot be read.
+pub(super) fn read(path: &Path, syntax: Syntax) -> Counters {
+    let mut counters = Counters::new();
+    counters.parse(&fs::read(path).unwrap_or_default(), syntax);
+    counters
+}

@@ -1,0 +1,96 @@
+//! Orders from a parent to single processes, as often as needed: each process has a line in shared memory, on which the
+//! parent writes an order and the process reports that it is done.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pagetide_quantity::{Nanos, Pages};
+
+use crate::error::Stop;
+use crate::mapping::Mapping;
+use crate::page::PAGE;
+use crate::workers::{wait, wake};
+
+/// Time that the parent waits before it checks for dead processes.
+const WATCH: Nanos = Nanos::from_millis(200);
+/// Number of values that a process reports with each order done.
+pub(crate) const VALUES: usize = 2;
+
+/// One line: orders given and orders done, counted, and the latest of each.
+#[repr(C)]
+struct Line {
+    given: AtomicU32,
+    done: AtomicU32,
+    order: AtomicU64,
+    values: [AtomicU64; VALUES],
+}
+
+/// The lines of all processes.
+pub(crate) struct Relay {
+    memory: Mapping,
+    lines: usize,
+}
+
+impl Relay {
+    /// Creates this number of lines, in memory that processes share that are forked later.
+    pub(crate) fn new(lines: u32) -> Result<Self, Stop> {
+        let lines = lines as usize;
+        let pages = (lines * size_of::<Line>()).div_ceil(PAGE).max(1);
+        let memory = Mapping::shared(Pages(pages as u64))?;
+        // Locked if the process has the privilege: it is tiny, and a fault on it would be charged to a group.
+        let _ = memory.lock();
+        Ok(Self { memory, lines })
+    }
+
+    fn line(&self, number: u32) -> &Line {
+        let number = number as usize;
+        assert!(number < self.lines, "no line {number}");
+        // SAFETY: the mapping is page aligned and holds all lines, and a line is all atomics, for which every bit
+        // pattern is valid.
+        unsafe { &*self.memory.start().cast::<Line>().add(number) }
+    }
+
+    /// In the parent: gives an order and waits until it is done. Returns the values that the process reported. `look` is called now and then, and fails if the process died.
+    pub(crate) fn order(
+        &self,
+        number: u32,
+        order: u64,
+        mut look: impl FnMut() -> Result<(), Stop>,
+    ) -> Result<[u64; VALUES], Stop> {
+        let line = self.line(number);
+        line.order.store(order, Ordering::Release);
+        let given = line.given.fetch_add(1, Ordering::AcqRel) + 1;
+        wake(&line.given);
+        loop {
+            let done = line.done.load(Ordering::Acquire);
+            if done == given {
+                let values = |at: usize| line.values[at].load(Ordering::Acquire);
+                return Ok(std::array::from_fn(values));
+            }
+            if !wait(&line.done, done, Some(WATCH)) {
+                look()?;
+            }
+        }
+    }
+
+    /// In a process: waits for the next order and returns it. `seen` is the number of orders already done.
+    pub(crate) fn next(&self, number: u32, seen: u32) -> u64 {
+        let line = self.line(number);
+        loop {
+            let given = line.given.load(Ordering::Acquire);
+            if given != seen {
+                return line.order.load(Ordering::Acquire);
+            }
+            wait(&line.given, given, None);
+        }
+    }
+
+    /// In a process: reports that the order is done, with values about it.
+    pub(crate) fn report(&self, number: u32, values: [u64; VALUES]) {
+        let line = self.line(number);
+        for (slot, value) in line.values.iter().zip(values) {
+            slot.store(value, Ordering::Release);
+        }
+        line.done.fetch_add(1, Ordering::AcqRel);
+        wake(&line.done);
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a workload is refused.
+
+use pagetide_quantity::{Bytes, Nanos};
+
+use crate::bounds::{MOST_TEXT, MOST_TIME};
+use crate::text::plain_time;
+
+/// Why a workload is refused. Each message says what is wrong, where, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// The text cannot be read.
+    #[error("cannot read the workload{}: {why}", .line.map_or(String::new(), |line| format!(" at line {line}")))]
+    Text {
+        /// Line of the mistake, from 1; `None` if it is not known.
+        line: Option<usize>,
+        /// What is wrong.
+        why: String,
+    },
+    /// The text is too long.
+    #[error(
+        "cannot read the workload: it is longer than {}, leave processes or phases out",
+        MOST_TEXT
+    )]
+    TooLong,
+    /// There is no process.
+    #[error("cannot run a workload without a process: add a [[process]] with a name and phases")]
+    Empty,
+    /// A name is empty, too long, or has characters that file names do not have.
+    #[error(
+        "cannot name a {what} `{name}`: use 1 to 24 lower-case letters, digits and hyphens, beginning with a letter"
+    )]
+    Name {
+        /// What has the name: process, group, segment or mark.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Two things have the same name.
+    #[error("cannot tell two things named `{name}` apart: give each {what} a name of its own")]
+    Twice {
+        /// What has the name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name is not defined.
+    #[error("cannot find the {what} `{name}` in {place}: {hint}")]
+    Unknown {
+        /// What is named.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The process or phase that has the name.
+        place: String,
+        /// A similar name, or how to define it.
+        hint: String,
+    },
+    /// A number is out of bounds.
+    #[error("cannot run {place} with {what} {value}: give {bounds}")]
+    Bounds {
+        /// The process or phase.
+        place: String,
+        /// What is out of bounds.
+        what: &'static str,
+        /// The value.
+        value: String,
+        /// Allowed values in words.
+        bounds: String,
+    },
+    /// There are too many of something.
+    #[error("cannot run a workload with {found} {what}: the most is {most}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// The largest number allowed.
+        most: u64,
+    },
+    /// A phase does not suit its segment.
+    #[error("cannot run {place}: {why}")]
+    Contradiction {
+        /// The process or phase.
+        place: String,
+        /// Why it cannot run, and what to change.
+        why: String,
+    },
+    /// Processes wait for each other for ever.
+    #[error(
+        "cannot run a workload in which {process} waits for `{mark}` for ever: let the mark come before the wait, or remove one"
+    )]
+    Standstill {
+        /// The process that waits.
+        process: String,
+        /// The mark or process that it waits for.
+        mark: String,
+    },
+    /// The time limit is out of bounds.
+    #[error("cannot run a workload for {}: give a time limit from 1ms to {}", plain_time(*.given), plain_time(MOST_TIME))]
+    Time {
+        /// The time limit given.
+        given: Nanos,
+    },
+    /// The workload does not fit into memory and swap.
+    #[error(
+        "cannot hold {wanted} of anonymous memory and tmpfs in {memory} of memory and {swap} of swap: lower the sizes or enlarge the swap"
+    )]
+    Memory {
+        /// Memory that the workload needs.
+        wanted: Bytes,
+        /// Memory of the trial.
+        memory: Bytes,
+        /// Swap of the trial.
+        swap: Bytes,
+    },
+    /// The workload locks too much memory.
+    #[error("cannot lock {locked} of {memory} of memory: lock at most {most}")]
+    Locked {
+        /// Memory that the workload locks.
+        locked: Bytes,
+        /// Memory of the trial.
+        memory: Bytes,
+        /// The most that can be locked.
+        most: Bytes,
+    },
+    /// The files are too large.
+    #[error(
+        "cannot make files of {wanted} in total: the most is {most}, lower their sizes or their number"
+    )]
+    Files {
+        /// Total size of the files.
+        wanted: Bytes,
+        /// The largest total size.
+        most: Bytes,
+    },
+}

@@ -1,0 +1,252 @@
+//! The reference of the language, `docs/workload.md`: every key with its meaning, and the bounds.
+
+use std::fmt::Write;
+
+use pagetide_quantity::Nanos;
+
+use crate::bounds::{
+    MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
+    MOST_SEGMENTS, MOST_TIME,
+};
+use crate::text::plain_time;
+
+/// A key of a table: its name, the form of its value, and its meaning.
+pub struct Key {
+    /// Name of the key.
+    pub name: &'static str,
+    /// Form of the value.
+    pub value: &'static str,
+    /// Meaning of the key, and its default.
+    pub meaning: &'static str,
+}
+
+/// A table of a workload, or a kind of phase.
+pub struct Keys {
+    /// Header of the table.
+    pub place: &'static str,
+    /// Purpose of the table.
+    pub meaning: &'static str,
+    /// Keys in the order of the reference.
+    pub keys: &'static [Key],
+}
+
+macro_rules! keys {
+    ($($name:literal = $value:literal: $meaning:literal;)*) => {
+        &[$(Key { name: $name, value: $value, meaning: $meaning }),*]
+    };
+}
+
+/// Tables of a workload.
+pub const TABLES: &[Keys] = &[
+    Keys {
+        place: "[workload]",
+        meaning: "The whole workload. In a file for `--workload`, its keys stand above all tables, and the tables below are `[machine]`, `[[group]]` and `[[process]]`.",
+        keys: keys! {
+            "time-limit" = "\"60s\"": "Time of the guest after which processes that still run are ended and counted as `unfinished`. Without it: 60s.";
+            "machine" = "table": "The machine: see [workload.machine].";
+            "group" = "tables": "Memory groups: see [[workload.group]].";
+            "process" = "tables": "What runs: see [[workload.process]]. Must be there.";
+        },
+    },
+    Keys {
+        place: "[workload.machine]",
+        meaning: "The machine, where the campaign or the command line does not say it.",
+        keys: keys! {
+            "memory" = "\"16M\"": "Memory that is free at the start.";
+            "swap" = "\"zram\"": "Kind of swap, as in campaign files.";
+            "swap-size" = "\"48M\"": "Size of the swap devices together.";
+            "files-on" = "\"disk:8ms,20MB/s\"": "Device of the files.";
+            "fs" = "\"ext4\"": "File system of the files.";
+            "settings" = "{ \"vm.swappiness\" = \"100\" }": "Settings, where the variant does not set them.";
+        },
+    },
+    Keys {
+        place: "[[workload.group]]",
+        meaning: "A memory control group (version 2). Sizes are shares of memory or bytes.",
+        keys: keys! {
+            "name" = "\"apps\"": "Its name. Must be there.";
+            "each" = "true": "Each process of the group gets a group of its own with these limits.";
+            "max" = "\"50%\"": "`memory.max`: above it the group reclaims from itself, and one of its processes is killed if that fails.";
+            "high" = "\"40%\"": "`memory.high`: above it the group is reclaimed and throttled.";
+            "low" = "\"20%\"": "`memory.low`: reclaimed only if nothing unprotected is left.";
+            "min" = "\"10%\"": "`memory.min`: never reclaimed.";
+            "swap-max" = "\"0\"": "`memory.swap.max`: `0` for no swap.";
+        },
+    },
+    Keys {
+        place: "[[workload.process]]",
+        meaning: "One process, or several that do the same. All start together, after they have mapped their segments.",
+        keys: keys! {
+            "name" = "\"reader\"": "Its name. Others can wait for its end by it. Must be there.";
+            "count" = "3": "Number of processes. Without it: 1.";
+            "group" = "\"apps\"": "Its group. Without it: the machine's.";
+            "start" = "\"100ms\"": "Time before the first process begins.";
+            "stagger" = "\"20ms\"": "Time from one process to the next.";
+            "turn" = "\"launched\"": "A mark of these processes: each begins when the one before has passed it.";
+            "segment" = "tables": "Memory that it maps: see segments.";
+            "phase" = "tables": "What it does, in order: see phases.";
+        },
+    },
+    Keys {
+        place: "segment",
+        meaning: "Memory that a process maps. Nothing is in it until a phase touches it, except the content of files.",
+        keys: keys! {
+            "name" = "\"heap\"": "Its name, for phases. Must be there.";
+            "kind" = "\"file\"": "`anonymous`, `shared` (anonymous, shared with forked children), `file` (mapped, on the disk) or `tmpfs` (a file in memory and swap). Without it: anonymous.";
+            "size" = "\"80%\"": "A share of memory, or bytes as `\"8M\"`. Must be there.";
+            "content" = "\"redis\"": "What pages contain: a share to which they compress (`\"0.35\"`), or a content of the scenarios. Without it: 0.35.";
+            "pages" = "\"huge\"": "Page size of anonymous memory: `small`, `huge` or `default`. Without it: small.";
+            "locked" = "true": "It is filled and locked before the start.";
+            "file" = "\"data\"": "Segments with the same file share it.";
+            "empty" = "true": "The file is empty at the start. Without it, the file has its content, and none of it is cached.";
+        },
+    },
+];
+
+/// Kinds of phases.
+pub const PHASES: &[Keys] = &[
+    Keys {
+        place: "access",
+        meaning: "Touches pages of a segment in a pattern. Each access is timed.",
+        keys: keys! {
+            "segment" = "\"heap\"": "The segment. Must be there.";
+            "pattern" = "\"zipf(0.9)\"": "A pattern of `pagetide list scenarios patterns`. Without it: linear.";
+            "writes" = "0.25": "Share of the accesses that write. Without it: 0.";
+            "count" = "5000, or \"2x\"": "Number of accesses, or passes over the part. Without it: 1x.";
+            "amount" = "\"page\"": "`word`, or the whole `page`; only a whole page that is written gets the segment's content. Without it: word.";
+            "by" = "\"call\"": "`mapping`, or `call` for pread and pwrite of a file. Without it: mapping.";
+            "pause" = "\"1ms\"": "Pause after every `every` accesses: together they set the rate.";
+            "every" = "64": "Accesses between two pauses. Without it: 32.";
+            "part" = "[0.0, 0.5]": "Part of the segment, as two shares. Without it: all.";
+            "until" = "\"reader\"": "Stops early when every process with this mark has passed it, or when the processes of this name have ended.";
+        },
+    },
+    Keys {
+        place: "fill",
+        meaning: "Writes every page once, whole, in ascending order.",
+        keys: keys! {
+            "segment" = "\"heap\"": "The segment. Must be there.";
+            "by" = "\"call\"": "As for access.";
+            "part" = "[0.0, 0.5]": "As for access.";
+        },
+    },
+    Keys {
+        place: "copy",
+        meaning: "Writes one segment to a file by pwrite, page by page.",
+        keys: keys! {
+            "from" = "\"heap\"": "The segment that is read. Must be there.";
+            "to" = "\"dump\"": "A segment of kind file or tmpfs. Must be there.";
+        },
+    },
+    Keys {
+        place: "sync",
+        meaning: "Writes the file's dirty pages to the disk and waits (fdatasync).",
+        keys: keys! { "segment" = "\"log\"": "A segment of kind file. Must be there."; },
+    },
+    Keys {
+        place: "advise",
+        meaning: "Advises the kernel.",
+        keys: keys! {
+            "segment" = "\"heap\"": "The segment. Must be there.";
+            "advice" = "\"cold\"": "`cold`, `pageout`, `free`, `dontneed`, `willneed`, `populate-read`, `populate-write`, `sequential`, `random` (madvise), or `drop-cache` (posix_fadvise on a file). Must be there.";
+            "part" = "[0.0, 0.5]": "As for access.";
+        },
+    },
+    Keys {
+        place: "fork",
+        meaning: "Forks children that share memory copy on write. The parent goes on; a child ends after its phases.",
+        keys: keys! {
+            "count" = "4": "Number of children. Without it: 1.";
+            "phases" = "[…]": "What each child does. Must be there.";
+        },
+    },
+    Keys {
+        place: "join",
+        meaning: "Waits for the end of all children.",
+        keys: &[],
+    },
+    Keys {
+        place: "mark",
+        meaning: "Passes a mark. Not inside a fork.",
+        keys: keys! { "name" = "\"ready\"": "Name of the mark. Must be there."; },
+    },
+    Keys {
+        place: "wait",
+        meaning: "Waits until every process with this mark has passed it or ended. Processes that would wait for ever are refused.",
+        keys: keys! { "for" = "\"ready\"": "A mark, or a process for its end. Must be there."; },
+    },
+    Keys {
+        place: "pause",
+        meaning: "Sleeps.",
+        keys: keys! { "time" = "\"50ms\"": "How long. Must be there."; },
+    },
+    Keys {
+        place: "reclaim",
+        meaning: "Asks the kernel to reclaim from a group (memory.reclaim).",
+        keys: keys! {
+            "group" = "\"apps\"": "The group. Must be there.";
+            "amount" = "\"1M\"": "How much. Must be there.";
+        },
+    },
+    Keys {
+        place: "repeat",
+        meaning: "Does phases several times.",
+        keys: keys! {
+            "times" = "3": "How often. Must be there.";
+            "phases" = "[…]": "The phases. Must be there.";
+        },
+    },
+];
+
+/// Text before the tables.
+const HEAD: &str = include_str!("guide/head.md");
+/// Text after the tables.
+const TAIL: &str = include_str!("guide/tail.md");
+
+/// Returns `docs/workload.md`.
+pub fn markdown() -> String {
+    let mut text = HEAD.to_owned();
+    for table in TABLES {
+        let _ = write!(text, "\n### {}\n\n{}\n\n", table.place, table.meaning);
+        rows(
+            &mut text,
+            "key",
+            table.keys.iter().map(|key| (key.name.to_owned(), key)),
+        );
+    }
+    text.push_str("\n## Phases\n\nA phase is a table with the key `do` and the keys below.\n\n| do | key | takes | meaning |\n|---|---|---|---|\n");
+    for phase in PHASES {
+        let _ = writeln!(text, "| **{}** | | | {} |", phase.place, phase.meaning);
+        for key in phase.keys {
+            let _ = writeln!(
+                text,
+                "| | `{}` | `{}` | {} |",
+                key.name, key.value, key.meaning
+            );
+        }
+    }
+    text.push_str(&bounds());
+    text.push_str(TAIL);
+    text
+}
+
+fn rows<'k>(text: &mut String, head: &str, keys: impl Iterator<Item = (String, &'k Key)>) {
+    let _ = writeln!(text, "| {head} | takes | meaning |\n|---|---|---|");
+    for (name, key) in keys {
+        let _ = writeln!(text, "| `{name}` | `{}` | {} |", key.value, key.meaning);
+    }
+}
+
+fn bounds() -> String {
+    let time = |time: Nanos| plain_time(time);
+    format!(
+        "\n## Bounds\n\nBounds are checked before a trial; time is enforced during it too. A workload may have {MOST_PROCESSES} processes \
+         (forked ones included), {MOST_GROUPS} groups, {MOST_SEGMENTS} segments in a process, {MOST_PHASES} phases, {MOST_DEPTH} levels \
+         of phases within phases, {MOST_NAMES} names of processes and marks, {} million accesses, {} of files on the disk and a time \
+         limit of {}. Anonymous memory and tmpfs together must fit into memory and swap; at most 80 % of memory may be locked. Files have \
+         a disk of their own size, so no workload can fill another.\n",
+        MOST_ACCESSES >> 20,
+        MOST_FILES,
+        time(MOST_TIME),
+    )
+}

@@ -1,0 +1,65 @@
+//! The machine that a workload asks for.
+
+use std::collections::BTreeMap;
+
+use pagetide_quantity::Bytes;
+use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec};
+use serde::{Deserialize, Serialize};
+
+/// Machine of a workload. A campaign that says the same replaces it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Machine {
+    /// Memory available to the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySpec>,
+    /// Kind of swap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SwapSpec>,
+    /// Size of all swap devices together.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "bytes")]
+    pub swap_size: Option<Bytes>,
+    /// Device of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_on: Option<FilesOn>,
+    /// File system of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fs: Option<FileSystem>,
+    /// Settings such as `vm.swappiness`. They apply if the kernel has them and the variant does not set them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// Returns the machine without its sizes and devices; `None` if nothing is left.
+    pub(crate) fn only_settings(self) -> Option<Self> {
+        (!self.settings.is_empty()).then_some(Self {
+            settings: self.settings,
+            ..Self::default()
+        })
+    }
+}
+
+/// Serde functions for a size that is written as text.
+mod bytes {
+    use pagetide_quantity::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::ref_option, reason = "the signature that serde calls")]
+    pub(super) fn serialize<S: Serializer>(
+        size: &Option<Bytes>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match size {
+            Some(size) => serializer.collect_str(&crate::Size::Bytes(*size)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Some).map_err(Error::custom)
+    }
+}

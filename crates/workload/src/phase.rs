@@ -1,0 +1,310 @@
+//! Phases: what a process does, one after the other.
+
+use pagetide_quantity::Nanos;
+use pagetide_reference::Pattern;
+use serde::{Deserialize, Serialize};
+
+use crate::count::Count;
+use crate::size::Size;
+use crate::text::time;
+
+/// Advice on a part of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// Not used soon (`MADV_COLD`).
+    Cold,
+    /// Reclaim now (`MADV_PAGEOUT`).
+    Pageout,
+    /// The content is not needed, unless it is written again (`MADV_FREE`).
+    Free,
+    /// The content is not needed (`MADV_DONTNEED`).
+    Dontneed,
+    /// Used soon (`MADV_WILLNEED`).
+    Willneed,
+    /// Map all pages for reading (`MADV_POPULATE_READ`).
+    PopulateRead,
+    /// Map all pages for writing (`MADV_POPULATE_WRITE`).
+    PopulateWrite,
+    /// Read in ascending order (`MADV_SEQUENTIAL`).
+    Sequential,
+    /// Read in random order (`MADV_RANDOM`).
+    Random,
+    /// Drop the file's clean pages from the page cache (`POSIX_FADV_DONTNEED`).
+    DropCache,
+}
+
+impl Advice {
+    /// All kinds of advice.
+    pub const ALL: [Self; 10] = [
+        Self::Cold,
+        Self::Pageout,
+        Self::Free,
+        Self::Dontneed,
+        Self::Willneed,
+        Self::PopulateRead,
+        Self::PopulateWrite,
+        Self::Sequential,
+        Self::Random,
+        Self::DropCache,
+    ];
+
+    /// Returns the advice of `madvise(2)`; `None` for advice on files.
+    pub fn number(self) -> Option<i32> {
+        Some(match self {
+            Self::Random => 1,
+            Self::Sequential => 2,
+            Self::Willneed => 3,
+            Self::Dontneed => 4,
+            Self::Free => 8,
+            Self::Cold => 20,
+            Self::Pageout => 21,
+            Self::PopulateRead => 22,
+            Self::PopulateWrite => 23,
+            Self::DropCache => return None,
+        })
+    }
+}
+
+/// What an access touches.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// One word of a page. A write leaves the rest of the page as it is.
+    #[default]
+    Word,
+    /// A whole page. A write gives the page the content of its segment.
+    Page,
+}
+
+/// How a process gets at a file.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// By its mapping.
+    #[default]
+    Mapping,
+    /// By `pread(2)` and `pwrite(2)` of a page.
+    Call,
+}
+
+/// A part of a segment: begin and end as shares of its pages, from 0 to 1.
+pub type Part = [f64; 2];
+
+/// Accesses to a segment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Access {
+    /// Name of the segment.
+    pub segment: String,
+    /// Pattern of the accesses.
+    #[serde(default = "linear", skip_serializing_if = "is_linear")]
+    pub pattern: Pattern,
+    /// Share of the accesses that write, from 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub writes: f64,
+    /// Number of accesses.
+    #[serde(default, skip_serializing_if = "Count::is_one_pass")]
+    pub count: Count,
+    /// What an access touches.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub amount: Amount,
+    /// How the process gets at a file.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by: By,
+    /// Pause after every `every` accesses: together they set the rate.
+    #[serde(default, skip_serializing_if = "no_time", with = "time")]
+    pub pause: Nanos,
+    /// Number of accesses between two pauses.
+    #[serde(default = "every", skip_serializing_if = "is_every")]
+    pub every: u32,
+    /// Part of the segment that is accessed; `None` for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+    /// Mark or process at whose end the accesses stop early; `None` to make all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl Access {
+    /// Returns one reading pass over a segment in ascending order.
+    pub fn new(segment: &str) -> Self {
+        Self {
+            segment: segment.to_owned(),
+            pattern: Pattern::Linear,
+            writes: 0.0,
+            count: Count::ONE_PASS,
+            amount: Amount::Word,
+            by: By::Mapping,
+            pause: Nanos(0),
+            every: every(),
+            part: None,
+            until: None,
+        }
+    }
+}
+
+/// What a process does in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Phase {
+    /// Writes every page once, whole, in ascending order, with the segment's content.
+    Fill {
+        /// Name of the segment.
+        segment: String,
+        /// How the process gets at a file.
+        #[serde(default, skip_serializing_if = "is_default")]
+        by: By,
+        /// Part of the segment that is filled; `None` for all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<Part>,
+    },
+    /// Accesses a segment; each access is timed.
+    Access(Access),
+    /// Writes one segment to the file of another, page by page.
+    Copy {
+        /// Name of the segment that is read.
+        from: String,
+        /// Name of the file or tmpfs segment that is written.
+        to: String,
+    },
+    /// Writes the file's dirty pages to the disk and waits for it.
+    Sync {
+        /// Name of a file segment.
+        segment: String,
+    },
+    /// Advises the kernel on a segment.
+    Advise {
+        /// Name of the segment.
+        segment: String,
+        /// The advice.
+        advice: Advice,
+        /// Part of the segment; `None` for all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<Part>,
+    },
+    /// Forks children, which share memory copy on write and do these phases. The parent goes on.
+    Fork {
+        /// Number of children.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        count: u32,
+        /// What each child does.
+        phases: Vec<Phase>,
+    },
+    /// Waits for the end of all children.
+    Join {},
+    /// Passes a mark, for which other processes can wait.
+    Mark {
+        /// Name of the mark.
+        name: String,
+    },
+    /// Waits until every process with this mark has passed it, or until every process of this name has ended.
+    Wait {
+        /// Name of a mark or of a process.
+        r#for: String,
+    },
+    /// Sleeps.
+    Pause {
+        /// How long.
+        #[serde(with = "time")]
+        time: Nanos,
+    },
+    /// Asks the kernel to reclaim from a group (`memory.reclaim`).
+    Reclaim {
+        /// Name of the group.
+        group: String,
+        /// How much.
+        amount: Size,
+    },
+    /// Does these phases several times.
+    Repeat {
+        /// How often.
+        times: u32,
+        /// The phases.
+        phases: Vec<Phase>,
+    },
+}
+
+impl Phase {
+    /// Returns the phases within this one; empty if it has none.
+    pub fn inner(&self) -> &[Phase] {
+        match self {
+            Self::Fork { phases, .. } | Self::Repeat { phases, .. } => phases,
+            _ => &[],
+        }
+    }
+
+    /// Returns the word that names the phase in a workload's text.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Fill { .. } => "fill",
+            Self::Access(_) => "access",
+            Self::Copy { .. } => "copy",
+            Self::Sync { .. } => "sync",
+            Self::Advise { .. } => "advise",
+            Self::Fork { .. } => "fork",
+            Self::Join {} => "join",
+            Self::Mark { .. } => "mark",
+            Self::Wait { .. } => "wait",
+            Self::Pause { .. } => "pause",
+            Self::Reclaim { .. } => "reclaim",
+            Self::Repeat { .. } => "repeat",
+        }
+    }
+}
+
+fn linear() -> Pattern {
+    Pattern::Linear
+}
+
+fn is_linear(pattern: &Pattern) -> bool {
+    *pattern == Pattern::Linear
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn no_time(time: &Nanos) -> bool {
+    time.0 == 0
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn every() -> u32 {
+    32
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_every(value: &u32) -> bool {
+    *value == every()
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}

@@ -1,0 +1,142 @@
+//! Segments: the memory that a process maps.
+
+use serde::{Deserialize, Serialize};
+
+use crate::size::Size;
+
+/// What is behind a segment.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Anonymous memory of one process; children that it forks share it copy on write.
+    #[default]
+    Anonymous,
+    /// Anonymous memory that a process shares with the children that it forks.
+    Shared,
+    /// A mapped file on the disk of the trial.
+    File,
+    /// A mapped file in tmpfs, which is swapped.
+    Tmpfs,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Anonymous, Self::Shared, Self::File, Self::Tmpfs];
+
+    /// Returns true for files on a disk or in tmpfs, which processes can read and write by system calls.
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::File | Self::Tmpfs)
+    }
+}
+
+/// Page size of a segment of anonymous memory.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageSize {
+    /// Base pages: huge pages are disabled by madvise.
+    #[default]
+    Small,
+    /// Huge pages where the kernel has them, enabled by madvise.
+    Huge,
+    /// What the kernel chooses.
+    Default,
+}
+
+impl PageSize {
+    fn is_small(&self) -> bool {
+        *self == Self::Small
+    }
+}
+
+/// Default content of pages: the share of their size to which they compress.
+pub(crate) const CONTENT: &str = "0.35";
+
+/// Memory that a process maps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Segment {
+    /// Name of the segment, by which phases refer to it.
+    pub name: String,
+    /// What is behind the segment.
+    #[serde(default, skip_serializing_if = "is_anonymous")]
+    pub kind: Kind,
+    /// Size of the segment: a share of memory or bytes.
+    pub size: Size,
+    /// Content of its pages: a share to which they compress, or a kind of memory as for scenarios.
+    #[serde(default = "content", skip_serializing_if = "is_default_content")]
+    pub content: String,
+    /// Page size of anonymous memory.
+    #[serde(default, skip_serializing_if = "PageSize::is_small")]
+    pub pages: PageSize,
+    /// True if the segment is filled and locked before the phases begin.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
+    /// Name of the file of a file or tmpfs segment. Segments with the same file share it. `None` for a file of this
+    /// process alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// True if the file is empty at the start. Otherwise the file has its content, and none of it is cached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub empty: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_anonymous(kind: &Kind) -> bool {
+    *kind == Kind::Anonymous
+}
+
+fn content() -> String {
+    CONTENT.to_owned()
+}
+
+fn is_default_content(content: &str) -> bool {
+    content == CONTENT
+}
+
+impl Segment {
+    /// Returns a segment with this name, kind and size, and defaults for the rest.
+    pub fn new(name: &str, kind: Kind, size: Size) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            size,
+            content: content(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Segment {
+    /// Returns the first page of a part of a segment of `pages` pages, and the page after its last: at least one page.
+    pub fn part_of(pages: u64, part: Option<[f64; 2]>) -> [u64; 2] {
+        let Some([begin, end]) = part else {
+            return [0, pages];
+        };
+        let at = |share: f64| {
+            let millionths = (share * 1e6).round().clamp(0.0, 1e6);
+            // The value is a whole number from 0 to a million.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked above"
+            )]
+            let millionths = millionths as u64;
+            u64::try_from(u128::from(pages) * u128::from(millionths) / 1_000_000).unwrap_or(pages)
+        };
+        let begin = at(begin).min(pages.saturating_sub(1));
+        [begin, at(end).clamp(begin + 1, pages.max(1))]
+    }
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self::percent(50)
+    }
+}

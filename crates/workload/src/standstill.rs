@@ -1,0 +1,148 @@
+//! Finds processes that wait for each other for ever, by following all processes without time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::WorkloadError;
+use crate::phase::Phase;
+use crate::workload::Workload;
+
+/// One process as far as it matters for waiting: what it does next, and the number of its children that still run.
+struct Thread<'a> {
+    /// Index of the process in the workload.
+    process: usize,
+    /// Number of the process among those of its name.
+    number: u32,
+    /// Index of the thread that forked this one; `None` for processes of the workload.
+    parent: Option<usize>,
+    /// What is left to do, the next step last.
+    left: Vec<&'a Phase>,
+    children: usize,
+    started: bool,
+    ended: bool,
+}
+
+/// Fails if a process waits for a mark or an end that never comes.
+pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
+    let mut threads: Vec<Thread<'_>> = Vec::new();
+    // Number of processes that have yet to pass each mark, or to end.
+    let mut open: BTreeMap<&str, u32> = BTreeMap::new();
+    for (process, definition) in workload.processes.iter().enumerate() {
+        *open.entry(&definition.name).or_default() += definition.count;
+        for mark in definition.marks() {
+            *open.entry(mark).or_default() += definition.count;
+        }
+        threads.extend((0..definition.count).map(|number| Thread {
+            process,
+            number,
+            parent: None,
+            left: definition.phases.iter().rev().collect(),
+            children: 0,
+            started: definition.turn.is_none() || number == 0,
+            ended: false,
+        }));
+    }
+    let mut passed: BTreeSet<(usize, u32, &str)> = BTreeSet::new();
+    loop {
+        let mut moved = false;
+        for index in 0..threads.len() {
+            while step(workload, &mut threads, index, &mut open, &mut passed) {
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    let Some(waits) = threads.iter().find(|thread| !thread.ended) else {
+        return Ok(());
+    };
+    let definition = &workload.processes[waits.process];
+    let mark = match waits.left.last() {
+        Some(Phase::Wait { r#for }) => r#for.clone(),
+        _ => definition
+            .turn
+            .clone()
+            .unwrap_or_else(|| definition.name.clone()),
+    };
+    Err(WorkloadError::Standstill {
+        process: format!("process {}", definition.name),
+        mark,
+    })
+}
+
+/// Does one step of a thread; returns false if the thread has ended or must wait.
+fn step<'a>(
+    workload: &'a Workload,
+    threads: &mut Vec<Thread<'a>>,
+    index: usize,
+    open: &mut BTreeMap<&'a str, u32>,
+    passed: &mut BTreeSet<(usize, u32, &'a str)>,
+) -> bool {
+    let thread = &threads[index];
+    if thread.ended {
+        return false;
+    }
+    let (process, number) = (thread.process, thread.number);
+    let definition = &workload.processes[process];
+    if !thread.started {
+        let turn = definition.turn.as_deref().unwrap_or_default();
+        if !passed.contains(&(process, number - 1, turn)) {
+            return false;
+        }
+        threads[index].started = true;
+        return true;
+    }
+    let Some(&next) = thread.left.last() else {
+        threads[index].ended = true;
+        match threads[index].parent {
+            Some(parent) => threads[parent].children -= 1,
+            None => {
+                pass(open, &definition.name);
+                for mark in definition.marks() {
+                    if passed.insert((process, number, mark)) {
+                        pass(open, mark);
+                    }
+                }
+            }
+        }
+        return true;
+    };
+    match next {
+        Phase::Wait { r#for } if open.get(r#for.as_str()).is_some_and(|left| *left > 0) => {
+            return false;
+        }
+        Phase::Join {} if thread.children > 0 => return false,
+        _ => {}
+    }
+    threads[index].left.pop();
+    match next {
+        Phase::Mark { name } => {
+            if passed.insert((process, number, name)) {
+                pass(open, name);
+            }
+        }
+        // Marks count when they are passed first, so one round stands for all.
+        Phase::Repeat { phases, .. } => threads[index].left.extend(phases.iter().rev()),
+        Phase::Fork { phases, .. } => {
+            // All children of a fork do the same, so one stands for all.
+            threads[index].children += 1;
+            threads.push(Thread {
+                process,
+                number,
+                parent: Some(index),
+                left: phases.iter().rev().collect(),
+                children: 0,
+                started: true,
+                ended: false,
+            });
+        }
+        _ => {}
+    }
+    true
+}
+
+fn pass<'a>(open: &mut BTreeMap<&'a str, u32>, name: &str) {
+    if let Some(left) = open.get_mut(name) {
+        *left = left.saturating_sub(1);
+    }
+}
