@@ -8,7 +8,9 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pagetide_host::{Hierarchy, process::Process};
+use pagetide_host::journal::{Content, Unusable};
+use pagetide_host::process::Process;
+use pagetide_host::{Hierarchy, StateFolder};
 use pagetide_probe::trace::Tracefs;
 use pagetide_testing::machine::{Turn, alone};
 use pagetide_testing::{Need, skip};
@@ -161,7 +163,7 @@ pub fn state(folder: &Path) -> State {
     let mut here: Vec<String> = files(folder)
         .into_iter()
         .map(|path| path.display().to_string())
-        .filter(|path| !path.ends_with("/lock"))
+        .filter(|path| !path.contains("/state/"))
         .collect();
     here.sort();
     state.insert(folder.display().to_string(), here.join("\n"));
@@ -272,9 +274,13 @@ pub fn kill(pid: u32) {
     });
 }
 
-/// True if a folder has no journal.
-pub fn has_no_journal(folder: &Path) -> bool {
-    files(&folder.join("state"))
-        .iter()
-        .all(|path| path.ends_with("lock"))
+/// True if no journal has a change that is not undone. A tool that was killed before its first change leaves a journal
+/// without changes, which the next start removes.
+pub fn is_all_undone(folder: &Path) -> bool {
+    let journals = StateFolder::at(folder.join("state")).journals();
+    journals.iter().all(|path| match Content::read(path) {
+        Ok(content) => content.standing.is_empty(),
+        Err(Unusable::Empty) => true,
+        Err(_) => !path.exists(),
+    })
 }

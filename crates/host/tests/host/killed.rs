@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use pagetide_host::journal::Content;
 
 use crate::common::{
-    Tool, differences, has_no_journal, is_user, kill, run, state, text, turn, turn_of_groups,
-    usual, wait_until,
+    Tool, differences, is_all_undone, is_user, kill, run, state, text, turn, turn_of_groups, usual,
+    wait_until,
 };
 
 /// Settings that the trials of these tests change: a plain one, one that changes others, one that raises watermarks.
@@ -84,7 +84,7 @@ fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
                 assert!(!swept.contains("left"), "{swept}");
             }
         }
-        wait_until("end of the guardian", || has_no_journal(folder));
+        wait_until("end of the guardian", || is_all_undone(folder));
         // The kernel removes what was closed a moment later.
         let began = Instant::now();
         while differences(&before, &state(folder)) != [""; 0] && began.elapsed().as_secs() < 20 {
