@@ -45,13 +45,15 @@ use pagetide_store::{MOST_VARIANTS, is_campaign_name};
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
+use crate::program::WORKLOAD;
 use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
+pub use table::MOST_BYTES;
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
-pub use workload::{WORKLOAD, read_workload};
+pub use workload::read_workload;
 
 use pagetide_quantity::{choices, nearest};
 
@@ -64,8 +66,6 @@ use table::{Item, Source, Table};
 /// Hint on how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
-/// Most bytes of a campaign file.
-pub const MOST_BYTES: u64 = 1 << 20;
 /// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MOST_BLOCKS: u32 = 100_000;
 

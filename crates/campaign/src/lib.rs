@@ -45,8 +45,8 @@ pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{
-    FileError, Problem, ScenarioWords, Vocabulary, WORKLOAD, read as read_campaign, read_workload,
-    reference, without_spaces,
+    FileError, Problem, ScenarioWords, Vocabulary, read as read_campaign, read_workload, reference,
+    without_spaces,
 };
 pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use futility::Futile;
@@ -55,7 +55,7 @@ pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{
     BesideLimits, CommandLine, NoValue, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace,
-    ProgramSpec,
+    ProgramSpec, WORKLOAD,
 };
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};

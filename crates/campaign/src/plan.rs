@@ -19,6 +19,7 @@ use pagetide_store::MOST_VARIANTS;
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::{Campaign, ScenarioSpec};
+use crate::program::WORKLOAD;
 use pagetide_arena::Trial;
 
 /// Most machines of a campaign. A machine is a guest to boot: there is one for each memory size and kind of swap of a
@@ -104,7 +105,7 @@ impl Cell {
         }
         for (name, value) in &self.params {
             // The name of a described workload stands for its text.
-            if case.is_some() && (name == "case" || name == crate::WORKLOAD) {
+            if case.is_some() && (name == "case" || name == WORKLOAD) {
                 continue;
             }
             let _ = write!(params, " {name}={}", cut(value));

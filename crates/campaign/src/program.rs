@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the scenario that runs a user's own program.
 pub const PROGRAM: &str = "program";
+/// Name of the scenario that runs a described workload.
+pub const WORKLOAD: &str = "workload";
 /// Metrics that decide if one program runs beside another: the time of each.
 const PAIR_TIMES: [&str; 2] = ["elapsed", "beside-elapsed"];
 

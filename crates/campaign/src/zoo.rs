@@ -14,7 +14,18 @@ macro_rules! files {
 }
 
 /// Path and text of each campaign file of the zoo.
-pub const FILES: &[(&str, &str)] = files!["killed-while-writing"];
+pub const FILES: &[(&str, &str)] = files![
+    "cache-burst"
+    "dirty-tail"
+    "fork-storm"
+    "free-pages"
+    "killed-while-writing"
+    "launches"
+    "limited-writer"
+    "reclaim-beside-low"
+    "reclaim-request"
+    "unshortened-list"
+];
 
 /// Returns the scenarios of all files.
 pub(crate) fn scenarios(vocabulary: &Vocabulary) -> Result<Vec<ScenarioSpec>, FileError> {

@@ -17,8 +17,6 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
 
-use crate::nodes::MachineNode;
-
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
 /// The emulated CPU model: all features of the emulator except ERMS and FSRM.
@@ -75,6 +73,15 @@ pub struct MachineSpec {
     pub nodes: Vec<MachineNode>,
     /// CPUs of the machine.
     pub cpus: CpusSpec,
+}
+
+/// Memory of one node of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineNode {
+    /// Total memory of the node.
+    pub memory: Bytes,
+    /// True if the node is slow and has no processor.
+    pub is_slow: bool,
 }
 
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.

@@ -1,7 +1,7 @@
 //! The memory nodes of the emulated machine: their sizes, and the emulator's arguments for them.
 //!
 //! A machine with one node has one memory, without any argument for nodes. With several nodes:
-//! - The first node has the processor, the memory for the kernel and the harness, and the content of simulated disks.
+//! - The first node has all processors, the memory for the kernel and the harness, and the content of simulated disks.
 //! - Each further node has the workload's share and what the kernel needs for the node itself.
 //! - A slow node is slow by the firmware's tables only: a larger distance (SLIT), a larger latency and a smaller
 //!   bandwidth (HMAT). From these the kernel makes a lower memory tier. Emulation has the same price for all memory.
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 use pagetide_record::NodesSpec;
 
-use crate::machine::{MachineSpec, region_at};
+use crate::machine::{MachineNode, MachineSpec, region_at};
 
 /// Memory that the kernel needs on each node but the first, for the node's own structures. The unused rest becomes
 /// ballast.
@@ -29,17 +29,9 @@ const LATENCIES: [u32; 2] = [100, 300];
 /// Bandwidth in bytes per second, of a fast node and of a slow node.
 const BANDWIDTHS: [&str; 2] = ["100G", "25G"];
 
-/// Memory of one node of the emulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineNode {
-    /// Total memory of the node.
-    pub memory: Bytes,
-    /// True if the node is slow and has no processor.
-    pub is_slow: bool,
-}
-
 impl MachineSpec {
-    /// This machine with its memory divided into nodes. Returns the machine unchanged if it has one node.
+    /// This machine with its memory divided into nodes. Returns the machine unchanged if it has one node. The number of
+    /// CPUs must be set before, because it determines the memory of the first node.
     #[must_use]
     pub fn with_nodes(mut self, nodes: &NodesSpec) -> Self {
         let Some((_, others)) = nodes.all().split_first() else {
@@ -87,7 +79,11 @@ impl MachineSpec {
         let is_tiered = self.nodes.iter().any(|node| node.is_slow);
         let mut values = Vec::new();
         for at in 0..self.nodes.len() {
-            let processor = if at == 0 { ",cpus=0" } else { "" };
+            let processor = match (at, self.cpus.count) {
+                (0, 0..=1) => ",cpus=0".to_owned(),
+                (0, count) => format!(",cpus=0-{}", count - 1),
+                _ => String::new(),
+            };
             let initiator = if is_tiered { ",initiator=0" } else { "" };
             let memory = memory_name(at);
             values.push(format!(
@@ -133,7 +129,7 @@ pub fn memory_paths(folder: &Path, count: usize) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use pagetide_record::{MemorySpec, SwapSpec};
+    use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
 
     use super::*;
 
@@ -166,6 +162,19 @@ mod tests {
             assert!(arguments.contains(part), "{part}: {arguments}");
         }
         assert!(!arguments.contains("memory-backend=ram"));
+    }
+
+    #[test]
+    fn all_cpus_are_on_the_first_node_with_the_memory_that_they_need() {
+        let (plain, divided) = machine("64M,64M");
+        let four = plain.with_cpus(CpusSpec::of(4));
+        let nodes = "64M,64M".parse().unwrap();
+        let several = four.with_nodes(&nodes);
+        assert!(several.arguments().join(" ").contains("cpus=0-3"));
+        assert!(several.nodes[0].memory > divided.nodes[0].memory);
+        assert_eq!(several.nodes[1], divided.nodes[1]);
+        let sum: u64 = several.nodes.iter().map(|node| node.memory.0).sum();
+        assert_eq!(several.memory.0, sum);
     }
 
     #[test]

@@ -125,6 +125,15 @@ pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     leave_on(Place::Machine, wanted)
 }
 
+/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
+/// ballast of all nodes are on it.
+pub fn leave_on_each(wanted: &[Bytes]) -> Result<(), GuestError> {
+    for (node, wanted) in wanted.iter().enumerate().rev() {
+        leave_on(Place::Node(node as u64), *wanted)?;
+    }
+    Ok(())
+}
+
 /// Allocates and locks memory until only `wanted` is free in this place. Fails if less is free at the start. First
 /// nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself needs page
 /// tables.

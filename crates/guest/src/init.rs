@@ -219,7 +219,7 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     if let Some(first) = wanted.first_mut() {
         first.0 += most;
     }
-    nodes::leave(&wanted)
+    ballast::leave_on_each(&wanted)
 }
 
 /// Tells the kernel the size of the machine without the pages that the arena holds, and makes the kernel derive its
@@ -540,7 +540,7 @@ fn observer(
         let free = nodes::free(&boot.nodes)?;
         spare.release();
         let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
-        nodes::leave(&free)?;
+        ballast::leave_on_each(&free)?;
         return Ok(observer);
     }
     let free = ballast::free()?;

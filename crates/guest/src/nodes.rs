@@ -11,7 +11,6 @@ use pagetide_record::nodes::{MemoryPolicy, POLICY};
 use pagetide_record::outcome::Invalid;
 use pagetide_system::free::{ZONEINFO, zones};
 
-use crate::ballast::{self, Place};
 use crate::error::{GuestError, io as fault};
 
 /// Folder with a folder for each memory node.
@@ -43,15 +42,6 @@ pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
     Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
 }
 
-/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
-/// ballast of all nodes are on it.
-pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
-    for (node, wanted) in wanted.iter().enumerate().rev() {
-        ballast::leave_on(Place::Node(node as u64), *wanted)?;
-    }
-    Ok(())
-}
-
 /// Sets the memory policy of this process, which its child processes inherit. Fails if set_mempolicy(2) fails.
 pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
     // Source: kernel `include/uapi/linux/mempolicy.h`.
@@ -62,10 +52,13 @@ pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
         MemoryPolicy::Interleave(_) => 3,
     };
     let nodes: libc::c_ulong = policy.nodes();
-    // The kernel subtracts one from the number of bits. The default policy has no mask.
-    let bits: libc::c_ulong = if nodes == 0 { 0 } else { 65 };
-    // SAFETY: the mask of 64 bits lives through the call.
-    let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const nodes, bits) };
+    // The kernel subtracts one from the number of bits. It refuses a mask for the default policy.
+    let (mask, bits): (*const libc::c_ulong, libc::c_ulong) = match policy {
+        MemoryPolicy::Default => (std::ptr::null(), 0),
+        _ => (&raw const nodes, 65),
+    };
+    // SAFETY: the mask of 64 bits lives through the call, or there is none.
+    let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) };
     match status {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -139,6 +132,20 @@ fn has(list: &str, number: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_is_accepted_and_the_default_comes_back() {
+        // Every machine has node 0. A kernel without NUMA has no such call.
+        match obey(MemoryPolicy::Prefer(0)) {
+            Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => return,
+            result => result.unwrap(),
+        }
+        obey(MemoryPolicy::Default).unwrap();
+        for policy in [MemoryPolicy::Bind(1), MemoryPolicy::Interleave(1)] {
+            tried(policy).unwrap();
+        }
+        assert!(tried(MemoryPolicy::Bind(1 << 63)).is_err());
+    }
 
     #[test]
     fn a_list_of_nodes_has_numbers_and_ranges() {

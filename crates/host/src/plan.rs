@@ -81,8 +81,15 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     if let Some((pass, option)) = pass {
         return Err(Refusal::Pass { pass, option });
     }
+<<<<<<< HEAD
     if !trial.cpus.is_default() || !trial.nodes.is_default() {
         return Err(Refusal::Processors);
+=======
+    if !trial.nodes.is_default() {
+        return Err(Refusal::Nodes {
+            asked: trial.nodes.to_string(),
+        });
+>>>>>>> main
     }
     if trial.files_on != FilesSpec::default() {
         return Err(Refusal::Files {
@@ -296,4 +303,23 @@ pub(crate) fn facts(plan: &TrialPlan) -> BTreeMap<String, String> {
         facts.insert("group-swappiness".to_owned(), swappiness.to_string());
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_nodes_are_those_of_this_machine_and_others_are_refused() {
+        assert!(check(&Trial::default()).is_ok());
+        let trial = Trial {
+            nodes: "16M,16M:slow".parse().unwrap(),
+            ..Trial::default()
+        };
+        let why = check(&trial).unwrap_err().to_string();
+        assert!(
+            why.contains("not 16M,16M:slow") && why.contains("exact"),
+            "{why}"
+        );
+    }
 }

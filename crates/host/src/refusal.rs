@@ -36,6 +36,14 @@ pub enum Refusal {
         /// Name of the option that asks for it.
         option: &'static str,
     },
+    /// Memory nodes were asked for.
+    #[error(
+        "the arena host has the memory nodes of this machine, not {asked}: leave --nodes out, or use the arena exact"
+    )]
+    Nodes {
+        /// The nodes that were asked for.
+        asked: String,
+    },
     /// Memory and swap of the trial would be too large a part of this machine.
     #[error(
         "the trial would take {limit} of memory and {swap} of swap, and {available} are available here, of which a quarter may be \

@@ -1,6 +1,6 @@
 //! A described workload as a C file that runs on any machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pagetide_campaign::{Campaign, FileError, ScenarioSpec, WORKLOAD, read_workload};
 use pagetide_quantity::Bytes;
@@ -19,6 +19,11 @@ pub enum CaseError {
     /// The file cannot be read, or is wrong.
     #[error("{0}")]
     File(#[from] FileError),
+    /// The campaign file describes no workload.
+    #[error(
+        "cannot write {0} as C: it describes no workload, add a table [workload] (docs/workload.md)"
+    )]
+    NoWorkload(PathBuf),
     /// The workload does not fit its machine.
     #[error("cannot write {case} as C: {why}")]
     Machine {
@@ -32,9 +37,15 @@ pub enum CaseError {
 /// Returns the C file of the workload in a campaign file, or in a file that contains a workload only. `memory` replaces
 /// the memory of the file.
 pub fn case_in_c(path: &Path, memory: Option<Bytes>) -> Result<String, CaseError> {
+    let of_campaign = pagetide_campaign::read_campaign(path, &vocabulary()).ok();
+    if of_campaign
+        .as_ref()
+        .is_some_and(|campaign| of_workload(campaign).is_none())
+    {
+        return Err(CaseError::NoWorkload(path.to_owned()));
+    }
     let (name, workload) = read_workload(path)?;
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let of_campaign = pagetide_campaign::read_campaign(path, &vocabulary()).ok();
     let spec = of_campaign.as_ref().and_then(of_workload);
     let own = workload.machine.clone().unwrap_or_default();
     let given = spec.and_then(|spec| spec.memory.first().copied());

@@ -69,7 +69,13 @@ fn has_free(record: &Value, nodes: &[u64]) {
 
 /// Runs demotion off and on, and checks counts, times, and that a repetition is identical.
 fn demotion_has_its_sign(lab: &Lab, kernel: &str, nodes: &str, sizes: &[u64]) {
-    let words = ["--nodes", nodes, "--vary", "numa/demotion_enabled=0,1"];
+    let words = [
+        "--nodes",
+        nodes,
+        "--vary",
+        "numa/demotion_enabled=0,1",
+        "--observe=none",
+    ];
     let mut both = records(lab, kernel, 2, &words);
     both.sort_by_key(|record| setting(record, "numa/demotion_enabled").to_owned());
     let [off, on] = &both[..] else {
@@ -125,7 +131,15 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
     let Some(lab) = Lab::that_runs() else { return };
     // 25.6 MiB of pages on two nodes of 16 MiB.
     let policies = "numa/policy=default,bind:0,bind:1,prefer:1,interleave:0+1";
-    let words = ["--nodes", "16M,16M", "--swap", "ssd", "--vary", policies];
+    let words = [
+        "--nodes",
+        "16M,16M",
+        "--swap",
+        "ssd",
+        "--vary",
+        policies,
+        "--observe=none",
+    ];
     let all = records(&lab, KERNEL, 5, &words);
     let of = |policy: &str| {
         let mut found = all.iter();
@@ -207,7 +221,7 @@ fn a_program_sees_the_nodes_and_an_observed_pass_draws_them() {
     let id = both[0]["id"].as_str().unwrap();
     let (text, _) = lab.ends(0, ["show", id]);
     let section = text.split_once("Memory of each node over time").unwrap().1;
-    for word in ["node 0", "node 1, slow", "anonymous", "▇"] {
+    for word in ["node 0", "node 1, slow", "anonymous", "█"] {
         assert!(section.contains(word), "{word}: {section}");
     }
     let (table, _) = lab.ends(0, ["show", id, "--reclaim", "--json"]);

@@ -21,6 +21,6 @@ pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
-pub use profile::{Function, Node, PROFILE, Profile, ProfileError, SMALL, USER};
+pub use profile::{Function, Node, PROFILE, Profile, ProfileError, SMALL, USER, Wait};
 pub use tally::{Symbol, Tally, TallyNode};
-pub use wait::{Cause, Wait};
+pub use wait::Cause;

@@ -5,7 +5,6 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
-use crate::wait::Wait;
 
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
@@ -222,6 +221,18 @@ impl Profile {
         }
         Ok(profile)
     }
+}
+
+/// Time in which every task of the workload waited, and that ended when the task with this call stack continued.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Names of the task and of the functions in its call stack, outermost first. Empty for waits that are too small to
+    /// be stored one by one, and for time that belongs to no known stack.
+    pub stack: Vec<String>,
+    /// Sum of the waits in nanoseconds.
+    pub time: u64,
+    /// Number of waits.
+    pub count: u64,
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::profile::Wait;
 use crate::profile::{Function, Node, Profile, SMALL, USER};
-use crate::wait::Wait;
 
 /// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
 const MOST_NODES: usize = 12_000;

@@ -3,21 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::profile::Profile;
-
-/// Time in which every task of the workload waited, and that ended when the task with this call stack continued.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    /// Names of the task and of the functions in its call stack, outermost first. Empty for waits that are too small to
-    /// be stored one by one, and for time that belongs to no known stack.
-    pub stack: Vec<String>,
-    /// Sum of the waits in nanoseconds.
-    pub time: u64,
-    /// Number of waits.
-    pub count: u64,
-}
+use crate::profile::{Profile, Wait};
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

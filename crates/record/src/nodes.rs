@@ -231,7 +231,7 @@ impl FromStr for MemoryPolicy {
             "default" if nodes.is_empty() => Some(Self::Default),
             "bind" => mask(nodes).map(Self::Bind),
             "prefer" => mask(nodes)
-                .filter(|mask| mask.count_ones() == 1)
+                .filter(|mask| mask.is_power_of_two())
                 .map(|mask| Self::Prefer(mask.trailing_zeros())),
             "interleave" => mask(nodes).map(Self::Interleave),
             _ => None,

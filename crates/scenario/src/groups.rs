@@ -15,5 +15,5 @@ pub(crate) use created::MemoryGroup;
 pub(crate) use log::{GroupLog, GroupUse};
 pub use settings::GROUP_SETTING;
 pub(crate) use settings::{names, of_trial};
-pub(crate) use spec::{GroupSpec, Limit, ReclaimRequest, check, needs, optional};
+pub(crate) use spec::{GroupSpec, Limit, ReclaimRequest, check, optional};
 pub(crate) use watch::{MadeRequest, Watch};

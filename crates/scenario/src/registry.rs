@@ -7,7 +7,7 @@ use pagetide_record::Subject;
 
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
-use crate::groups::{self, GROUP_SETTING};
+use crate::groups::{GROUP_SETTING, Limit};
 use crate::scenario::{
     alloc, contswap, fault, filecopy, highalloc, kv, launches, neighbours, patterns, proactive,
     program, swapbench, usemem, workload,
@@ -102,14 +102,17 @@ pub fn resolve(
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     let definition = find(&subject.scenario)?;
     let mut needs = (definition.needs)(&subject.params, form(subject.as_written))?;
-    let of_groups = groups::needs(&(definition.groups)(subject)?);
-    needs.groups |= subject
-        .variant
-        .settings
-        .keys()
-        .any(|name| name.starts_with(GROUP_SETTING));
-    needs.reclaim_requests |= of_groups.reclaim_requests;
-    needs.zswap_max |= of_groups.zswap_max;
+    let groups = (definition.groups)(subject)?;
+    let mut settings = subject.variant.settings.keys();
+    needs.groups |= settings.any(|name| name.starts_with(GROUP_SETTING));
+    if needs.groups {
+        let why = "it makes memory groups, and counts what the kernel reclaims outside of them";
+        needs.own_machine = needs.own_machine.or(Some(why));
+    }
+    needs.reclaim_requests |= groups.iter().any(|group| !group.requests.is_empty());
+    needs.zswap_max |= groups
+        .iter()
+        .any(|group| group.limit(Limit::ZswapMax).is_some());
     Ok(needs)
 }
 
@@ -198,6 +201,89 @@ mod tests {
                 "{name}: metrics have names of their own"
             );
         }
+    }
+
+    #[test]
+    fn parameters_of_groups_are_left_out_of_programs_that_use_none() {
+        let resolved = |more: &[(&str, &str)]| {
+            let given = [("command", "/bin/a"), ("root", "ab")];
+            let given = given.iter().chain(more);
+            let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            resolve("program", false, None, &given.collect(), &CONTEXT)
+        };
+        let needs_of = |params: &BTreeMap<String, String>| {
+            needs(&Subject {
+                scenario: "program".to_owned(),
+                params: params.clone(),
+                memory: MemorySpec::Free(CONTEXT.memory),
+                ..Subject::default()
+            })
+            .unwrap()
+        };
+        let plain = resolved(&[]).unwrap();
+        for name in ["low", "min", "beside", "beside-limits"] {
+            assert!(!plain.contains_key(name), "{name}");
+        }
+        assert!(!needs_of(&plain).groups);
+        let protected = resolved(&[("low", "8M")]).unwrap();
+        assert_eq!(protected["low"], "8M");
+        assert!(needs_of(&protected).groups);
+        for (more, words) in [
+            (&[("beside-limits", "max=8M")][..], "--beside"),
+            (&[("beside", "sort a")], "no path inside"),
+            (
+                &[
+                    ("beside", "/bin/b"),
+                    ("server", "/bin/c"),
+                    ("ready", "port 1"),
+                ],
+                "leave out --server or --beside",
+            ),
+            (
+                &[
+                    ("beside", "/bin/b"),
+                    ("beside-limits", "low=40M"),
+                    ("low", "30M"),
+                ],
+                "protect 70 MiB",
+            ),
+            (
+                &[("limit", "8M"), ("low", "9M")],
+                "low of 9 MiB above its max",
+            ),
+        ] {
+            let why = resolved(more).unwrap_err().to_string();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_a_kernel_must_have_follows_from_the_limits_of_groups() {
+        let of = |name: &str, limits: &str, setting: Option<(&str, &str)>| {
+            let given = match name {
+                "neighbours" => BTreeMap::from([("hungry-limits".to_owned(), limits.to_owned())]),
+                _ => BTreeMap::new(),
+            };
+            let params = resolve(name, false, None, &given, &CONTEXT).unwrap();
+            let mut subject = Subject {
+                scenario: name.to_owned(),
+                params,
+                memory: MemorySpec::Free(CONTEXT.memory),
+                swap_size: CONTEXT.swap_size,
+                ..Subject::default()
+            };
+            let setting = setting.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            subject.variant.settings.extend(setting);
+            let needs = needs(&subject).unwrap();
+            [needs.groups, needs.reclaim_requests, needs.zswap_max]
+        };
+        assert_eq!(of("usemem", "", None), [false; 3]);
+        assert_eq!(of("neighbours", "max=8M", None), [true, false, false]);
+        assert_eq!(of("neighbours", "zswap.max=1M", None), [true, false, true]);
+        assert_eq!(of("neighbours", "reclaim=1M@1s", None), [true, true, false]);
+        let setting = Some(("group/sensitive/zswap.max", "1M"));
+        assert_eq!(of("neighbours", "", setting), [true, false, true]);
+        assert_eq!(of("proactive", "", None), [true, true, false]);
     }
 
     #[test]

@@ -37,13 +37,14 @@ mod row;
 mod running;
 mod schema;
 mod select;
+mod short;
 mod store;
 pub mod whole_file;
 
 pub use error::{StoreError, at};
 pub use files::deposit;
 pub use merge::{Conflict, Merge};
-pub use names::{Names, short};
+pub use names::Names;
 pub use note::{
     CampaignLock, CampaignNote, CellNote, Entry, MOST_NOTE_BYTES, MOST_VARIANTS, Pairing,
     is_campaign_name,
@@ -55,4 +56,5 @@ pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use schema::FORMAT;
 pub use select::{Filter, Point};
+pub use short::short;
 pub use store::Store;

@@ -1,19 +1,13 @@
-//! Names in a store, for shell completion, and the short form of identities.
+//! Names in a store, for shell completion.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::short::short;
 use crate::{Filter, Store, StoreError};
 
 /// Maximum number of records, newest first, whose names are offered for completion.
 const NEWEST: u32 = 500;
-/// Number of digits to which identities and digests are shortened.
-const DIGITS: usize = 12;
-
-/// Returns the first digits of an identity or digest, as many as lists display.
-pub fn short(id: &str) -> &str {
-    id.get(..DIGITS).unwrap_or(id)
-}
 
 /// Names in a store that a shell can complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,9 +53,7 @@ impl Store {
         };
         for row in self.select(&newest)? {
             names.variants.insert(row.variant.name.clone());
-            names
-                .records
-                .extend(row.id.get(..DIGITS).map(str::to_owned));
+            names.records.insert(short(&row.id).to_owned());
         }
         Ok(names)
     }

@@ -19,13 +19,13 @@ use crate::database::database_of;
 use crate::error::{StoreError, TransactionError, at, index};
 use crate::files::{check_format, entries, has_writer, is_recent, path, replace, settle};
 use crate::index::{connect, enter, fill, remove_index};
-use crate::names::short;
 use crate::note::{CampaignLock, CampaignNote};
 use crate::report::{DamagedFile, StoreReport};
 use crate::row::Row;
 use crate::running::RunState;
 use crate::schema::FORMAT;
 use crate::select::{Filter, Point};
+use crate::short::short;
 use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
 /// Maximum number of records that are added in one transaction, so that the disk is flushed once for all of them.

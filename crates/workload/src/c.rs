@@ -16,6 +16,9 @@ use crate::workload::Workload;
 /// The part of the file that is the same for all workloads.
 const RUNTIME: &str = include_str!("c/runtime.c");
 
+/// Group of the processes that have none, if others have one: no process may be beside groups.
+const UNGROUPED: &str = "ungrouped";
+
 /// What the head comment of a C file says about the machine of a case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseMachine {
@@ -51,7 +54,8 @@ pub fn c_file(
         machine.memory.0,
         workload.time_limit.0,
         instances(workload),
-        started(workload) - instances(workload),
+        // An array has at least one element.
+        (started(workload) - instances(workload)).max(1),
         names.len(),
     );
     let body = RUNTIME
@@ -221,6 +225,9 @@ impl Writer<'_> {
                 self.names[mark]
             );
         }
+        if !self.workload.groups.is_empty() {
+            let _ = writeln!(body, "\tmake_group(\"{UNGROUPED}\");");
+        }
         for (index, name) in group_names(self.workload) {
             let group: &Group = &self.workload.groups[index];
             let _ = writeln!(body, "\tmake_group(\"{name}\");");
@@ -343,7 +350,8 @@ impl Writer<'_> {
                 body.line(1, "join_group(group);");
             }
             Some(group) => body.line(1, &format!("join_group(\"{group}\");")),
-            None => {}
+            None if self.workload.groups.is_empty() => {}
+            None => body.line(1, &format!("join_group(\"{UNGROUPED}\");")),
         }
         for segment in &process.segments {
             self.map(&mut body, segment);

@@ -11,6 +11,7 @@ mod c;
 mod check;
 mod count;
 mod error;
+mod forms;
 mod group;
 pub mod guide;
 mod instances;

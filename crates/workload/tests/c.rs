@@ -145,3 +145,20 @@ fn a_workload_without_end_is_ended_at_its_time_limit_in_c_too() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("unfinished 4\n"), "{said}");
 }
+
+#[test]
+fn every_case_of_the_zoo_compiles_without_a_warning() {
+    let zoo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/zoo");
+    let mut cases = 0;
+    for entry in std::fs::read_dir(zoo).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        if let Some(workload) = Workload::from_campaign(&text).unwrap() {
+            let folder = tempfile::tempdir().unwrap();
+            if !compile(&c_file(&workload, &machine(), &|_| 0.35), folder.path()) {
+                return;
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases >= 9, "only {cases} cases");
+}

@@ -105,7 +105,7 @@ pub const VARIANT: TableKeys = TableKeys {
         "boot" = "\"ARGUMENT\", or a list": "Boot arguments.";
         "swap" = "\"zram\"": "Where it swaps to, as above all tables; the kinds of the variants are then compared. Without it: that of the file or the scenario.";
         "swap-size" = "\"256M\"": "Size of its swap device. Without it: that of the file or the scenario.";
-        "settings" = "{ \"vm.swappiness\" = 10 }": "Settings, names in quotes: sysctls (vm.swappiness), lru_gen/…, thp/…, swap/…, zswap/….";
+        "settings" = "{ \"vm.swappiness\" = 10 }": "Settings, names in quotes: sysctls (vm.swappiness), lru_gen/…, thp/…, swap/…, zswap/…, and limits of a scenario's memory groups (group/NAME/low).";
     },
 };
 

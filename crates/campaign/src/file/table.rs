@@ -11,6 +11,9 @@ use super::error::{FileError, Problem};
 use super::reference::{TableKeys, place_of};
 use pagetide_quantity::nearest;
 
+/// Most bytes of a campaign file.
+pub const MOST_BYTES: u64 = 1 << 20;
+
 /// Name and text of a campaign file.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {

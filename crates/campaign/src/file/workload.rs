@@ -6,15 +6,12 @@ use pagetide_outside::Place;
 use pagetide_record::{FilesSpec, MemorySpec};
 use pagetide_workload::{Machine, Workload, WorkloadError};
 
-use super::MOST_BYTES;
 use super::defaults::FileDefaults;
 use super::error::{FileError, Problem};
-use super::table::{Source, Table};
+use super::table::{MOST_BYTES, Source, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
-
-/// Name of the scenario that runs a described workload.
-pub const WORKLOAD: &str = "workload";
+use crate::program::WORKLOAD;
 
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
@@ -129,5 +126,109 @@ impl ScenarioSpec {
         if self.files_on == FilesSpec::default() {
             self.files_on = FilesSpec::default().with(machine.fs, machine.files_on);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_quantity::Bytes;
+
+    use super::*;
+    use crate::file::{ScenarioWords, parse};
+    use crate::request::Request;
+
+    const CASE: &str = r#"
+name = "writer"
+kernel = "debian:bookworm/6.12"
+swap = "none"
+
+[workload]
+machine = { memory = "12M", swap = "ssd:80us", files-on = "disk:8ms,20MB/s" }
+
+[[workload.process]]
+name = "writer"
+segment = [{ name = "log", kind = "file", size = "50%", empty = true }]
+phase = [{ do = "fill", segment = "log", by = "call" }]
+"#;
+
+    fn vocabulary() -> Vocabulary {
+        let words = ScenarioWords {
+            params: ["case", "workload"].map(str::to_owned).into(),
+            metrics: vec!["time".to_owned()],
+            default_memory: Bytes::from_mib(16),
+            ..ScenarioWords::default()
+        };
+        Vocabulary {
+            kernel: "debian:sid".to_owned(),
+            scenarios: [(WORKLOAD.to_owned(), words)].into(),
+            ..Vocabulary::default()
+        }
+    }
+
+    #[test]
+    fn a_file_that_describes_its_workload_stands_alone() {
+        let campaign = parse("case.toml", CASE, &vocabulary()).unwrap();
+        let [spec] = &campaign.scenarios[..] else {
+            panic!("{:?}", campaign.scenarios)
+        };
+        assert_eq!(spec.params["case"], ["writer"]);
+        let workload = Workload::from_canonical(&spec.params[WORKLOAD][0]).unwrap();
+        assert_eq!(workload.processes[0].name, "writer");
+        // What stands above all tables goes before the workload's own machine.
+        assert_eq!(spec.memory, ["12M".parse().unwrap()]);
+        assert_eq!(spec.swap, ["none".parse().unwrap()]);
+        assert_eq!(campaign.variants.len(), 1);
+        assert_eq!(campaign.variants[0].name, "6.12");
+        let cells: Vec<_> = campaign.cells().collect();
+        assert_eq!(
+            cells[0].label(),
+            "workload writer · 12M · none · files on disk:8ms,20MB/s"
+        );
+    }
+
+    #[test]
+    fn a_mistake_in_the_workload_has_its_line() {
+        let told = |from: &str, to: &str| {
+            let text = CASE.replace(from, to);
+            parse("case.toml", &text, &vocabulary())
+                .unwrap_err()
+                .to_string()
+        };
+        let message = told("50%", "50$");
+        assert!(
+            message.contains("case.toml") && message.contains("11"),
+            "{message}"
+        );
+        let message = told("\"log\", by", "\"lag\", by");
+        assert!(message.contains("did you mean \"log\"?"), "{message}");
+    }
+
+    #[test]
+    fn a_case_runs_on_other_variants_and_a_workload_from_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("case.toml");
+        std::fs::write(&path, CASE).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let request = Request {
+            kernels: vec!["debian:bookworm".to_owned(), "debian:sid".to_owned()],
+            ..Request::default()
+        };
+        let other = request.campaign(&[path.clone()], &vocabulary()).unwrap();
+        assert_eq!(other.variants.len(), 2);
+        assert_ne!(other.name, "writer", "other variants are another campaign");
+        assert_eq!(other.scenarios[0].params["case"], ["writer"]);
+        let request = Request {
+            workload: Some(path.into()),
+            ..Request::default()
+        };
+        let same = request
+            .campaign(&[WORKLOAD.to_owned()], &vocabulary())
+            .unwrap();
+        assert_eq!(same.scenarios[0].params["case"], ["case"]);
+        assert_eq!(same.scenarios[0].memory, ["12M".parse().unwrap()]);
+        assert_eq!(
+            same.scenarios[0].params[WORKLOAD],
+            other.scenarios[0].params[WORKLOAD]
+        );
     }
 }

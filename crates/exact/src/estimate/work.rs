@@ -46,6 +46,8 @@ const AS_ZEROS: f64 = 0.19;
 const PACED_BURST: f64 = 32.0;
 /// Laps per burst of a paced process.
 const BURST_LAPS: f64 = 0.02;
+/// Laps per burst that faults of its accesses add beside hungry processes.
+const FAULTING_LAPS: f64 = 0.12;
 /// Laps per page of a program's first start in launches.
 const START_LAPS: f64 = 0.004;
 /// Laps per page that a launch needs.
@@ -355,7 +357,7 @@ fn neighbours(sizes: &Sizes<'_>) -> f64 {
     let bursts = 1.25 * sizes.number("accesses") / PACED_BURST;
     PRESSURE_LAPS
         + sizes.pages("sensitive") * FILL_LAPS
-        + bursts * (BURST_LAPS + sizes.seconds("pause") * BUSY_LAPS)
+        + bursts * (BURST_LAPS + FAULTING_LAPS + sizes.seconds("pause") * BUSY_LAPS)
 }
 
 /// Laps of launches. Each launch reads and moves a part of the program's memory and file.

@@ -5,7 +5,6 @@ use std::fmt;
 
 use pagetide_quantity::{Bytes, Nanos, hint};
 
-use crate::definition::Needs;
 use crate::expr::{self, Names};
 use crate::number;
 
@@ -281,19 +280,6 @@ pub(crate) fn check(groups: &[GroupSpec], memory: Bytes) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns what these groups need from the kernel.
-pub(crate) fn needs<'a>(groups: impl IntoIterator<Item = &'a GroupSpec>) -> Needs {
-    let mut needs = Needs {
-        groups: true,
-        ..Needs::default()
-    };
-    for group in groups {
-        needs.zswap_max |= group.limit(Limit::ZswapMax).is_some();
-        needs.reclaim_requests |= !group.requests.is_empty();
-    }
-    needs
-}
-
 #[cfg(test)]
 mod tests {
     use crate::expr::Quantity;
@@ -381,14 +367,5 @@ mod tests {
         }
         let whole = GroupSpec::read_all("a max=64M low=30M high=60M; b min=34M", &names());
         assert_eq!(check(&whole.unwrap(), MEMORY), Ok(()));
-    }
-
-    #[test]
-    fn what_a_kernel_must_have_follows_from_the_keys_used() {
-        let of = |text| needs(&GroupSpec::read_all(text, &names()).unwrap());
-        let plain = of("a max=8M");
-        assert!(plain.groups && !plain.zswap_max && !plain.reclaim_requests);
-        assert!(of("a; b zswap.max=1M").zswap_max);
-        assert!(of("a reclaim=1M@1s; b").reclaim_requests);
     }
 }

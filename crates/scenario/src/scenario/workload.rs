@@ -17,9 +17,10 @@ use crate::clock;
 use crate::content::Content;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
+use crate::expr::Names;
 use crate::files::filesystem_for;
 use crate::fill::check_content;
-use crate::groups::{self, GroupLog, GroupSpec, Limit, MemoryGroup};
+use crate::groups::{self, GroupLog, GroupSpec, GroupUse, Limit, MemoryGroup};
 use crate::number;
 use crate::params::params;
 use crate::trial::{COMPRESSED, Trial, metrics};
@@ -40,10 +41,12 @@ params! {
 
 /// Interval at which the main process looks at the processes.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// Number of looks between two samples of the groups.
+/// Number of looks between two samples of the groups and of swap.
 const LOOKS_PER_SAMPLE: u64 = 5;
+/// Largest number of samples of all groups together, so that they need little memory.
+const MOST_SAMPLES: u64 = 2048;
 /// Largest number of rows in the series `progress`.
-const MOST_ROWS: u64 = 4096;
+const MOST_ROWS: u64 = 1024;
 /// Time after the time limit in which processes stop before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Size of a huge page on x86-64.
@@ -131,6 +134,12 @@ impl Scenario for Described {
             "memory that these requests reclaimed, by the kernel's count"
         ),
         MetricDef::time("reclaim-time", "time that these requests took"),
+        MetricDef::of(
+            "protected-reclaimed",
+            Unit::Pages,
+            Direction::Lower,
+            "pages that the kernel reclaimed from groups with memory.low or memory.min"
+        ),
         COMPRESSED,
     ];
 
@@ -164,12 +173,18 @@ impl Scenario for Described {
                 check_content(name, &content, form)?;
             }
         }
-        let specs: Vec<GroupSpec> = workload
-            .groups
-            .iter()
-            .map(|group| self.group(group, &group.name))
-            .collect();
-        groups::check(&specs, context.memory).map_err(|why| contradiction(name, why))
+        let names = groups::names(context.memory, context.swap_size);
+        self.groups(&names)
+            .and_then(|groups| groups::check(&groups, context.memory))
+            .map_err(|why| contradiction(name, why))
+    }
+
+    fn groups(&self, _names: &Names) -> Result<Vec<GroupSpec>, String> {
+        let workload = Workload::from_canonical(&self.workload).map_err(|why| why.to_string())?;
+        let all = group_names(&workload).into_iter();
+        Ok(all
+            .map(|(index, folder)| self.group(&workload.groups[index], &folder))
+            .collect())
     }
 
     fn needs(&self, form: Form) -> Needs {
@@ -183,15 +198,9 @@ impl Scenario for Described {
                 .iter()
                 .flat_map(|process| &process.segments)
         };
-        let specs = workload
-            .groups
-            .iter()
-            .map(|group| self.group(group, &group.name));
-        let specs: Vec<GroupSpec> = specs.collect();
-        let mut needs = if specs.is_empty() {
-            Needs::default()
-        } else {
-            groups::needs(&specs)
+        let mut needs = Needs {
+            groups: !workload.groups.is_empty(),
+            ..Needs::default()
         };
         needs.reclaim_requests = workload
             .processes
@@ -222,9 +231,9 @@ impl Scenario for Described {
         trial.phase("files");
         let library = Library::make(&workload, self.shares_of, folder, seed)?;
         let mut made = BTreeMap::new();
-        for (index, folder) in group_names(&workload) {
-            let spec = self.group(&workload.groups[index], &folder);
-            made.insert(folder, MemoryGroup::create(&spec)?);
+        for spec in groups::of_trial(trial.subject, |names| self.groups(names))? {
+            let group = MemoryGroup::create(&spec)?;
+            made.insert(spec.name, group);
         }
         let names = workload.names();
         let left: Vec<u32> = names.iter().map(|name| passing(&workload, name)).collect();
@@ -266,6 +275,8 @@ struct Watch<'s> {
     rows: Vec<[u64; 3]>,
     longest_stall: Nanos,
     killed_first: Option<Nanos>,
+    /// Pages that were reclaimed from groups with `low` or `min`; `None` if there is no such group.
+    protected: Option<u64>,
 }
 
 impl<'s> Watch<'s> {
@@ -275,6 +286,7 @@ impl<'s> Watch<'s> {
             rows: Vec::with_capacity(1024),
             longest_stall: Nanos(0),
             killed_first: None,
+            protected: None,
         }
     }
 
@@ -359,6 +371,9 @@ impl<'s> Watch<'s> {
         let stage = self.stage;
         let limit = stage.workload.time_limit;
         let every = Nanos((limit.0 / MOST_ROWS).max(LOOK.0));
+        let per_sample = limit.0 / MOST_SAMPLES * stage.groups.len() as u64;
+        let per_sample = Nanos(per_sample.max(LOOK.0 * LOOKS_PER_SAMPLE));
+        let mut sampled = Nanos(0);
         let mut log = GroupLog::begin(stage.groups.values(), stage.clock.now());
         trial.phase("run");
         let begin = stage.clock.now();
@@ -379,8 +394,9 @@ impl<'s> Watch<'s> {
             let total: u64 = stage.board.lines().map(|line| value(&line.steps)).sum();
             if total != steps || !active {
                 (steps, moved) = (total, now);
+            } else {
+                self.longest_stall = self.longest_stall.max(now.since(moved));
             }
-            self.longest_stall = self.longest_stall.max(now.since(moved));
             if self
                 .rows
                 .last()
@@ -388,8 +404,9 @@ impl<'s> Watch<'s> {
             {
                 self.rows.push([now.since(begin).0, total, running]);
             }
-            if looks.is_multiple_of(LOOKS_PER_SAMPLE) && !stage.groups.is_empty() {
+            if now.since(begin) >= sampled && !stage.groups.is_empty() {
                 log.sample(now);
+                sampled = Nanos(now.since(begin).0 + per_sample.0);
             }
             // The share to which pages compress is read while processes still hold them.
             if looks.is_multiple_of(LOOKS_PER_SAMPLE) && running > 0 {
@@ -411,8 +428,26 @@ impl<'s> Watch<'s> {
         if compressed == 0 {
             trial.absent("compressed", "the workload was too short");
         }
-        log.end(trial);
+        let uses = log.end(trial);
+        self.protected = self.taken_from_protected(&uses);
         Ok(begin)
+    }
+
+    /// Returns the number of pages that were reclaimed from groups with `low` or `min`. `uses` has what each group used.
+    fn taken_from_protected(&self, uses: &[GroupUse]) -> Option<u64> {
+        let workload = self.stage.workload;
+        let protected: Vec<String> = group_names(workload)
+            .into_iter()
+            .filter(|(index, _)| {
+                let group = &workload.groups[*index];
+                group.low.is_some() || group.min.is_some()
+            })
+            .map(|(_, folder)| folder)
+            .collect();
+        let own = self.stage.groups.keys().zip(uses);
+        let own = own.filter(|(folder, _)| protected.contains(folder));
+        let taken = own.map(|(_, used)| used.stat("pgsteal")).sum();
+        (!protected.is_empty()).then_some(taken)
     }
 
     fn kill_all(&self) {
@@ -510,6 +545,10 @@ impl<'s> Watch<'s> {
         trial.metric("reclaim-asked", sum(|line| value(&line.asked)));
         trial.metric("reclaim-taken", sum(|line| value(&line.taken)));
         trial.metric("reclaim-time", sum(|line| value(&line.reclaiming)));
+        match self.protected {
+            Some(pages) => trial.metric("protected-reclaimed", pages as f64),
+            None => trial.absent("protected-reclaimed", "no group is protected"),
+        }
         self.series(trial, &lines, begin);
     }
 

@@ -46,11 +46,11 @@ struct slot {
 
 struct board {
 	uint32_t ready, open;
-	uint32_t left[MARKS + 1];
+	uint32_t left[MARKS];
 	uint64_t start, latency[BUCKETS], accesses, sum, longest;
 	uint64_t minor, major, killed, forking, asked, taken;
 	uint32_t forks;
-	pid_t forked[FORKED + 1];
+	pid_t forked[FORKED];
 	struct slot slots[PROCESSES];
 };
 
