@@ -11,15 +11,9 @@ use pagetide_record::{
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
-<<<<<<< HEAD
-use crate::file::{self, FileError, Vocabulary, WORKLOAD, plain_name, without_spaces};
-use crate::host::{self, RUNNING};
-use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec};
-=======
 use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
 use crate::host::{self, RUNNING};
 use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec, WORKLOAD};
->>>>>>> main
 use crate::swaps::{CellSwap, SwapConflict};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, check_swap, crossed};
@@ -29,21 +23,13 @@ pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
 pub const CONTROL: &str = "control";
 
-<<<<<<< HEAD
-/// Memory of a machine as a multiple of the limit of a workload in it, unless the user gives the memory.
-const ROOMY: u64 = 4;
-=======
->>>>>>> main
 /// Word that stands for all files of the zoo.
 const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if no other variants are given.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-<<<<<<< HEAD
-=======
 /// Memory of a machine as a multiple of the limit of a workload in it, unless the user gives the memory.
 const ROOMY: u64 = 4;
->>>>>>> main
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");

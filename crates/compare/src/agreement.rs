@@ -129,7 +129,8 @@ impl Sign {
             (Verdict::Identical | Verdict::Equivalent, _) => Self::None,
             (Verdict::Invalid { .. } | Verdict::Confounded { .. }, _) | (_, None) => Self::Open,
             (Verdict::Inconclusive { .. }, Some((low, high))) => {
-                let is_small = kind == EffectKind::Ratio && low >= 1.0 - SMALL && high <= 1.0 + SMALL;
+                let is_small =
+                    kind == EffectKind::Ratio && low >= 1.0 - SMALL && high <= 1.0 + SMALL;
                 if is_small { Self::None } else { Self::Open }
             }
             (_, Some((low, _))) if low >= null => Self::More,

@@ -61,15 +61,9 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
         }
     }
     look("memory", a.memory.to_string(), b.memory.to_string());
-<<<<<<< HEAD
-    let limit = |subject: &Subject| subject.limit.map_or_else(String::new, exact_size);
-    look("limit", limit(a), limit(b));
-    look("nodes", a.nodes.to_string(), b.nodes.to_string());
-=======
     look("nodes", a.nodes.to_string(), b.nodes.to_string());
     let limit = |subject: &Subject| subject.limit.map_or_else(String::new, exact_size);
     look("limit", limit(a), limit(b));
->>>>>>> main
     look("swap", a.swap.to_string(), b.swap.to_string());
     // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
@@ -127,19 +121,11 @@ mod tests {
             ("memory is 64M against 1G", |s| {
                 s.memory = "1G".parse().unwrap();
             }),
-<<<<<<< HEAD
-            ("limit is not set against 32M", |s| {
-                s.limit = Some(pagetide_quantity::Bytes::from_mib(32));
-            }),
-            ("nodes is not set against 8M,8M", |s| {
-                s.nodes = "8M,8M".parse().unwrap();
-=======
             ("nodes is not set against 8M,8M", |s| {
                 s.nodes = "8M,8M".parse().unwrap();
             }),
             ("limit is not set against 32M", |s| {
                 s.limit = Some(pagetide_quantity::Bytes::from_mib(32));
->>>>>>> main
             }),
             ("swap is zram against none", |s| {
                 s.swap = "none".parse().unwrap();

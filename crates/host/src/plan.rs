@@ -81,15 +81,13 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     if let Some((pass, option)) = pass {
         return Err(Refusal::Pass { pass, option });
     }
-<<<<<<< HEAD
-    if !trial.cpus.is_default() || !trial.nodes.is_default() {
+    if !trial.cpus.is_default() {
         return Err(Refusal::Processors);
-=======
+    }
     if !trial.nodes.is_default() {
         return Err(Refusal::Nodes {
             asked: trial.nodes.to_string(),
         });
->>>>>>> main
     }
     if trial.files_on != FilesSpec::default() {
         return Err(Refusal::Files {

@@ -67,13 +67,8 @@ pub enum Command {
     Matrix(Box<command::matrix::Args>),
     Bisect(Box<command::bisect::Args>),
     Calibrate(Box<command::calibrate::Args>),
-<<<<<<< HEAD
-    Agree(command::agree::Args),
-    Case(command::case::Args),
-=======
     Case(command::case::Args),
     Agree(command::agree::Args),
->>>>>>> main
     Show(command::show::Args),
     Profile(command::profile::Args),
     List(command::list::Args),

@@ -2,11 +2,11 @@
 //! memory.
 
 use anyhow::Result;
-use pagetide_campaign::{DECIDING, Vary};
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, one_question, share, squeeze,
     varied_word,
 };
+use pagetide_campaign::{DECIDING, Vary};
 use pagetide_compare::followed::VariedSqueezes;
 use pagetide_compare::squeezed::Knob;
 use pagetide_compare::squeezes::{ComparedSqueezes, VariantSqueeze};
@@ -110,7 +110,9 @@ fn search(
         // The question is how much slower it may be, which counts do not answer.
         for scenario in &mut campaign.scenarios {
             let own = scenario.primary.take().unwrap_or_default().into_iter();
-            let own: Vec<String> = own.filter(|name| !DECIDING.contains(&name.as_str())).collect();
+            let own: Vec<String> = own
+                .filter(|name| !DECIDING.contains(&name.as_str()))
+                .collect();
             scenario.primary = (!own.is_empty()).then_some(own);
         }
     }
