@@ -73,9 +73,9 @@ pub enum Refusal {
         /// The place that was asked for.
         asked: String,
     },
-    /// The processors or memory nodes of a machine were asked for.
+    /// A number of processors was asked for.
     #[error(
-        "the arena host has the processors and memory nodes of this machine: leave --cpus and --nodes out, or use the arena exact"
+        "the arena host has the processors of this machine: leave --cpus out, or use the arena exact"
     )]
     Processors,
     /// A setting acts on the whole machine, which the user has not allowed.
