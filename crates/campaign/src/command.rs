@@ -12,9 +12,10 @@ pub fn maker(trial: &Trial) -> Maker {
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     let is_host = variant.kernel == RUNNING;
-    match is_host {
-        true => option("--on", "host".to_owned()),
-        false => option("--kernel", variant.kernel.clone()),
+    if is_host {
+        option("--on", "host".to_owned());
+    } else {
+        option("--kernel", variant.kernel.clone());
     }
     for argument in &variant.boot {
         option("--boot", argument.clone());

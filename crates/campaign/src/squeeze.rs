@@ -83,14 +83,16 @@ pub fn squeeze(
         Answer::PlentyDied { .. } | Answer::NothingTried => None,
     };
     let mut resident = None;
-    if let Some(size) = enough {
+    // An arena with noise observes nothing, and measured the peak of the group instead.
+    let observes = !walk.site.arena.has_noise();
+    if let Some(size) = enough.filter(|_| observes) {
         if !walk.run(Some(walk.cell(size)))? {
             return Ok(SqueezeOutcome::Stopped(walk.search.made()));
         }
         resident = walk.resident()?;
     }
     let curve = walk.search.curve();
-    let runs = walk.search.made() + u32::from(enough.is_some());
+    let runs = walk.search.made() + u32::from(enough.is_some() && observes);
     let (knee, cautions) = (knee(&curve), walk.cautions(&curve, &answer));
     let none = Runs::default();
     let of = |size: u64| walk.runs.get(&size).unwrap_or(&none);

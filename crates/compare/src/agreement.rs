@@ -19,6 +19,10 @@ use crate::select::{campaign, compare_note};
 /// Endings of campaign names that stand for arenas: the campaign `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
+/// An effect whose interval lies within this share of no effect counts as none. Margins of verdicts are smaller, and
+/// would need hundreds of repeats in an arena with noise.
+const SMALL: f64 = 0.10;
+
 /// The effects of one campaign in several arenas.
 #[derive(Clone, Debug, Serialize)]
 pub struct Agreement {
@@ -90,7 +94,7 @@ pub enum Sign {
     More,
     /// The variant's value is surely smaller than the baseline's.
     Less,
-    /// There is no difference, or none that matters.
+    /// There is no difference, or the interval lies within 10 % of none.
     None,
     /// The data do not decide the sign.
     Open,
@@ -123,8 +127,12 @@ impl Sign {
         let null = kind.null();
         match (&judgement.verdict, interval) {
             (Verdict::Identical | Verdict::Equivalent, _) => Self::None,
-            (Verdict::Invalid { .. } | Verdict::Confounded { .. }, _) => Self::Open,
-            (Verdict::Inconclusive { .. }, _) | (_, None) => Self::Open,
+            (Verdict::Invalid { .. } | Verdict::Confounded { .. }, _) | (_, None) => Self::Open,
+            (Verdict::Inconclusive { .. }, Some((low, high))) => {
+                let is_small =
+                    kind == EffectKind::Ratio && low >= 1.0 - SMALL && high <= 1.0 + SMALL;
+                if is_small { Self::None } else { Self::Open }
+            }
             (_, Some((low, _))) if low >= null => Self::More,
             (_, Some((_, high))) if high <= null => Self::Less,
             _ => Self::Open,

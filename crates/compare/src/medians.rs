@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pagetide_quantity::Unit;
+use pagetide_quantity::{Metric, Unit};
 use pagetide_store::{CampaignNote, Row, Store};
 use pagetide_verdict::number;
 use serde::Serialize;
@@ -77,7 +77,11 @@ pub fn medians(
         let rows: Vec<i64> = valid.iter().map(|row| row.row).collect();
         let metrics = store.metrics(&scenario, &rows)?;
         let mut names: Vec<&str> = Vec::new();
-        for (_, metric) in metrics.iter().filter(|(_, metric)| metric.primary) {
+        let decides = |metric: &Metric| match &cell.primary {
+            Some(names) => names.contains(&metric.name),
+            None => metric.primary,
+        };
+        for (_, metric) in metrics.iter().filter(|(_, metric)| decides(metric)) {
             if !names.contains(&metric.name.as_str()) {
                 names.push(&metric.name);
             }

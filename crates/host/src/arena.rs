@@ -218,9 +218,9 @@ impl Host {
     }
 }
 
-/// Default size of the swap area: three times the limit, as in the exact arena.
-fn default_swap_size(limit: Bytes) -> Bytes {
-    Bytes((limit.0 * 3).next_multiple_of(1 << 20))
+/// Default size of the swap area: three times the memory, as in the exact arena.
+fn default_swap_size(memory: Bytes) -> Bytes {
+    Bytes((memory.0 * 3).next_multiple_of(1 << 20))
 }
 
 impl Arena for Host {
@@ -233,7 +233,7 @@ impl Arena for Host {
         let limit = plan::limit_of(trial).map_err(ArenaError::wrong)?;
         let swap_size = trial
             .swap
-            .total(trial.swap_size, default_swap_size(limit))
+            .total(trial.swap_size, default_swap_size(trial.memory.bytes()))
             .map_err(ArenaError::wrong)?;
         let context = pagetide_scenario::Context {
             memory: limit,

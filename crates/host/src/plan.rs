@@ -81,6 +81,9 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     if let Some((pass, option)) = pass {
         return Err(Refusal::Pass { pass, option });
     }
+    if !trial.cpus.is_default() {
+        return Err(Refusal::Processors);
+    }
     if !trial.nodes.is_default() {
         return Err(Refusal::Nodes {
             asked: trial.nodes.to_string(),
@@ -103,6 +106,11 @@ pub(crate) fn plan(
 ) -> Result<TrialPlan, Refusal> {
     if let Some(why) = needs.own_machine {
         let scenario = subject.scenario.clone();
+        return Err(Refusal::OwnMachine { scenario, why });
+    }
+    if needs.groups {
+        let scenario = subject.scenario.clone();
+        let why = "it makes control groups of its own";
         return Err(Refusal::OwnMachine { scenario, why });
     }
     let is_version_1 = matches!(hierarchy, Hierarchy::Version1 { .. });

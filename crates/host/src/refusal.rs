@@ -73,6 +73,11 @@ pub enum Refusal {
         /// The place that was asked for.
         asked: String,
     },
+    /// A number of processors was asked for.
+    #[error(
+        "the arena host has the processors of this machine: leave --cpus out, or use the arena exact"
+    )]
+    Processors,
     /// A setting acts on the whole machine, which the user has not allowed.
     #[error(
         "{names} would change the whole machine while a trial runs: add --change-this-machine to allow it; the old value is restored \

@@ -80,7 +80,16 @@ pub(crate) struct InitialMemory {
 
 impl InitialMemory {
     /// Reads the current free memory and watermarks.
+    ///
+    /// A limited group has its limit to use, and no watermarks.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
+        if trial.subject.limit.is_some() {
+            return Self {
+                free: trial.memory(),
+                given: trial.memory(),
+                zones: Zones::default(),
+            };
+        }
         Self {
             free: meminfo::amount("MemFree").unwrap_or(trial.memory()),
             given: trial.memory(),

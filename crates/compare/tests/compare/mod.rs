@@ -1,5 +1,6 @@
 //! Comparisons over a real store with made-up records.
 
+mod agreement;
 mod bench;
 mod history;
 mod medians;

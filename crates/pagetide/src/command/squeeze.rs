@@ -2,16 +2,17 @@
 //! memory.
 
 use anyhow::Result;
-use pagetide_campaign::Vary;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, one_question, share, squeeze,
     varied_word,
 };
+use pagetide_campaign::{DECIDING, Vary};
 use pagetide_compare::followed::VariedSqueezes;
 use pagetide_compare::squeezed::Knob;
 use pagetide_compare::squeezes::{ComparedSqueezes, VariantSqueeze};
 use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
+use pagetide_record::ArenaKind;
 use pagetide_report::terminal::squeeze as shown;
 
 use crate::campaign_args::CampaignArgs;
@@ -105,6 +106,16 @@ fn search(
 ) -> Result<Option<Vec<VariantSqueeze>>> {
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
     one_question(&mut campaign, word.map(|(vary, _)| vary))?;
+    if campaign.arena == ArenaKind::Host {
+        // The question is how much slower it may be, which counts do not answer.
+        for scenario in &mut campaign.scenarios {
+            let own = scenario.primary.take().unwrap_or_default().into_iter();
+            let own: Vec<String> = own
+                .filter(|name| !DECIDING.contains(&name.as_str()))
+                .collect();
+            scenario.primary = (!own.is_empty()).then_some(own);
+        }
+    }
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(None);
     }
