@@ -84,15 +84,6 @@ pub struct MachineSpec {
     pub cpus: CpusSpec,
 }
 
-/// Memory of one node of the emulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineNode {
-    /// Total memory of the node.
-    pub memory: Bytes,
-    /// True if the node is slow and has no processor.
-    pub is_slow: bool,
-}
-
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
 fn disk(size: Bytes) -> u64 {
     size.0 + size.0 / 50
