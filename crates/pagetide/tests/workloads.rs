@@ -241,7 +241,7 @@ fn fork_storm_is_the_same_in_c() {
         ],
         machine: &["--memory", "24M"],
         arguments: &[],
-        metric: Some("access-mean"),
+        metric: Some("access-p99"),
     });
 }
 
@@ -251,7 +251,7 @@ fn cache_burst_is_the_same_in_c() {
     same_effect(&Sides {
         case: "cache-burst",
         options: &["--set", "vm.swappiness=60", "--vs", "vm.swappiness=200"],
-        machine: &["--memory", "16M", "--swap", "ssd:80us"],
+        machine: &["--memory", "16M", "--swap", "ssd:80us", "--space", "64M"],
         arguments: &[],
         metric: Some("major-faults"),
     });

@@ -284,7 +284,7 @@ impl Actor<'_> {
             }
             Phase::Pause { time } => self.sleep(*time),
             Phase::Reclaim { group, amount, .. } => {
-                self.reclaim(group, amount.of(self.stage.memory))?
+                self.reclaim(group, amount.of(self.stage.memory))?;
             }
             Phase::Repeat { times, phases } => {
                 for _ in 0..*times {
