@@ -254,6 +254,7 @@ macro_rules! params {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
+        #[allow(clippy::struct_field_names, reason = "a parameter may be called like its scenario")]
         $vis struct $name {
             $($(#[doc = $help])* pub(crate) $field: $type,)*
         }

@@ -10,8 +10,15 @@ use crate::trial::Trial;
 
 use super::created::{MemoryGroup, read};
 
+/// A source of counters: name in the record, syntax of the files, and prefix and name of each file.
+type Source = (
+    &'static str,
+    Syntax,
+    &'static [(&'static str, &'static str)],
+);
+
 /// The sources of a group's counters: name in the record, and prefix and name of each file.
-const SOURCES: [(&str, Syntax, &[(&str, &str)]); 3] = [
+const SOURCES: [Source; 3] = [
     ("memory.stat", Syntax::KeyValue, &[("", "memory.stat")]),
     ("memory.events", Syntax::KeyValue, &[("", "memory.events")]),
     (

@@ -293,14 +293,13 @@ impl Scenario for Proactive {
                 reports.push(PacedReport::of(&ended));
             }
         }
-        self.report(trial, &reports, &watched.uses, &watched.requests);
+        Self::report(trial, &reports, &watched.uses, &watched.requests);
         Ok(())
     }
 }
 
 impl Proactive {
     fn report(
-        &self,
         trial: &mut Trial<'_>,
         processes: &[PacedReport],
         uses: &[GroupUse],
@@ -342,19 +341,16 @@ impl Proactive {
                 None => trial.absent("stalled", "not on this kernel"),
             }
         }
-        match (processes.get(1), uses.get(1)) {
-            (Some(own), Some(used)) => {
-                trial.metric("sensitive-mean", own.mean);
-                trial.metric("sensitive-p99", own.p99 as f64);
-                trial.metric("sensitive-before-mean", own.alone_mean);
-                trial.metric("sensitive-taken", used.stat("pgsteal") as f64);
-                trial.metric("sensitive-refaults", refaults(used) as f64);
-            }
-            _ => {
-                let names = Self::METRICS.iter().map(|def| def.name);
-                for name in names.filter(|name| name.starts_with("sensitive")) {
-                    trial.absent(name, "there is no latency-sensitive group");
-                }
+        if let (Some(own), Some(used)) = (processes.get(1), uses.get(1)) {
+            trial.metric("sensitive-mean", own.mean);
+            trial.metric("sensitive-p99", own.p99 as f64);
+            trial.metric("sensitive-before-mean", own.alone_mean);
+            trial.metric("sensitive-taken", used.stat("pgsteal") as f64);
+            trial.metric("sensitive-refaults", refaults(used) as f64);
+        } else {
+            let names = Self::METRICS.iter().map(|def| def.name);
+            for name in names.filter(|name| name.starts_with("sensitive")) {
+                trial.absent(name, "there is no latency-sensitive group");
             }
         }
     }

@@ -259,7 +259,9 @@ impl Scenario for Program {
         if let Some(beside) = specs.get(1) {
             return self.run_beside(trial, beside, &command, &environment);
         }
-        OF_PAIR.iter().for_each(|name| trial.omit(name));
+        for name in OF_PAIR {
+            trial.omit(name);
+        }
         if measured.is_none() {
             trial.omit("group-peak");
             trial.omit("group-swap-peak");
@@ -324,7 +326,6 @@ impl Program {
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {
-            (true, true) => {}
             (true, false) => {
                 return refuse(
                     "limits of a program beside it need one: name it with --beside".to_owned(),
@@ -336,7 +337,7 @@ impl Program {
                         .to_owned(),
                 );
             }
-            (false, _) => {}
+            (true, true) | (false, _) => {}
         }
         let words = Self::words(&self.beside, 0).unwrap_or_default();
         if let Some(word) = words.first().filter(|word| !word.starts_with('/')) {

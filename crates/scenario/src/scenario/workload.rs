@@ -297,7 +297,7 @@ impl<'s> Watch<'s> {
         // SAFETY: sets an attribute of this process.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
         trial.phase("start");
-        let result = self.start_all(trial).and_then(|()| self.follow(trial));
+        let result = self.start_all(trial).map(|()| self.follow(trial));
         if result.is_err() {
             self.kill_all();
             while self.reap(trial) {
@@ -367,7 +367,7 @@ impl<'s> Watch<'s> {
     }
 
     /// Lets the processes start and follows them until all have ended. Returns the time of the start.
-    fn follow(&mut self, trial: &mut Trial<'_>) -> Result<Nanos, Stop> {
+    fn follow(&mut self, trial: &mut Trial<'_>) -> Nanos {
         let stage = self.stage;
         let limit = stage.workload.time_limit;
         let every = Nanos((limit.0 / MOST_ROWS).max(LOOK.0));
@@ -430,7 +430,7 @@ impl<'s> Watch<'s> {
         }
         let uses = log.end(trial);
         self.protected = self.taken_from_protected(&uses);
-        Ok(begin)
+        begin
     }
 
     /// Returns the number of pages that were reclaimed from groups with `low` or `min`. `uses` has what each group used.
