@@ -70,11 +70,16 @@ pub fn start(cpus: CpusSpec) -> Result<(), GuestError> {
     let source = Source::File(file.as_fd(), HPET);
     let registers = Mapping::new(source, LENGTH).map_err(io("mapping", on()))?;
     let base = registers.start();
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "a page and offsets of registers, which are multiples of four"
+    )]
+    let register = |at: usize| base.wrapping_add(at).cast::<u32>();
     // SAFETY: the offsets lie within the mapping and are aligned; the device's registers are accessed by 32 bits, and this
     // process is the only one that uses them.
-    let read = |at: usize| unsafe { base.add(at).cast::<u32>().read_volatile() };
+    let read = |at: usize| unsafe { register(at).read_volatile() };
     // SAFETY: as above.
-    let write = |at: usize, value: u32| unsafe { base.add(at).cast::<u32>().write_volatile(value) };
+    let write = |at: usize, value: u32| unsafe { register(at).write_volatile(value) };
     let round = cpus.turn.0 * u64::from(cpus.count) / TICK_NANOS;
     let round = u32::try_from(round).unwrap_or(u32::MAX / 2);
     write(CONFIG, 0);
