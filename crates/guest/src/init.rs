@@ -119,20 +119,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let turning = boot.swap.rotating_disks();
     let mut disks = swap.disks.clone();
     if let Some(size) = boot.filesystem {
-        let device = match (boot.files_on.system, boot.files_on.on) {
-            (FileSystem::Tmpfs, _) => None,
-            (_, FilesOn::Disk(spec)) => {
-                let device = held.add(|| disk::start(turning, size, spec))?;
-                disks.push(device.clone());
-                Some(device)
-            }
-            (_, FilesOn::Ssd | FilesOn::Null) => {
-                let device = next(&mut ssds)?;
-                held.add(|| Ok(fill(&device, size)?))?;
-                Some(device)
-            }
-        };
-        file_system(&boot, device.as_deref(), size)?;
+        disks.extend(disk_for_files(&boot, size, turning, &mut ssds, &mut held)?);
     }
     let counters = CounterSet::open(&scope(&swap, &boot));
     let missing: Vec<String> = counters
@@ -202,6 +189,34 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         idle: counters::idle(),
         spinner,
     })
+}
+
+/// Creates the file system of the trial, of `size` bytes, on the disk that the trial asks for. Returns the device of a
+/// simulated rotating disk; `turning` is the number of those that swap has. Adds memory that holds a disk's content to
+/// `held`.
+fn disk_for_files(
+    boot: &BootSpec,
+    size: Bytes,
+    turning: usize,
+    ssds: &mut impl Iterator<Item = String>,
+    held: &mut Held,
+) -> Result<Option<String>, GuestError> {
+    let mut rotating = None;
+    let device = match (boot.files_on.system, boot.files_on.on) {
+        (FileSystem::Tmpfs, _) => None,
+        (_, FilesOn::Disk(spec)) => {
+            let device = held.add(|| disk::start(turning, size, spec))?;
+            rotating = Some(device.clone());
+            Some(device)
+        }
+        (_, FilesOn::Ssd | FilesOn::Null) => {
+            let device = next(ssds)?;
+            held.add(|| Ok(fill(&device, size)?))?;
+            Some(device)
+        }
+    };
+    file_system(boot, device.as_deref(), size)?;
+    Ok(rotating)
 }
 
 /// Locks memory until the specified amount is free, if an amount is specified.
