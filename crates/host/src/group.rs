@@ -221,7 +221,9 @@ impl Group {
             memory: bytes("memory.usage_in_bytes")?,
             peak: bytes("memory.max_usage_in_bytes"),
             swap: Bytes(swap_of_version_1(&self.path)?),
-            limit_hits: number(&self.path, "memory.failcnt")?,
+            // Without swap, the limit of memory and swap together is met first.
+            limit_hits: number(&self.path, "memory.failcnt")?
+                + number(&self.path, "memory.memsw.failcnt").unwrap_or(0),
             oom_kills: number_of(&self.path, "memory.oom_control", "oom_kill").unwrap_or_default(),
         })
     }
