@@ -93,7 +93,9 @@ impl Boot<'_> {
         let (mut monitor, theirs) = Monitor::pair()?;
         let mut arguments = recipe.arguments.clone();
         // If this option is given twice, the emulator uses the last value.
-        arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
+        if !machine.timing.is_real() {
+            arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
+        }
         arguments.extend(wiring.arguments);
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
@@ -101,7 +103,9 @@ impl Boot<'_> {
         inherited.push(theirs.as_raw_fd());
         inherited.extend(fds);
         let _place = self.places.take(self.progress)?;
-        let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
+        let mut running =
+            self.emulator
+                .start_in(machine.timing, &arguments, &inherited, &errors)?;
         drop(theirs);
 
         let mut guard = Guard::new(
@@ -129,7 +133,9 @@ impl Boot<'_> {
                 _ => self.error("saving it went wrong: is the disk full?".to_owned()),
             });
         };
-        self.emulator.proven(&saved)?;
+        if !machine.timing.is_real() {
+            self.emulator.proven(&saved)?;
+        }
         let _ = monitor.command("quit", &json!({}), &mut still);
         let _ = running.wait();
         let stub = folder.join("stub");

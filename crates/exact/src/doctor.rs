@@ -137,12 +137,23 @@ fn firmware() -> Vec<u8> {
 /// Exit code of the emulator after the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Sentence that says whether KVM works. A host that is itself a guest may run three instructions but fail on a kernel.
+/// Folder of a module that takes the place of KVM on hosts that are themselves guests. It executes only kernels that were
+/// built for it.
+const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
+
+/// Sentence that says that a guest ran under KVM. A host that is itself a guest may run three instructions but fail on a kernel.
 /// So a kernel from the cache is booted, if there is one. It panics for lack of a file system, and the emulator exits.
-pub fn kvm(cache: &Path) -> String {
+///
+/// # Errors
+///
+/// The sentence that says why no guest runs under KVM.
+pub fn kvm(cache: &Path) -> Result<String, String> {
     let Ok(emulator) = Emulator::find() else {
-        return "KVM was not tried for want of an emulator".to_owned();
+        return Err("KVM was not tried for want of an emulator".to_owned());
     };
+    if !Path::new("/dev/kvm").exists() {
+        return Err("KVM does not work: there is no /dev/kvm".to_owned());
+    }
     let kernel = Cache::open(cache)
         .and_then(|cache| cache.list())
         .ok()
@@ -152,14 +163,15 @@ pub fn kvm(cache: &Path) -> String {
         Some(kernel) => boots_under(&emulator, "kvm", &kernel.image()),
     };
     match (tried, kernel) {
-        (Err(why), _) => format!("KVM does not work: {why}"),
-        (Ok(()), Some(kernel)) => format!("KVM works ({} booted)", kernel.release),
-        (Ok(()), None) => {
-            format!(
-                "KVM runs three instructions; {}, then ask again",
-                told("kernel add debian:bookworm")
-            )
-        }
+        (Err(why), _) if Path::new(PARAVIRTUAL).exists() => Err(format!(
+            "KVM does not work: {why}; its module here is kvm_pvm, which runs only kernels that were built for it"
+        )),
+        (Err(why), _) => Err(format!("KVM does not work: {why}")),
+        (Ok(()), Some(kernel)) => Ok(format!("KVM works ({} booted)", kernel.release)),
+        (Ok(()), None) => Ok(format!(
+            "KVM runs three instructions; {}, then ask again",
+            told("kernel add debian:bookworm")
+        )),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::error::{ExactError, io};
 use crate::memory;
 use crate::nodes::memory_name;
 use crate::processor::Processor;
+use crate::timing::Timing;
 
 /// Name of the emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -171,6 +172,17 @@ impl Emulator {
         inherited: &[RawFd],
         errors: &File,
     ) -> Result<Running, ExactError> {
+        self.start_in(Timing::Counted, arguments, inherited, errors)
+    }
+
+    /// Starts the emulator like [`Self::start`]. In real time, it keeps its own clock, and may use all processors.
+    pub fn start_in(
+        &self,
+        timing: Timing,
+        arguments: &[String],
+        inherited: &[RawFd],
+        errors: &File,
+    ) -> Result<Running, ExactError> {
         let fault = || io("starting", &self.program);
         let stderr = errors.try_clone().map_err(fault())?;
         let clock = Clock::new()?;
@@ -179,7 +191,7 @@ impl Emulator {
         let mut command = command(&self.program, self.launch.as_ref());
         command
             .args(arguments)
-            .envs([clock.variable()])
+            .envs((!timing.is_real()).then(|| clock.variable()))
             .stdout(Stdio::null())
             .stderr(stderr);
         // SAFETY: between fork and exec, only async-signal-safe calls are made, on descriptors that stay open until
@@ -194,7 +206,7 @@ impl Emulator {
                 Ok(())
             });
         }
-        let processor = Processor::take();
+        let processor = (!timing.is_real()).then(Processor::take).flatten();
         let spawned = match &processor {
             Some(processor) => processor.on(|| child::start(&mut command)),
             None => child::start(&mut command),

@@ -13,6 +13,19 @@ use pagetide_record::{MemorySpec, NodesSpec};
 /// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ExactError {
+    /// A profiled pass was requested in real time.
+    #[error(
+        "--profile counts instructions, which the arena vm does not: use it in the arena exact"
+    )]
+    ProfileInRealTime,
+    /// No guest runs under KVM on this machine.
+    #[error(
+        "the arena vm needs KVM: {why}; use exact, which needs none, or --emulated to try the arena without meaning of its times"
+    )]
+    NoKvm {
+        /// Why no guest runs under KVM.
+        why: String,
+    },
     /// No emulator is installed.
     #[error(
         "running a guest needs {program}, which is not installed: apt-get install qemu-system-x86"

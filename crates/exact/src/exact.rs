@@ -11,12 +11,14 @@ use pagetide_arena::{
 };
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, Machine, Pass, RecordWriter, Subject,
+    ArenaKind, ArenaSpec, CpusSpec, FileSystem, FilesOn, FilesSpec, Machine, Pass, RecordWriter,
+    Subject,
 };
 use pagetide_root::Roots;
 
 use crate::boot::Boot;
 use crate::contents::contents;
+use crate::doctor;
 use crate::emulator::Emulator;
 use crate::emulators::Emulators;
 use crate::error::{ExactError, ended, is_restore};
@@ -34,6 +36,7 @@ use crate::preparation::{Preparation, agrees, fits, fits_policy};
 use crate::program;
 use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
+use crate::timing::Timing;
 use crate::trial;
 
 /// Virtual time without progress after which a trial is ended.
@@ -51,6 +54,7 @@ pub struct Exact {
     /// packet sockets. A kernel's modules are then read once for all trials of a machine.
     recipes: Mutex<BTreeMap<(String, bool), Arc<Recipe>>>,
     machine: Machine,
+    timing: Timing,
     say: Arc<Say>,
 }
 
@@ -62,6 +66,28 @@ fn default_swap_size(memory: Bytes) -> Bytes {
 impl Exact {
     /// Opens the exact arena. `say` receives a message for each long step, such as fetching or booting a kernel.
     pub fn open(
+        options: Options,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ExactError> {
+        Self::open_in(Timing::Counted, options, say)
+    }
+
+    /// Opens the arena `vm`, which runs the same guests in real time under KVM, or in plain emulation if the user asks for
+    /// it. Fails with the reason if a guest does not run under KVM here.
+    pub fn open_vm(
+        options: Options,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ExactError> {
+        if options.emulated {
+            say("plain emulation: its times are no measure of anything");
+            return Self::open_in(Timing::Emulated, options, say);
+        }
+        doctor::kvm(&options.cache).map_err(|why| ExactError::NoKvm { why })?;
+        Self::open_in(Timing::Kvm, options, say)
+    }
+
+    fn open_in(
+        timing: Timing,
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ExactError> {
@@ -79,6 +105,7 @@ impl Exact {
             guest: program::digest(),
             recipes: Mutex::default(),
             machine: host::machine(),
+            timing,
             say,
         })
     }
@@ -118,10 +145,17 @@ impl Exact {
 
 impl Arena for Exact {
     fn kind(&self) -> ArenaKind {
-        ArenaKind::Exact
+        if self.timing.is_real() {
+            ArenaKind::Vm
+        } else {
+            ArenaKind::Exact
+        }
     }
 
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
+        if self.timing.is_real() && trial.pass == Pass::Profiled {
+            return Err(ArenaError::wrong(ExactError::ProfileInRealTime));
+        }
         let memory = trial.memory.bytes();
         if memory < LEAST {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
@@ -138,7 +172,13 @@ impl Arena for Exact {
         if trial.cpus.are_several() && trial.pass == Pass::Profiled {
             return Err(ArenaError::wrong(ExactError::ProfileOfSeveral));
         }
-        let emulator = self.emulators.of(trial.cpus).map_err(ArenaError::refused)?;
+        // In real time, CPUs do not take turns, so that any emulator runs several.
+        let turning = if self.timing.is_real() {
+            CpusSpec::ONE
+        } else {
+            trial.cpus
+        };
+        let emulator = self.emulators.of(turning).map_err(ArenaError::refused)?;
         let context = pagetide_scenario::Context {
             memory: trial.limit.unwrap_or(memory),
             swap_size,
@@ -203,12 +243,13 @@ impl Arena for Exact {
             &boot,
         )
         .with_cpus(subject.cpus)
-        .with_nodes(&subject.nodes);
+        .with_nodes(&subject.nodes)
+        .with_timing(self.timing);
         subject.arena = ArenaSpec {
-            kind: ArenaKind::Exact,
+            kind: self.kind(),
             emulator: emulator.version.clone(),
             machine: MACHINE.to_owned(),
-            cpu: CPU.to_owned(),
+            cpu: self.timing.cpu(CPU).to_owned(),
             cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
         };
@@ -223,7 +264,15 @@ impl Arena for Exact {
     }
 
     fn side_by_side(&self, largest: &PreparedTrial) -> usize {
-        let wanted = self.options.jobs.unwrap_or_else(host::cpus).max(1);
+        // In real time, trials that run at the same time slow each other down.
+        let usual = || {
+            if self.timing.is_real() {
+                1
+            } else {
+                host::cpus()
+            }
+        };
+        let wanted = self.options.jobs.unwrap_or_else(usual).max(1);
         let Ok(ready) = largest.own::<Preparation>() else {
             return 1;
         };
@@ -235,6 +284,9 @@ impl Arena for Exact {
     }
 
     fn estimate(&self, subject: &Subject) -> Option<Nanos> {
+        if self.timing.is_real() {
+            return None;
+        }
         estimate::of(subject)
     }
 

@@ -46,6 +46,7 @@ mod setting;
 pub mod slow;
 pub mod snapshot;
 mod tiers;
+pub mod timing;
 pub mod trial;
 mod watched;
 

@@ -17,6 +17,8 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
 
+use crate::timing::Timing;
+
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
 /// The emulated CPU model: all features of the emulator except ERMS and FSRM.
@@ -82,6 +84,8 @@ pub struct MachineSpec {
     pub nodes: Vec<MachineNode>,
     /// CPUs of the machine.
     pub cpus: CpusSpec,
+    /// How the clock advances.
+    pub timing: Timing,
 }
 
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
@@ -120,6 +124,16 @@ impl MachineSpec {
             cmdline,
             nodes: Vec::new(),
             cpus: CpusSpec::ONE,
+            timing: Timing::Counted,
+        }
+    }
+
+    /// The same machine with another clock.
+    pub fn with_timing(self, timing: Timing) -> Self {
+        Self {
+            cmdline: timing.boot_arguments(&self.cmdline),
+            timing,
+            ..self
         }
     }
 
@@ -149,21 +163,13 @@ impl MachineSpec {
         };
         let mut all = text(&["-M"]);
         let memory = self.memory_option();
-        let hpet = if self.cpus.are_several() { "on" } else { "off" };
+        let takes_turns = self.cpus.are_several() && !self.timing.is_real();
+        let hpet = if takes_turns { "on" } else { "off" };
         all.push(format!("{MACHINE},{memory}hpet={hpet},nvdimm=on"));
         all.extend(self.node_arguments());
-        all.extend(text(&[
-            "-accel",
-            "tcg,tb-size=512",
-            "-icount",
-            "shift=0,sleep=off",
-            "-cpu",
-            CPU,
-            "-smp",
-            &self.cpus.count.to_string(),
-            "-seed",
-            "42",
-        ]));
+        all.extend(self.timing.arguments(CPU));
+        let count = self.cpus.count.to_string();
+        all.extend(text(&["-smp", &count, "-seed", "42"]));
         all.extend(text(&[
             "-rtc",
             "base=2026-01-01,clock=vm",

@@ -43,6 +43,7 @@ impl Preparation {
             trace_size: TRACE.0,
             spare: spare(machine.cpus),
             modules,
+            real_time: machine.timing.is_real(),
             ssd: ssds(subject, needs),
             nodes: nodes_of_guest(subject),
             swap: subject.swap,

@@ -97,8 +97,13 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         why: why.to_string(),
     })?;
     // Start it before the region is mapped, otherwise it would inherit the page tables of the region.
-    let spinner = Spinner::start()?;
-    if boot.cpus.are_several() {
+    let spinner = if boot.real_time {
+        ssd::in_real_time();
+        Spinner::none()
+    } else {
+        Spinner::start()?
+    };
+    if boot.cpus.are_several() && !boot.real_time {
         turns::keep_busy(boot.cpus, &spinner)?;
     }
     let region = region::map(boot.region_at, boot.region_size)?;
@@ -171,7 +176,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
-    if boot.cpus.are_several() {
+    if boot.cpus.are_several() && !boot.real_time {
         turns::start(boot.cpus)?;
     }
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
@@ -409,7 +414,8 @@ fn run(ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
         order,
         text,
     };
-    sequence::run(&mut steps, ready.counters, Some(ready.idle), report);
+    let idle = (!steps.boot.real_time).then_some(ready.idle);
+    sequence::run(&mut steps, ready.counters, idle, report);
 }
 
 /// The steps of a trial in the guest.
@@ -498,6 +504,7 @@ impl Steps for GuestSteps<'_> {
             self.text,
             &self.region,
             self.order.hang_after,
+            self.boot.real_time,
             self.peak.as_mut(),
             &self.spinner,
         )

@@ -15,8 +15,11 @@ use crate::swap_device::SwapDevice;
 pub const MOST_OTHER_CPU: f64 = 0.10;
 /// Share of the time that a hypervisor may take before times are doubtful.
 pub const MOST_STEAL: f64 = 0.01;
-/// Share of a trial's time in which some process of the group may wait for a processor although it could run.
+/// Share of a trial's time in which some process of the group may wait for a processor although it could run. Counts only
+/// if others use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each other.
 pub const MOST_CPU_WAIT: f64 = 0.05;
+/// Share of the processors from which other processes may be what the group waits for.
+pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Share of a trial's time in which processes outside of the group may wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
 /// Pages that others may swap in or out during a trial, or that the kernel may reclaim for others: 4 MiB.
@@ -359,12 +362,13 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     }
     let all = after.cpu.all.saturating_sub(before.cpu.all).max(1) as f64;
     let seconds = span.as_secs_f64().max(1e-3);
+    let mut others = f64::INFINITY;
     if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
         // Ticks are converted by the number of ticks that passed on all processors in this time.
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;
-        let others = busy - ours;
+        others = busy - ours;
         if others > MOST_OTHER_CPU {
             doubts.push(Doubt::Busy(others * 100.0));
         }
@@ -375,7 +379,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     }
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9 / seconds;
     let waited = share(after.group_cpu_wait, before.group_cpu_wait);
-    if waited > MOST_CPU_WAIT {
+    if waited > MOST_CPU_WAIT && others > SOME_OTHER_CPU {
         doubts.push(Doubt::CpuWait(waited * 100.0));
     }
     let of_group = share(after.group_memory_wait, before.group_memory_wait);
@@ -434,6 +438,21 @@ mod tests {
             }]
         );
         assert!(!doubts[0].is_invalid());
+    }
+
+    #[test]
+    fn processes_of_a_group_that_wait_for_each_other_are_no_reason_for_doubt() {
+        let span = Duration::from_secs(1);
+        let before = Reading {
+            cpu: CpuTime::default(),
+            ..reading(0, &[], &[])
+        };
+        let waited = |busy| Reading {
+            group_cpu_wait: 800_000_000,
+            ..reading(busy, &[], &[])
+        };
+        assert_eq!(compared(&before, &waited(10), span), []);
+        assert_eq!(compared(&before, &waited(50), span), [Doubt::CpuWait(80.0)]);
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::path::Path;
 use pagetide_quantity::Bytes;
 use pagetide_system::swaps;
 
-use crate::group::swap_of_version_1;
-use crate::group_files::{self, number};
+use crate::group_files::{self, number, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 
 /// Use of an area that may be nobody's: caches of swap slots for each processor (before kernel 6.15), and slots of pages

@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, PAGE_SIZE};
 
 use crate::change::{Change, Left};
 use crate::error::{HostError, io};
-use crate::group_files::{self, number, number_of};
+use crate::group_files::{self, number, number_of, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 use crate::journal::{Entry, Journal};
 use crate::process::Process;
@@ -260,13 +260,6 @@ impl Drop for Group {
         // What could not be undone stays in the journal.
         self.journal.undo(&self.entries);
     }
-}
-
-/// Swap space that a group of version 1 uses, with the groups in it.
-pub(crate) fn swap_of_version_1(group: &Path) -> Option<u64> {
-    let file = "memory.stat";
-    let swap = number_of(group, file, "total_swap")?;
-    Some(swap + number_of(group, file, "total_swapcached").unwrap_or(0))
 }
 
 /// Enables the memory controller for children of the group in which groups are made. If processes are in the way, they

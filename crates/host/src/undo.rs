@@ -15,8 +15,8 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::change::{Change, SettingFile};
 use crate::foreign::{self, ForeignUse};
 use crate::group_files;
-use crate::loop_device;
-use crate::swap_device;
+use crate::loop_control;
+use crate::swap_header;
 
 /// Longest time to wait until other processes have no pages in a swap area. The last pages of processes that were just
 /// killed take a moment.
@@ -56,7 +56,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
             device,
             inode,
             added,
-        } => loop_device::release(*number, (*device, *inode), *added).map_err(text),
+        } => loop_control::release(*number, (*device, *inode), *added).map_err(text),
         Change::Zram { name, size, uuid } => zram(name, *size, uuid).map_err(text),
         Change::Swap { device, uuid } => swap(device, uuid),
         Change::Folder { path } => gone(fs::remove_dir_all(path)).map_err(text),
@@ -119,7 +119,7 @@ fn settings(files: &[SettingFile]) -> Result<(), String> {
 /// Switches a swap area off, unless pages of other processes are in it.
 fn swap(device: &str, uuid: &str) -> Result<(), String> {
     let is_on = || swaps::areas().iter().any(|path| path == device);
-    if !is_on() || swap_device::uuid(device).as_deref() != Some(uuid) {
+    if !is_on() || swap_header::uuid(device).as_deref() != Some(uuid) {
         return Ok(());
     }
     let began = Instant::now();
@@ -159,7 +159,7 @@ fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     if read("initstate") != "1" || read("disksize") != size.to_string() {
         return Ok(());
     }
-    match swap_device::uuid(&swap_device::node(name)) {
+    match swap_header::uuid(&swap_header::node(name)) {
         Some(other) if other != uuid => return Ok(()),
         _ => {}
     }

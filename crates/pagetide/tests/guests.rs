@@ -43,4 +43,5 @@ mod squeeze;
 mod swap_kinds;
 mod tiers;
 mod trials;
+mod virtual_machines;
 mod workloads;

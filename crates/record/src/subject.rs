@@ -84,6 +84,25 @@ pub struct ArenaSpec {
     pub guest: String,
 }
 
+impl ArenaSpec {
+    /// CPU model of a virtual machine that uses the processor of its host.
+    const CPU_OF_HOST: &str = "host";
+
+    /// True if the guest ran in plain emulation in real time, so that its times mean nothing.
+    pub fn is_emulation(&self) -> bool {
+        self.kind == ArenaKind::Vm && self.cpu != Self::CPU_OF_HOST
+    }
+
+    /// The part of a cell's label that warns about times that mean nothing; empty for all other trials.
+    pub fn in_label(&self) -> &'static str {
+        if self.is_emulation() {
+            " · emulated: no measure of time"
+        } else {
+            ""
+        }
+    }
+}
+
 /// Memory available to the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemorySpec {
@@ -277,12 +296,13 @@ impl Subject {
             return name;
         }
         format!(
-            "{name} · {}{} · {}{}{}",
+            "{name} · {}{} · {}{}{}{}",
             memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
             self.swap,
             self.files_on.beside_swap(),
-            self.cpus.in_label()
+            self.cpus.in_label(),
+            self.arena.in_label()
         )
     }
 
