@@ -24,6 +24,7 @@ use crate::monitor::Monitor;
 use crate::nodes;
 use crate::place::Places;
 use crate::recipe::{Contents, Recipe};
+use crate::turns::Turns;
 
 /// Number of lines from the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;
@@ -101,7 +102,12 @@ impl Boot<'_> {
         inherited.push(theirs.as_raw_fd());
         inherited.extend(fds);
         let _place = self.places.take(self.progress)?;
-        let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
+        let mut running = self.emulator.start(
+            &arguments,
+            &inherited,
+            &errors,
+            Turns::Boot.of(machine.cpus),
+        )?;
         drop(theirs);
 
         let mut guard = Guard::new(

@@ -16,6 +16,7 @@ use crate::error::{ExactError, io};
 use crate::memory;
 use crate::nodes::memory_name;
 use crate::processor::Processor;
+use crate::turns::Turns;
 
 /// Name of the emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -163,13 +164,14 @@ impl Emulator {
         }
     }
 
-    /// Starts the emulator with these arguments and the preloaded [`Clock`]. File descriptors in `inherited` stay open
+    /// Starts the emulator with these arguments and the preloaded [`Clock`]. `turns` is `None` for a guest with one CPU. File descriptors in `inherited` stay open
     /// in the child under the same numbers. Standard error goes to `errors`.
     pub fn start(
         &self,
         arguments: &[String],
         inherited: &[RawFd],
         errors: &File,
+        turns: Option<Turns>,
     ) -> Result<Running, ExactError> {
         let fault = || io("starting", &self.program);
         let stderr = errors.try_clone().map_err(fault())?;
@@ -180,6 +182,7 @@ impl Emulator {
         command
             .args(arguments)
             .envs([clock.variable()])
+            .envs(turns.map(Turns::variable))
             .stdout(Stdio::null())
             .stderr(stderr);
         // SAFETY: between fork and exec, only async-signal-safe calls are made, on descriptors that stay open until

@@ -202,8 +202,8 @@ impl Arena for Exact {
             Some(on_disk),
             &boot,
         )
-        .with_nodes(&subject.nodes)
-        .with_cpus(subject.cpus);
+        .with_cpus(subject.cpus)
+        .with_nodes(&subject.nodes);
         subject.arena = ArenaSpec {
             kind: ArenaKind::Exact,
             emulator: emulator.version.clone(),

@@ -47,6 +47,7 @@ pub mod slow;
 pub mod snapshot;
 mod tiers;
 pub mod trial;
+pub mod turns;
 mod watched;
 
 pub use error::ExactError;

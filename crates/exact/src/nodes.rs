@@ -87,7 +87,12 @@ impl MachineSpec {
         let is_tiered = self.nodes.iter().any(|node| node.is_slow);
         let mut values = Vec::new();
         for at in 0..self.nodes.len() {
-            let processor = if at == 0 { ",cpus=0" } else { "" };
+            // All CPUs are in the first node.
+            let processor = match (at, self.cpus.count) {
+                (0, ..=1) => ",cpus=0".to_owned(),
+                (0, count) => format!(",cpus=0-{}", count - 1),
+                _ => String::new(),
+            };
             let initiator = if is_tiered { ",initiator=0" } else { "" };
             let memory = memory_name(at);
             values.push(format!(
@@ -166,6 +171,18 @@ mod tests {
             assert!(arguments.contains(part), "{part}: {arguments}");
         }
         assert!(!arguments.contains("memory-backend=ram"));
+    }
+
+    #[test]
+    fn all_cpus_are_in_the_first_node() {
+        let nodes: NodesSpec = "64M,64M".parse().unwrap();
+        let (plain, _) = machine("64M,64M");
+        let several = pagetide_record::CpusSpec::of(4);
+        let divided = plain.with_cpus(several).with_nodes(&nodes);
+        let sum: u64 = divided.memories().iter().map(|size| size.0).sum();
+        assert_eq!(sum, divided.memory.0);
+        let arguments = divided.arguments().join(" ");
+        assert!(arguments.contains("nodeid=0,cpus=0-3,"), "{arguments}");
     }
 
     #[test]

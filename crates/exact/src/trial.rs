@@ -45,6 +45,7 @@ use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
 use crate::tiers;
+use crate::turns::Turns;
 use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
@@ -341,7 +342,12 @@ impl Run<'_> {
             arguments.extend(slow.arguments());
             inherited.extend(slow.fds());
         }
-        let running = self.emulator.start(&arguments, &inherited, errors)?;
+        let running = self.emulator.start(
+            &arguments,
+            &inherited,
+            errors,
+            Turns::Trial.of(self.machine.cpus),
+        )?;
         // Now only the emulator has its end of the connection open, so its death is noticed.
         drop(theirs);
         let patience = RESTORE_LIMIT.min(self.hang_wall);
