@@ -24,6 +24,7 @@ use crate::monitor::Monitor;
 use crate::nodes;
 use crate::place::Places;
 use crate::recipe::{Contents, Recipe};
+use crate::turns::Turns;
 
 /// Number of lines from the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;
@@ -103,9 +104,10 @@ impl Boot<'_> {
         inherited.push(theirs.as_raw_fd());
         inherited.extend(fds);
         let _place = self.places.take(self.progress)?;
+        let turns = Turns::Boot.of(machine.cpus);
         let mut running =
             self.emulator
-                .start_in(machine.timing, &arguments, &inherited, &errors)?;
+                .start_in(machine.timing, turns, &arguments, &inherited, &errors)?;
         drop(theirs);
 
         let mut guard = Guard::new(

@@ -14,6 +14,7 @@ use pagetide_quantity::command::{command, told};
 use pagetide_record::ArenaKind;
 
 use crate::emulator::Emulator;
+use crate::emulators::{added, runs_several};
 use crate::error::ExactError;
 use crate::memory;
 use crate::profiler::{Counted, Profiler};
@@ -27,6 +28,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
         emulator_piece(emulator.as_ref()),
+        several(emulator.as_ref().ok(), cache),
         plugins(emulator.as_ref().ok()),
         doctor::memory(),
         doctor::folder("cache", cache, "--cache DIR or PAGETIDE_CACHE"),
@@ -72,6 +74,22 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
         Ok(emulator) => {
             Diagnosis::works(name, format!("{} ({})", emulator.version, emulator.program))
         }
+    }
+}
+
+/// The emulator for trials with several CPUs, from the installed one and those in the cache folder.
+fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
+    let name = "several CPUs";
+    let found = emulator.cloned().filter(runs_several);
+    match found.or_else(|| added(cache).filter(runs_several)) {
+        Some(found) => Diagnosis::works(name, format!("{} ({})", found.version, found.program)),
+        None => Diagnosis::new(
+            name,
+            State::Limits,
+            "the emulator is older than QEMU 8.1: trials run, but not with --cpus above 1"
+                .to_owned(),
+            command(&["emulator", "add"]),
+        ),
     }
 }
 

@@ -48,6 +48,7 @@ pub mod snapshot;
 mod tiers;
 pub mod timing;
 pub mod trial;
+pub mod turns;
 mod watched;
 
 pub use error::ExactError;

@@ -45,6 +45,7 @@ use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
 use crate::tiers;
+use crate::turns::Turns;
 use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
@@ -341,9 +342,10 @@ impl Run<'_> {
             arguments.extend(slow.arguments());
             inherited.extend(slow.fds());
         }
+        let turns = Turns::Trial.of(self.machine.cpus);
         let running =
             self.emulator
-                .start_in(self.machine.timing, &arguments, &inherited, errors)?;
+                .start_in(self.machine.timing, turns, &arguments, &inherited, errors)?;
         // Now only the emulator has its end of the connection open, so its death is noticed.
         drop(theirs);
         let patience = RESTORE_LIMIT.min(self.hang_wall);

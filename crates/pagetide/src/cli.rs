@@ -52,7 +52,7 @@ const GROUPS: [(&str, &str); 5] = [
         "show profile list history repeat serve import store",
     ),
     ("References and policies", "ideal"),
-    ("The tool itself", "kernel man completions"),
+    ("The tool itself", "kernel emulator man completions"),
 ];
 
 /// The commands, in the order of [`GROUPS`].
@@ -79,6 +79,7 @@ pub enum Command {
     Store(command::store::Args),
     Ideal(Box<command::ideal::Args>),
     Kernel(command::kernel::Args),
+    Emulator(command::emulator::Args),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
     #[command(hide = true)]

@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod case;
 pub mod compare;
 pub mod doctor;
+pub mod emulator;
 pub mod explain;
 pub mod history;
 pub mod ideal;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Plan(args) => plan::run(&args, &places, out),
         Command::List(args) => list::run(args, &places, out),
         Command::Kernel(args) => kernel::run(args, &places, out),
+        Command::Emulator(args) => emulator::run(args, &places, out),
         Command::Doctor(_) => doctor::run(&places, out),
         Command::Ideal(args) => ideal::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),
