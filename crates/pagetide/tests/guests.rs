@@ -12,6 +12,7 @@ mod children;
 mod commands;
 #[allow(dead_code, reason = "tests without a guest use the rest")]
 mod common;
+mod cpus;
 mod damage;
 mod deaths;
 mod disk;
