@@ -294,7 +294,7 @@ fn profile(emulator: &Emulator) -> Profile {
     let mut inherited = vec![image.as_raw_fd(), console.as_raw_fd()];
     inherited.extend(profiler.fds());
     let mut running = emulator
-        .start(&arguments, &inherited, &errors, None)
+        .start(&arguments, &inherited, &errors)
         .unwrap();
     let status = running.wait().unwrap();
     assert_eq!(status.code(), Some(0x41), "{}", memory::text(&errors));
