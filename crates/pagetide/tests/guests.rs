@@ -18,6 +18,7 @@ mod disk;
 mod examples;
 mod file_systems;
 mod hangs;
+mod hunt;
 mod interrupted;
 mod kernels;
 mod kills;
