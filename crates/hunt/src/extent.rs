@@ -7,8 +7,8 @@
 //! phases = ["fill", "access", "advise"]
 //!
 //! [settings]
-//! "lru_gen/enabled" = ["7", "0"]
-//! "vm.swappiness" = ["60", "1", "200"]
+//! "lru_gen/enabled" = ["0"]
+//! "vm.swappiness" = ["default", "1", "200"]
 //! ```
 //!
 //! What a file leaves out has the values of the default space. A list with one value fixes it.
@@ -21,6 +21,8 @@ use pagetide_reference::Pattern;
 use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
 use serde::{Deserialize, Serialize};
 
+/// Value of a setting that is left as the kernel has it.
+pub const DEFAULT: &str = "default";
 /// Words of the phases that a hunt uses. The words are those of a workload's text.
 pub const PHASES: [&str; 9] = [
     "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
@@ -40,7 +42,7 @@ pub struct Extent {
     pub files_on: Vec<FilesOn>,
     /// File systems. Each boots a guest.
     pub fs: Vec<FileSystem>,
-    /// Values of each setting; the first is the default, and a workload with it does not name the setting.
+    /// Values of each setting. [`DEFAULT`] leaves the setting as the kernel has it.
     pub settings: BTreeMap<String, Vec<String>>,
     /// Largest number of processes with phases of their own.
     pub processes: usize,
@@ -81,10 +83,10 @@ pub struct Extent {
 impl Default for Extent {
     fn default() -> Self {
         let settings = [
-            ("lru_gen/enabled", &["7", "0"][..]),
-            ("vm.swappiness", &["60", "1", "100", "200"]),
-            ("vm.page-cluster", &["3", "0"]),
-            ("vm.watermark_scale_factor", &["10", "200"]),
+            ("lru_gen/enabled", &[DEFAULT, "7", "0"][..]),
+            ("vm.swappiness", &[DEFAULT, "1", "100", "200"]),
+            ("vm.page-cluster", &[DEFAULT, "0"]),
+            ("vm.watermark_scale_factor", &[DEFAULT, "200"]),
         ];
         let settings = settings.into_iter().map(|(name, values)| {
             let values = values.iter().map(|value| (*value).to_owned()).collect();

@@ -55,6 +55,13 @@ pub struct Share {
 }
 
 impl Share {
+    /// Counts outcomes.
+    pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
+        let mut share = Self::default();
+        outcomes.for_each(|outcome| share.add(&outcome));
+        share
+    }
+
     fn add(&mut self, outcome: &Outcome) {
         self.holds += u64::from(outcome.holds);
         self.opposite += u64::from(outcome.opposite);
@@ -91,6 +98,8 @@ pub struct Find<P> {
     pub shown: String,
     /// Fresh seeds of the case.
     pub seeds: Share,
+    /// The first of these seeds; each further seed is the previous one plus 1.
+    pub first_seed: u64,
     /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
     pub sizes: Vec<(u64, Share)>,
     /// Number of simplifications.
@@ -251,7 +260,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             }
         }
         for (point, outcome, place) in met {
-            if self.meter.is_over() || self.account.found.len() >= self.plan.most {
+            if self.account.found.len() >= self.plan.most {
                 break;
             }
             // An earlier one of this generation may have settled it.
@@ -317,7 +326,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         let shown = &outcome.shown;
         let label = &label;
         (self.say)(&self.meter, &News::Met { shown, label });
-        let Some((share, _)) = self.repeat(&point, FRESH)? else {
+        let Some((share, outcome)) = self.repeat(&point, FRESH)? else {
             return Ok(false);
         };
         if !share.is_found() {
@@ -338,7 +347,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         };
         // The seeds of the simplest case are fresh. If it does not hold with them, the one before may.
         let steps = shrunk.chain.len() - 1;
-        let (mut case, mut result) = (point.clone(), (share, outcome.clone()));
+        let (mut case, mut result) = (point.clone(), (share, outcome));
+        let mut first_seed = FRESH;
         while let Some(last) = shrunk.chain.pop() {
             if shrunk.chain.is_empty() {
                 break;
@@ -347,7 +357,7 @@ impl<S: Space> Hunt<'_, '_, S> {
                 return Ok(false);
             };
             if repeated.0.is_found() {
-                (case, result) = (last, repeated);
+                (case, result, first_seed) = (last, repeated, FRESH_CASE);
                 break;
             }
             shrunk.is_smallest = false;
@@ -375,6 +385,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             value: outcome.value,
             shown: outcome.shown,
             seeds,
+            first_seed,
             sizes,
             steps,
             is_smallest: shrunk.is_smallest,
@@ -409,9 +420,12 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(Some((share, first)))
     }
 
-    /// Tries a case on machines of neighbouring sizes; `None` if stopped.
+    /// Tries a case on machines of neighbouring sizes, unless the budget is used up; `None` if stopped.
     fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
         let mut sizes = Vec::new();
+        if self.meter.is_over() {
+            return Ok(Some(sizes));
+        }
         for size in SIZES {
             let Some(point) = self.space.resized(case, size) else {
                 continue;
@@ -420,9 +434,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             let Some(outcomes) = self.ask(&point, seeds)? else {
                 return Ok(None);
             };
-            let mut share = Share::default();
-            outcomes.iter().for_each(|outcome| share.add(outcome));
-            sizes.push((size, share));
+            sizes.push((size, Share::of(outcomes.into_iter())));
         }
         Ok(Some(sizes))
     }
@@ -454,5 +466,22 @@ impl<S: Space> Hunt<'_, '_, S> {
             .unusable
             .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         self.account
+    }
+}
+
+impl News<'_> {
+    /// Sentence for the user; `None` for news that only update the progress.
+    pub fn sentence(&self) -> Option<String> {
+        let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
+        match self {
+            Self::Generation { .. } => None,
+            Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
+            Self::Chance(share) => Some(format!("not found: it holds with {} only", of(share))),
+            Self::Found(share) => Some(format!(
+                "found: it holds with {}; making it simpler",
+                of(share)
+            )),
+            Self::Simpler { label } => Some(format!("simpler: {label}")),
+        }
     }
 }

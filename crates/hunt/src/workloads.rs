@@ -5,12 +5,14 @@ mod draw;
 mod simpler;
 mod traits;
 
+use std::fmt::Write as _;
+
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
 use pagetide_reference::Rng;
 use pagetide_workload::{Machine, Phase, Workload};
 
-use crate::extent::Extent;
+use crate::extent::{DEFAULT, Extent};
 use crate::space::{Space, choice};
 
 /// Attempts to draw or change a workload so that it is valid, before a simple one is used.
@@ -126,18 +128,18 @@ impl Space for Workloads {
             machine.memory.unwrap_or_default(),
             machine.swap.unwrap_or_default()
         );
-        if let Some(values) = self
+        if self
             .extent
             .settings
             .get(LRU)
-            .filter(|values| values.len() > 1)
+            .is_some_and(|values| values.len() > 1)
         {
-            let value = machine.settings.get(LRU).unwrap_or(&values[0]);
-            region.push_str(&format!(" · {LRU}={value}"));
+            let value = machine.settings.get(LRU).map_or(DEFAULT, String::as_str);
+            let _ = write!(region, " · {LRU}={value}");
         }
         if self.extent.files_on.len() > 1 {
             let device = machine.files_on.unwrap_or_default();
-            region.push_str(&format!(" · files on {device}"));
+            let _ = write!(region, " · files on {device}");
         }
         region
     }
@@ -181,7 +183,7 @@ pub fn label(workload: &Workload) -> String {
         machine.swap.unwrap_or_default()
     );
     for (name, value) in &machine.settings {
-        all.push_str(&format!(" · {name}={value}"));
+        let _ = write!(all, " · {name}={value}");
     }
     all
 }

@@ -245,9 +245,9 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
         .map(|(name, value)| (name.to_owned(), noisy(value)))
         .filter(|(_, value)| *value > 0)
         .collect();
-    let elapsed = noisy(1e6 + touched * 200.0 + faults * 90_000.0 + scan * 300.0);
+    let time = noisy(1e6 + touched * 200.0 + faults * 90_000.0 + scan * 300.0);
     Evidence {
-        elapsed: Nanos(elapsed),
+        time: Nanos(time),
         memory: machine.memory.unwrap().bytes(),
         counters,
         death,

@@ -1,5 +1,6 @@
 //! Tests of the hunt on a synthetic kernel: a pure function from a workload to counters, with faults in corners.
 
+mod goals;
 mod kernel;
 mod search;
 mod shrink;

@@ -46,7 +46,7 @@ pub struct Cli {
 /// Headings of the help with their commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
-    ("More experiments", "matrix bisect calibrate agree case"),
+    ("More experiments", "matrix bisect hunt calibrate agree case"),
     (
         "Results",
         "show profile list history repeat serve import store",
@@ -66,6 +66,7 @@ pub enum Command {
     Doctor(command::doctor::Args),
     Matrix(Box<command::matrix::Args>),
     Bisect(Box<command::bisect::Args>),
+    Hunt(Box<command::hunt::Args>),
     Calibrate(Box<command::calibrate::Args>),
     Case(command::case::Args),
     Agree(command::agree::Args),

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod emulator;
 pub mod explain;
 pub mod history;
+pub mod hunt;
 pub mod ideal;
 pub mod import;
 pub mod kernel;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Bisect(args) => bisect::run(&args, &places, out),
         Command::Squeeze(args) => squeeze::run(&args, &places, out),
         Command::Matrix(args) => matrix::run(&args, &places, out),
+        Command::Hunt(args) => hunt::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),
         Command::List(args) => list::run(args, &places, out),

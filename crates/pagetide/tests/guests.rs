@@ -20,6 +20,7 @@ mod examples;
 mod file_systems;
 mod groups;
 mod hangs;
+mod hunt;
 mod interrupted;
 mod kernels;
 mod kills;

@@ -7,7 +7,7 @@ use pagetide_workload::{
     Segment, Size, Workload,
 };
 
-use crate::extent::Extent;
+use crate::extent::{DEFAULT, Extent};
 use crate::space::choice;
 
 /// Shares of accesses that write.
@@ -79,21 +79,21 @@ pub(super) fn machine(extent: &Extent, rng: &mut Rng) -> Machine {
         fs: Some(pick(&extent.fs, rng)),
         ..Machine::default()
     };
-    for name in extent.settings.keys() {
-        if one_in(2, rng) {
+    for (name, values) in &extent.settings {
+        if one_in(2, rng) || !values.iter().any(|value| value == DEFAULT) {
             set(extent, &mut machine, name, rng);
         }
     }
     machine
 }
 
-/// Draws the value of a setting. A default value is left out.
+/// Draws the value of a setting.
 pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut Rng) {
     let Some(values) = extent.settings.get(name) else {
         return;
     };
     let value = pick(values, rng);
-    if values.first() == Some(&value) {
+    if value == DEFAULT {
         machine.settings.remove(name);
     } else {
         machine.settings.insert(name.to_owned(), value);

@@ -8,7 +8,7 @@ use pagetide_workload::{
 };
 
 use super::machine;
-use crate::extent::Extent;
+use crate::extent::{DEFAULT, Extent};
 
 /// All simplifications of a workload, the largest first. Some may be invalid.
 pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
@@ -45,7 +45,16 @@ pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
         .flat_map(|machine| machine.settings.keys());
     for name in settings {
         let mut one = workload.clone();
-        machine(&mut one).settings.remove(name);
+        let settings = &mut machine(&mut one).settings;
+        let values = extent.settings.get(name);
+        match values.and_then(|values| values.first()) {
+            Some(first) if !values.is_some_and(|all| all.iter().any(|v| v == DEFAULT)) => {
+                settings.insert(name.clone(), first.clone());
+            }
+            _ => {
+                settings.remove(name);
+            }
+        }
         all.push(one);
     }
     all.extend(on_simpler_machines(extent, workload));
