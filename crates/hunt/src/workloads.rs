@@ -1,4 +1,4 @@
-//! The space of workloads: each candidate is a workload of the language with its machine and settings.
+//! The space of workloads: each candidate is a workload in pagetide's language, with its machine and settings.
 
 mod change;
 mod draw;
@@ -13,7 +13,7 @@ use pagetide_workload::{Machine, Phase, Workload};
 use crate::extent::Extent;
 use crate::space::{Space, choice};
 
-/// Attempts to draw or change a workload so that it is valid, before a simple one is used.
+/// Maximum number of attempts to draw or change a workload so that it is valid, before a simple one is used.
 const ATTEMPTS: usize = 50;
 /// The setting that chooses between the two kinds of page lists. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";

@@ -1,4 +1,4 @@
-//! Traits of a workload: coarse properties, of which the search learns which ones come near the goal together.
+//! Traits of a workload: coarse properties. The search learns which combinations of them come near the goal.
 
 use pagetide_quantity::Bytes;
 use pagetide_workload::{Access, By, Kind, PageSize, Phase, Process, Segment, Workload};
