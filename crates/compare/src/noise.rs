@@ -30,8 +30,8 @@ pub struct TimeNeed {
 }
 
 /// Numbers of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of
-/// each cell. Computed from the trials of the baseline that the campaign `name`
-/// already has; empty without such a campaign.
+/// each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a
+/// campaign.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,

@@ -1,13 +1,13 @@
 //! The memory nodes of the emulated machine: their sizes, and the emulator's arguments for them.
 //!
-//! A machine with one node has one memory, without any argument for nodes. With several nodes:
+//! A machine with one node has one memory, and no arguments for nodes. With several nodes:
 //! - The first node has all processors, the memory for the kernel and the harness, and the content of simulated disks.
 //! - Each further node has the workload's share and what the kernel needs for the node itself.
 //! - A slow node is slow by the firmware's tables only: a larger distance (SLIT), a larger latency and a smaller
-//!   bandwidth (HMAT). From these the kernel makes a lower memory tier. Emulation has the same price for all memory.
+//!   bandwidth (HMAT). From these the kernel makes a lower memory tier. The emulator itself is equally fast on all nodes.
 //!
-//! The figures in the tables are fixed. They do not depend on the latency that prices an access to a slow node, so that
-//! another price changes no trial.
+//! The figures in the tables are fixed. They do not depend on the latency that prices an access to a slow node, so a
+//! change of the price changes nothing that the guest sees.
 
 use std::path::{Path, PathBuf};
 
