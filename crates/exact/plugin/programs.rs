@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::format::MAGIC;
 use crate::span::Span;
 
-/// Least number of bytes of a block for which all files are searched. Fewer bytes would be found by chance.
+/// Minimum size in bytes of a block for which all files are searched. A shorter block could match by chance.
 const LEAST_BYTES: usize = 8;
 /// Size of a page. Files are mapped in whole pages.
 const PAGE: u64 = 4096;

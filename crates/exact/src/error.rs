@@ -65,7 +65,7 @@ pub enum ExactError {
         /// Version of the installed emulator.
         version: String,
     },
-    /// A profiled pass was requested on several CPUs.
+    /// A profiled pass was requested on a machine with several CPUs.
     #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
     ProfileOfSeveral,
     /// The program named as emulator is not QEMU, or is a build that does not state its version.
@@ -145,7 +145,7 @@ pub enum ExactError {
         /// Least memory with which a guest boots.
         least: Bytes,
     },
-    /// The memory is not the sum over the nodes.
+    /// The stated memory differs from the sum over the nodes.
     #[error(
         "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of what is free on each, {sum}; leave out \
          --memory, or give one of both"

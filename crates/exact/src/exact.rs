@@ -50,8 +50,9 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Kernels,
-    /// Recipes of snapshots, by the name that the snapshot would have without modules, and by whether the scenario needs
-    /// packet sockets. A kernel's modules are then read once for all trials of a machine.
+    /// Recipes of snapshots that were already made, so that a kernel's modules are read once for all trials of a
+    /// machine. The key is the name that the snapshot would have without modules, and whether the scenario needs
+    /// packet sockets.
     recipes: Mutex<BTreeMap<(String, bool), Arc<Recipe>>>,
     machine: Machine,
     timing: Timing,

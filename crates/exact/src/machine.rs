@@ -37,12 +37,12 @@ pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
 /// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
 /// locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
-/// Memory that a CPU beyond the first takes: the kernel's data of each CPU, its share of compressors, and a spinner.
+/// Memory for each CPU beyond the first: the kernel's per-CPU data, buffers of compressors, and a spinner.
 const OF_CPU: Bytes = Bytes::from_mib(8);
-/// Memory that the ring buffer of a CPU beyond the first takes in an observed trial.
+/// Memory for the ring buffer of each CPU beyond the first in an observed trial.
 const RING_OF_CPU: Bytes = Bytes::from_mib(4);
-/// Boot arguments of a guest with several CPUs. The timer that ends turns belongs to the guest's program (`hpet`), which
-/// maps its registers (`iomem`).
+/// Boot arguments of a guest with several CPUs. The guest's program programs the timer that ends turns, so the kernel
+/// must not use the timer (`hpet`) and must let the program map its registers (`iomem`).
 const OF_SEVERAL: &str = " hpet=disable iomem=relaxed";
 
 /// Memory reserved for observing a machine with these CPUs. Each CPU has a ring buffer of its own.
@@ -137,7 +137,7 @@ impl MachineSpec {
         }
     }
 
-    /// The same machine with these CPUs, and memory for what they take.
+    /// This machine with `cpus`, and with additional memory for each CPU beyond the first.
     #[must_use]
     pub fn with_cpus(mut self, cpus: CpusSpec) -> Self {
         if !cpus.are_several() {
@@ -221,8 +221,8 @@ pub(crate) fn region_at(memory: u64) -> u64 {
     (FOUR_GIB + memory.saturating_sub(low_memory(memory))).next_multiple_of(1 << 30)
 }
 
-/// Number of bytes of a machine's memory that the emulator puts below 4 GiB, if the machine has so much. The rest is at
-/// 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
+/// Number of bytes of a machine's memory that the emulator puts below 4 GiB if the machine has more than that. The
+/// rest is at 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
 pub(crate) fn low_memory(memory: u64) -> u64 {
     if memory >= 0xb000_0000 {
         0x8000_0000

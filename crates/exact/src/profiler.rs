@@ -128,7 +128,7 @@ fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
-/// Adds the functions of programs to the list of symbols. Returns the file of programs for the plugin.
+/// Adds the functions of programs to `symbols`. Returns the file of programs for the plugin.
 fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     let (mut head, mut code, mut count) = (Vec::new(), Vec::new(), 0);
     for file in programs {

@@ -230,7 +230,8 @@ impl Run<'_> {
     }
 
     /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
-    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if it has one.
+    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if the kernel has a
+    /// patch.
     fn profiler(
         &self,
         needs: &Needs,

@@ -293,9 +293,7 @@ fn profile(emulator: &Emulator) -> Profile {
     arguments.extend(profiler.arguments());
     let mut inherited = vec![image.as_raw_fd(), console.as_raw_fd()];
     inherited.extend(profiler.fds());
-    let mut running = emulator
-        .start(&arguments, &inherited, &errors)
-        .unwrap();
+    let mut running = emulator.start(&arguments, &inherited, &errors).unwrap();
     let status = running.wait().unwrap();
     assert_eq!(status.code(), Some(0x41), "{}", memory::text(&errors));
     // The firmware writes to the console too.

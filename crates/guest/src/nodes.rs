@@ -1,4 +1,4 @@
-//! Memory nodes: equal free memory on each node, and proof that a slow node is a tier of its own.
+//! Memory nodes: sets the free memory of each node, and checks that a slow node is in a tier of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,15 +64,15 @@ pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
     }
 }
 
-/// Memory policy of the workload. `None` if the settings state none. The text was checked before the trial, so an
-/// unreadable one is taken as the default.
+/// Memory policy of the workload; `None` if the settings do not state a policy. The text was checked before the
+/// trial, so an invalid text is treated as the default policy.
 pub fn policy(settings: &BTreeMap<String, String>) -> Option<MemoryPolicy> {
     settings
         .get(POLICY)
         .map(|text| text.parse().unwrap_or_default())
 }
 
-/// Tries a memory policy in this process, which then has the default again. Fails if the kernel refuses it.
+/// Tries a memory policy in this process, and sets the default policy again. Fails if the kernel refuses the policy.
 pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
     obey(policy)
         .and_then(|()| obey(MemoryPolicy::Default))
@@ -82,7 +82,7 @@ pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
         })
 }
 
-/// Memory tiers with the list of each one's nodes, such as `0-1,3`; empty on a kernel without tiers.
+/// Names of the memory tiers, each with its list of nodes, such as `0-1,3`; empty on a kernel without tiers.
 fn tiers() -> BTreeMap<String, String> {
     let entries = fs::read_dir(TIERS).into_iter().flatten().flatten();
     let read = |entry: fs::DirEntry| {
@@ -117,7 +117,7 @@ pub fn proven_tiers(nodes: &NodesSpec) -> Result<String, GuestError> {
     Ok(all.join("; "))
 }
 
-/// True if a list of numbers and ranges, such as `0-1,3`, has this number.
+/// True if a list of numbers and ranges, such as `0-1,3`, contains this number.
 fn has(list: &str, number: usize) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -77,7 +77,7 @@ pub struct BootSpec {
     /// Simulated solid-state disks; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
-    /// Memory nodes of the machine; the default for one node.
+    /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Kind of swap of the guest.

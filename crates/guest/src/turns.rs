@@ -1,9 +1,9 @@
 //! Several CPUs: a spinner on each, and the timers that end their turns.
 //!
 //! The emulator runs its CPUs one after the other in one thread. It divides the time until the machine's next timer
-//! evenly among them, so without further timers a turn lasts up to a tick. The guest therefore programs timers of
-//! the HPET such that one is due at the end of each round, in which each CPU has a turn. They interrupt nobody. The
-//! kernel does not use the HPET (`hpet=disable`).
+//! evenly among the CPUs, so without further timers a turn could last a whole tick. The guest therefore programs
+//! timers of the HPET such that one is due at the end of each round, in which each CPU has a turn. These timers cause
+//! no interrupts. The kernel does not use the HPET (`hpet=disable`).
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -30,9 +30,10 @@ const COMPARATOR: usize = 8;
 /// Distance between the registers of two timers.
 const TIMER_BYTES: usize = 0x20;
 
-/// The main counter runs.
+/// Bit of the configuration: the main counter runs.
 const RUNNING: u32 = 1;
-/// The timer is periodic, its comparator is set by the next write, and it has 32 bits. Its interrupt is not enabled.
+/// Bits of a timer's configuration: the timer is periodic, its comparator is set by the next write, and it has 32
+/// bits. The bit that enables its interrupt is not set.
 const PERIODIC: u32 = 1 << 3 | 1 << 6 | 1 << 8;
 /// The counter's period in femtoseconds: 10 ns.
 const TICK_FEMTOSECONDS: u32 = 10_000_000;
@@ -41,7 +42,8 @@ const TICK_NANOS: u64 = 10;
 /// Number of reads after which a counter that has not changed is considered stopped.
 const READS: u32 = 1000;
 
-/// Pins `first` to the first CPU and starts a spinner on each of the others. Fails if the kernel runs fewer CPUs.
+/// Pins `first` to the first CPU and starts a spinner on each of the other CPUs. Fails if the kernel runs fewer CPUs
+/// than the machine has.
 pub fn keep_busy(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
     // SAFETY: plain system call.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

@@ -31,12 +31,12 @@ fn lock(what: libc::c_int) {
 pub enum Reap {
     /// All children: for PID 1, whose children include the orphans of the workload.
     All,
-    /// Only the workload: for a process with other children, whose ends are the business of others.
+    /// Only the workload: for a process that waits for its other children elsewhere.
     Workload,
 }
 
-/// Returns why the result of a workload must not be used whose main process ended with this status of `waitpid`; `None`
-/// if it exited with status 0.
+/// Returns why a workload's result must not be used, given the status that `waitpid` returned for its main process;
+/// `None` if the process exited with status 0.
 pub fn fault(status: libc::c_int) -> Option<Invalid> {
     let how = if libc::WIFSIGNALED(status) {
         format!("signal {}", libc::WTERMSIG(status))

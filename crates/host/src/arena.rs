@@ -20,9 +20,9 @@ use crate::session::Session;
 use crate::state::StateFolder;
 use crate::trial::Run;
 
-/// Number of times that a trial is run if others spoil it.
+/// Maximum number of runs of a trial; it is run again if other processes spoiled it.
 const ATTEMPTS: u32 = 3;
-/// Interval at which a waiting trial looks whether it may run.
+/// Interval at which a waiting trial checks whether it may run.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Receives a message for each thing that the user should know.
@@ -33,11 +33,12 @@ pub struct Host {
     options: Options,
     hierarchy: Hierarchy,
     state: StateFolder,
-    /// The right to change the machine; `None` before the first trial. Trials run one at a time, and hold it.
+    /// The session that may change the machine; `None` before the first trial. Locked during a trial, so that trials
+    /// run one at a time.
     session: Mutex<Option<Session>>,
     /// Digest of the program whose scenarios run.
     program: String,
-    /// Path of this program, which is started again as guardian and as workload.
+    /// Path of the running program, which is started again as guardian and as workload.
     path: PathBuf,
     machine: Machine,
     tally: Mutex<Tally>,
@@ -52,7 +53,7 @@ struct Tally {
     doubtful_times: u32,
     /// Number of trials with a doubt about counts too.
     doubtful_counts: u32,
-    /// The latest reason for doubt.
+    /// Latest reason for doubt, as text.
     why: String,
 }
 
@@ -109,8 +110,8 @@ impl Host {
         )
     }
 
-    /// Like [`Host::open`], with the path of the program that is started again, which calls [`crate::serve_if_asked`],
-    /// and with the folder of journals.
+    /// Like [`Host::open`], with the path of the program that is started again as guardian and as workload, and with
+    /// the folder of journals. The program must call [`crate::serve_if_asked`].
     pub fn open_with(
         options: Options,
         program: String,
@@ -170,7 +171,7 @@ impl Host {
         Ok(file)
     }
 
-    /// The session, which is started if needed, with a living guardian.
+    /// Returns the session with a running guardian, and starts either if needed.
     fn session(&self) -> Result<MutexGuard<'_, Option<Session>>, ArenaError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if session.is_none() {

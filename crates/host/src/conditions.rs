@@ -1,4 +1,5 @@
-//! What can spoil a trial on a machine that does other things too: read before, during and after the trial.
+//! What can spoil a trial on a machine that does other things at the same time; read before, during and after the
+//! trial.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,14 @@ pub const MOST_CPU_WAIT: f64 = 0.05;
 pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Share of a trial's time in which processes outside of the group may wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
-/// Pages that others may swap in or out during a trial, or that the kernel may reclaim for others: 4 MiB.
+/// Pages that other processes may swap in or out during a trial, or that the kernel may reclaim for them: 4 MiB.
 pub const MOST_OTHER_PAGES: u64 = 1024;
 /// Share of the highest frequency below which a processor counts as slowed down.
 pub const LEAST_FREQUENCY: f64 = 0.9;
 /// Memory that must stay available to the machine, as a share of all memory.
 pub const LEAST_AVAILABLE: f64 = 0.10;
 
-/// A reason why a trial's results may be wrong, or are.
+/// A reason why a trial's results may be wrong, or cannot be used at all.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Doubt {
     /// Another process had pages in the swap area of the trial.
@@ -50,7 +51,7 @@ pub enum Doubt {
     /// The group is gone, with its limits and counters.
     #[error("the memory group was removed during the trial by somebody else: run it again")]
     GroupGone,
-    /// The kernel reclaimed or swapped for others.
+    /// The kernel reclaimed or swapped pages for other processes.
     #[error(
         "the kernel {what} {pages} pages for others during the trial: run it on a quiet machine"
     )]
@@ -63,7 +64,7 @@ pub enum Doubt {
     /// Other processes used the processors.
     #[error("other processes used {0:.0} % of the processors: times are doubtful")]
     Busy(f64),
-    /// The hypervisor gave processor time to others.
+    /// The hypervisor gave processor time to other guests.
     #[error("the hypervisor took {0:.1} % of the processors' time: times are doubtful")]
     Steal(f64),
     /// Processes of the group waited for a processor.
@@ -85,7 +86,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// True if no result of the trial may be used, so that it must run again. False if it is only doubtful.
+    /// True if the results must not be used and the trial must run again. False if the results are only doubtful.
     pub fn is_invalid(&self) -> bool {
         matches!(
             self,
@@ -138,9 +139,9 @@ struct Reading {
     vmstat: Counters,
     /// The group's counters, from `memory.stat`.
     group: Counters,
-    /// Processor time of the group in microseconds; `None` if the kernel does not tell it.
+    /// Processor time of the group in microseconds; `None` if the kernel does not report it.
     group_cpu: Option<u64>,
-    /// Pressure of the machine and of the group, in nanoseconds of `some`.
+    /// Time in nanoseconds in which some task of the machine waited for memory.
     memory_wait: u64,
     group_memory_wait: u64,
     group_cpu_wait: u64,
@@ -158,7 +159,7 @@ fn pressure(path: &Path) -> u64 {
     counters(path, Syntax::Pressure).get("some").unwrap_or(0)
 }
 
-/// Number in a file of sysfs.
+/// Number in a file of sysfs; `None` if it cannot be read.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -177,7 +178,8 @@ fn cpus() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Lowest share of its highest frequency at which a processor runs now; `None` if the kernel does not tell it.
+/// Lowest current frequency of a processor, as a share of its highest frequency; `None` if the kernel does not report
+/// it.
 fn frequency() -> Option<f64> {
     let share = |cpu: PathBuf| {
         let now = number(&cpu.join("cpufreq/scaling_cur_freq"))?;
@@ -250,8 +252,8 @@ impl Conditions {
         .collect()
     }
 
-    /// Checks before a trial that the machine has enough memory for a workload of `wanted` bytes, swap in memory
-    /// included. Returns the reason if not.
+    /// Fails if the machine does not have enough memory for a workload of `wanted` bytes, swap in memory included.
+    /// Called before a trial.
     pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
@@ -279,7 +281,8 @@ impl Conditions {
         }
     }
 
-    /// Looks at what changes during a trial. Returns the reason if the trial should be ended now.
+    /// Reads available memory, use of the swap area by other processes, and processor frequency during a trial.
+    /// Returns a reason for doubt if the trial should be ended now.
     pub fn sample(&mut self, group: &Group, swap: Option<&SwapDevice>) -> Option<Doubt> {
         if group.usage().is_none() {
             self.is_gone = true;
@@ -332,7 +335,7 @@ impl Conditions {
     }
 }
 
-/// What others did between two readings that are `span` apart.
+/// Reasons for doubt in the difference between two readings, the second of which was made `span` after the first.
 fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let change = |now: &Counters, then: &Counters, names: &[&str]| {

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Pause between two looks at a group.
+/// Pause between two checks of a group.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time to wait until killed processes are gone. A process that waits for a slow disk cannot end before.
+/// Longest time to wait until killed processes are gone. A process that waits for a slow disk can end only after its
+/// request.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Processes in a group itself, without those in groups below; empty if the group is gone.
@@ -137,7 +138,7 @@ pub fn number(group: &Path, file: &str) -> Option<u64> {
         .ok()
 }
 
-/// Number in a line of a file of names and numbers.
+/// Number in the line of `name`, in a file with a name and a number in each line; `None` if there is none.
 pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(group.join(file)).ok()?;
     text.lines().find_map(|line| {

@@ -21,11 +21,11 @@ use crate::error::HostError;
 use crate::journal::{Content, Journal};
 use crate::process::Process;
 
-/// What the tool writes to the pipe if it ends in order.
+/// What the tool writes to the pipe before it ends regularly.
 const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";
-/// How often the guardian tries to undo what cannot be undone at first.
+/// Number of attempts of the guardian to undo a change.
 const TRIES: u32 = 3;
 /// Signals that the guardian ignores.
 const IGNORED: [libc::c_int; 10] = [

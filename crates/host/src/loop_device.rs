@@ -13,7 +13,7 @@ use crate::error::HostError;
 use crate::journal::{Entry, Journal};
 use crate::loop_control::{LoopDevice, configure, sysfs};
 
-/// Most loop devices that are tried.
+/// Maximum number of loop devices that are tried.
 const MOST: u32 = 256;
 /// Space that stays free on the disk.
 const ROOM: Bytes = Bytes(256 << 20);
@@ -73,7 +73,7 @@ pub fn connect(
     ))
 }
 
-/// Creates a file without a name, and allocates its space. The error has a remedy.
+/// Creates a file without a name, and allocates its space. The error comes with a remedy.
 fn unnamed(folder: &Path, size: Bytes) -> Result<File, (io::Error, &'static str)> {
     let file = File::options()
         .read(true)

@@ -122,7 +122,7 @@ pub enum Refusal {
     /// The workload process did not start.
     #[error("starting the workload's process: {why}")]
     NotStarted {
-        /// What it reported, or how it ended.
+        /// What the process reported, or how it ended.
         why: String,
     },
 }

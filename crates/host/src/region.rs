@@ -128,7 +128,7 @@ fn map(file: &File) -> io::Result<Mapping> {
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region behind a descriptor that this process inherited, for the rest of its life.
+/// Maps the region of an inherited descriptor, until this process ends.
 pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
     let file = unsafe { File::from_raw_fd(descriptor) };
@@ -139,8 +139,8 @@ pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     Ok(unsafe { Region::new(start, length) })
 }
 
-/// Excludes an inherited region, except its first page, from processes that are forked later: they do not write frames,
-/// and each would need memory for its page tables.
+/// Excludes an inherited region, except its first page, from processes that are forked later. They write no frames,
+/// and each would need memory for page tables of the region.
 pub(crate) fn keep_from_children(region: &Region<'static>) {
     let head: *const wire::Head = region.head();
     let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);

@@ -186,7 +186,7 @@ impl Drop for SwapDevice {
     }
 }
 
-/// The choice in brackets of a file that lists choices; the whole text if there are no brackets.
+/// Returns the choice in brackets from a file that lists choices, or the whole text if there are no brackets.
 fn chosen(shown: &str) -> &str {
     let shown = shown.trim();
     shown

@@ -13,7 +13,7 @@ use crate::state::StateFolder;
 
 /// Longest time to wait for a guardian that is undoing changes.
 const GUARDIAN_PATIENCE: Duration = Duration::from_mins(1);
-/// Pause between two looks at a guardian.
+/// Pause between two checks of a guardian.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Result of a sweep.
@@ -58,7 +58,7 @@ fn lives(header: &Header, process: Process) -> bool {
     header.boot == process::boot() && process.is_alive()
 }
 
-/// Sweeps one journal. The error says why it was not touched.
+/// Undoes the changes of one journal. The error says why the journal was not touched.
 fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
     let content = match Content::read(path) {
         Ok(content) => content,

@@ -38,10 +38,10 @@ use crate::swap_device::{SwapDevice, SwapOn};
 use crate::topology;
 use crate::workload::{OUTCOME, Order, Workload};
 
-/// Time between the end of all preparations and the start of the scenario, so that deferred work of the kernel, such as
-/// writing back the swap header, is not part of the trial.
+/// Pause between the end of all preparations and the start of the scenario. Deferred work of the kernel, such as
+/// writing back the swap header, ends in it and is not part of the trial.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Interval at which the tool looks whether the workload has ended.
+/// Interval at which the tool checks whether the workload has ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// Longest time for the processes of a killed group to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
@@ -50,11 +50,11 @@ const KILL_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) hierarchy: &'a Hierarchy,
-    /// Program that is started as the workload's process.
+    /// Path of the program that is started as the workload's process.
     pub(crate) program: &'a Path,
     /// Folder for swap files and the files of scenarios, on a disk.
     pub(crate) folder: &'a Path,
-    /// Folder with the roots of programs.
+    /// Folder of the cache, which contains the root file systems of programs.
     pub(crate) cache: &'a Path,
     pub(crate) subject: &'a Subject,
     pub(crate) plan: &'a TrialPlan,
@@ -70,7 +70,7 @@ pub(crate) struct Run<'a> {
 pub(crate) struct EndedTrial {
     pub(crate) finding: Finding,
     output: Output,
-    /// True if others spoiled the trial, so that it should be repeated.
+    /// True if other processes spoiled the trial, so that it should be repeated.
     pub(crate) is_spoiled: bool,
     /// Changes that could not be undone.
     pub(crate) left: Vec<Left>,
@@ -232,7 +232,7 @@ impl Run<'_> {
             .map_err(ArenaError::broken)
     }
 
-    /// Switches on the swap of the trial. `None` if the trial has no swap area of its own.
+    /// Switches on the swap of the trial. Returns `None` if the trial has no swap area of its own.
     fn swap(&self) -> Result<Option<SwapDevice>, ArenaError> {
         let on = match &self.plan.swap {
             SwapPlan::None | SwapPlan::Existing => return Ok(None),
@@ -305,7 +305,7 @@ fn add_deaths(results: &mut Results, killed: u64) {
     });
 }
 
-/// Adds the reasons for doubt to the results. Returns true if others spoiled the trial.
+/// Adds the reasons for doubt to the results. Returns true if other processes spoiled the trial.
 fn add_doubts(results: &mut Results, doubts: &[Doubt]) -> bool {
     let mut is_spoiled = false;
     for doubt in doubts {
@@ -337,7 +337,7 @@ struct HostSteps<'a> {
     workload: Option<Workload>,
     /// Observes the machine; `None` before the start.
     conditions: Option<Conditions>,
-    /// Reasons for doubt for which the trial was ended.
+    /// Reasons for doubt that ended the trial.
     doubts: Vec<Doubt>,
     /// True if the user stopped the trial.
     is_stopped: bool,
@@ -436,7 +436,7 @@ impl Steps for HostSteps<'_> {
 }
 
 impl HostSteps<'_> {
-    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by others.
+    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by other processes.
     fn watch(&mut self, workload: &mut Workload) -> Vec<Invalid> {
         let region = self.output.region();
         let head = region.head();

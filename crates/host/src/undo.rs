@@ -1,4 +1,5 @@
-//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what is no longer ours.
+//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what pagetide no longer
+//! owns.
 
 use std::ffi::CString;
 use std::fs;
@@ -18,16 +19,16 @@ use crate::group_files;
 use crate::loop_control;
 use crate::swap_header;
 
-/// Longest time to wait until other processes have no pages in a swap area. The last pages of processes that were just
-/// killed take a moment.
+/// Longest time to wait until other processes have no pages in a swap area. The kernel frees the last pages of killed
+/// processes with a delay.
 const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks at a swap area.
+/// Pause between two checks of a swap area.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most owners of foreign pages that a message names.
+/// Maximum number of owners of foreign pages that a message names.
 const NAMED: usize = 3;
 
-/// Kills the processes of all groups among the changes, without waiting. A swap area is then emptied by the ends of its
-/// users instead of being read back into memory.
+/// Sends SIGKILL to the processes of all groups among the changes, without waiting. Their pages in a swap area are
+/// then freed instead of being read back into memory.
 pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     for change in changes {
         if let Change::Group { path } = change {
@@ -36,7 +37,7 @@ pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     }
 }
 
-/// Undoes a change. A change that no longer stands, or was replaced by somebody else's, is left alone. The error says
+/// Undoes a change. A change that no longer stands, or was replaced by another program, is left alone. The error says
 /// what stands in the way.
 pub(crate) fn undo(change: &Change) -> Result<(), String> {
     let text = |why: io::Error| why.to_string();
@@ -70,7 +71,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
     }
 }
 
-/// An object that does not exist was removed already.
+/// Turns the error "not found" of a removal into success.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
@@ -83,7 +84,7 @@ fn value(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Restores settings. If none of them has the value of the tool, somebody else has changed them, and nothing is written.
+/// Restores settings. If none of them has pagetide's value, another program has changed them, and nothing is written.
 fn settings(files: &[SettingFile]) -> Result<(), String> {
     let stands = |file: &&SettingFile| match (&file.ours, value(&file.path)) {
         (Some(ours), Some(now)) => means(&now, ours),
@@ -152,7 +153,7 @@ fn swap(device: &str, uuid: &str) -> Result<(), String> {
     Err(format!("swapoff: {}", io::Error::last_os_error()))
 }
 
-/// Resets a zram device, unless it has another size or another swap area than ours.
+/// Resets a zram device, unless its size or its swap area differs from the recorded one.
 fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     let folder = Path::new("/sys/block").join(name);
     let read = |file: &str| value(&folder.join(file)).unwrap_or_default();

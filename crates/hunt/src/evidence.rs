@@ -1,4 +1,4 @@
-//! What one trial showed, as far as goals and the search use it: time, counters, metrics, and whether the kernel killed.
+//! What goals and the search use of one trial: time, counters, metrics, and whether the kernel killed a process.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::opt;
 /// What one trial showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Why the trial says nothing about the kernel, as a sentence; `None` if it does. A death or a standstill in virtual
-    /// time does say something.
+    /// Why the trial must not be used, as a sentence; `None` if it can be used. A trial that ended by a death or a
+    /// standstill in virtual time can be used.
     pub unusable: Option<String>,
     /// Virtual time of the workload: from its start to the end of its last process.
     pub time: Nanos,
@@ -26,7 +26,7 @@ pub struct Evidence {
     pub metrics: BTreeMap<String, f64>,
     /// The kill for lack of memory that ended the trial; `None` if there was none.
     pub death: Option<Death>,
-    /// Virtual time without any progress after which the trial was ended; `None` if it did not stand still.
+    /// Virtual time without any progress after which the trial was ended; `None` if it was not ended for that.
     pub standstill: Option<Nanos>,
 }
 
@@ -105,7 +105,7 @@ impl Evidence {
         }
     }
 
-    /// Takes over one reason why the record's numbers must not be compared.
+    /// Adds one reason why the record's numbers must not be compared. `log` is the kernel log.
     fn add(&mut self, why: &Invalid, log: &str) {
         let reported = || OomReport::last(log).and_then(|report| report.memory());
         match why {

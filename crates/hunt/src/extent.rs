@@ -32,13 +32,13 @@ pub const PHASES: [&str; 9] = [
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Extent {
-    /// Memory available to the workload. Each size boots a guest.
+    /// Sizes of memory available to the workload. Each size boots a guest.
     pub memory: Vec<MemorySpec>,
     /// Kinds of swap. Each kind boots a guest.
     pub swap: Vec<SwapSpec>,
     /// Size of swap, as a multiple of memory.
     pub swap_size: u64,
-    /// Devices of files. Each device boots a guest.
+    /// Devices on which files may lie. Each device boots a guest.
     pub files_on: Vec<FilesOn>,
     /// File systems. Each boots a guest.
     pub fs: Vec<FileSystem>,
@@ -46,7 +46,7 @@ pub struct Extent {
     pub settings: BTreeMap<String, Vec<String>>,
     /// Largest number of processes with phases of their own.
     pub processes: usize,
-    /// Largest number of equal processes.
+    /// Largest number of copies of a process, which have the same phases.
     pub copies: u32,
     /// Largest number of groups.
     pub groups: usize,
@@ -58,9 +58,9 @@ pub struct Extent {
     pub kinds: Vec<Kind>,
     /// Sizes of segments, limits and protection.
     pub sizes: Vec<Size>,
-    /// Contents of pages.
+    /// Contents that pages of a segment may have.
     pub contents: Vec<String>,
-    /// True if segments may have huge pages.
+    /// True if segments may use huge pages.
     pub huge_pages: bool,
     /// True if segments may be locked.
     pub locked: bool,
@@ -133,7 +133,7 @@ impl Default for Extent {
     }
 }
 
-/// Parses texts of which all are known to be right; wrong ones are left out.
+/// Parses texts that are known to be valid; invalid texts are left out.
 fn parsed<T: std::str::FromStr>(texts: &[&str]) -> Vec<T> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
@@ -152,7 +152,7 @@ pub enum ExtentError {
     /// A list is empty, so nothing can be chosen.
     #[error("`{key}` of the space is empty: give at least one value, or leave the key out")]
     Empty {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
     /// A word is not a phase.
@@ -164,7 +164,7 @@ pub enum ExtentError {
     /// A number is out of bounds.
     #[error("`{key}` of the space cannot be {value}: give {least} to {most}")]
     Bounds {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
         /// The number given.
         value: u64,

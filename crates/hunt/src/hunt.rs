@@ -1,5 +1,5 @@
-//! The hunt: generations of candidates, and for each on which the goal holds: fresh seeds, the smallest case, and how
-//! general it is.
+//! The hunt. Generations of candidates are measured. Each candidate on which the goal holds is repeated with fresh
+//! seeds, made as simple as possible, and tried on machines of neighbouring sizes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::search::{Guidance, Search};
 use crate::shrink::{SIZES, shrink};
 use crate::space::Space;
 
-/// Seed with which candidates are searched.
+/// Seed with which candidates are first measured.
 const FIRST_SEED: u64 = 1;
 /// Number of fresh seeds with which a candidate must be repeated before it is called found.
 pub const SEEDS: u64 = 8;
@@ -31,9 +31,9 @@ const SEEDS_OF_SIZE: u64 = 4;
 /// What to hunt for, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The goal.
+    /// The goal that a candidate must reach.
     pub goal: Goal,
-    /// How long to look.
+    /// Number of trials or time after which the hunt ends.
     pub budget: Budget,
     /// Random seed of the search.
     pub seed: u64,
@@ -43,12 +43,12 @@ pub struct Plan {
     pub guidance: Guidance,
 }
 
-/// How many of some seeds the goal held with.
+/// Number of tried seeds, and number of seeds with which the goal holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// Number of seeds with which the goal holds.
     pub holds: u64,
-    /// Number of seeds with which it holds the other way round, if two variants are compared.
+    /// Number of seeds with which the goal holds with the two variants exchanged; 0 for a single variant.
     pub opposite: u64,
     /// Number of seeds tried.
     pub tried: u64,
@@ -77,40 +77,40 @@ impl Share {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
-    /// True if seeds that were not tried yet cannot make it found.
+    /// True if the goal can no longer be called found, whatever the untried seeds show.
     fn is_lost(&self) -> bool {
         self.opposite > 0 || self.tried - self.holds > SEEDS - MUST_HOLD
     }
 }
 
-/// Something that was found.
+/// A finding: a case on which the goal holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Find<P> {
     /// The candidate on which the goal held first.
     pub met: P,
-    /// The simplest case.
+    /// The simplest case on which the goal holds.
     pub case: P,
-    /// Number of trials after which it was met, including those that already had a record.
+    /// Number of trials before the candidate was met, including those that already had a record.
     pub after: u64,
     /// The goal's number for the case, with the first fresh seed on which the goal holds.
     pub value: f64,
-    /// The number with what it is made of, for people.
+    /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
-    /// Fresh seeds of the case.
+    /// How many of the fresh seeds the goal holds with, for the case.
     pub seeds: Share,
     /// The first of these seeds; each further seed is the previous one plus 1.
     pub first_seed: u64,
     /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
     pub sizes: Vec<(u64, Share)>,
-    /// Number of simplifications.
+    /// Number of simplifications from the candidate to the case.
     pub steps: usize,
     /// True if nothing more can be left out; false if the budget ended before.
     pub is_smallest: bool,
-    /// Number of later candidates that showed the same: the goal held in the same region and place.
+    /// Number of later candidates on which the goal held in the same region and place.
     pub again: u64,
 }
 
-/// Where a hunt looked in one region of the space.
+/// What a hunt tried in one region of the space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Looked {
     /// Number of candidates.
@@ -119,11 +119,11 @@ pub struct Looked {
     pub unusable: u64,
     /// Number of places of the map of behaviour that were reached.
     pub places: usize,
-    /// The largest number of the goal.
+    /// Largest value of the goal's number in the region.
     pub best: f64,
 }
 
-/// The account of a hunt.
+/// Result of a hunt.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account<P> {
     /// What was found, in the order in which it was met.
@@ -136,7 +136,7 @@ pub struct Account<P> {
     pub chance: u64,
     /// Number of different features of the kernel's behaviour that were seen.
     pub features: usize,
-    /// Where the hunt looked, by region.
+    /// What the hunt tried in each region, by the region's name.
     pub regions: BTreeMap<String, Looked>,
     /// The candidate nearest to the goal, or furthest beyond it; `None` if none could be measured.
     pub best: Option<Best<P>>,
@@ -151,9 +151,9 @@ pub struct Account<P> {
 pub struct Best<P> {
     /// The candidate.
     pub point: P,
-    /// Its score.
+    /// Score of the candidate.
     pub score: f64,
-    /// The goal's number with what it is made of, for people.
+    /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
 }
 
@@ -174,9 +174,9 @@ pub enum News<'a> {
         /// Description of the candidate.
         label: &'a str,
     },
-    /// It does not hold with enough fresh seeds.
+    /// The goal does not hold with enough fresh seeds.
     Chance(Share),
-    /// It holds with enough fresh seeds, and is now made simpler.
+    /// The goal holds with enough fresh seeds. Next, the candidate is made simpler.
     Found(Share),
     /// A simpler case was accepted.
     Simpler {
@@ -185,10 +185,10 @@ pub enum News<'a> {
     },
 }
 
-/// Receives news; the meter knows trials and time left.
+/// Receives news. The meter has the number of trials and the time left.
 pub type Say<'a, P> = dyn FnMut(&Meter<'_, P>, &News<'_>) + 'a;
 
-/// Runs a hunt until its budget is used up, enough is found, or it is stopped.
+/// Runs a hunt until its budget is used up, there are enough findings, or it is stopped.
 pub fn hunt<S: Space>(
     space: &S,
     plan: &Plan,
@@ -224,7 +224,8 @@ pub fn hunt<S: Space>(
     Ok(hunt.end())
 }
 
-/// Region, place, and the index of what was found there; `None` for what was chance.
+/// Region and place of a repeated candidate, and the index of the finding; `None` if the goal did not hold with fresh
+/// seeds.
 type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
@@ -232,7 +233,7 @@ struct Hunt<'a, 'b, S: Space> {
     plan: &'a Plan,
     meter: Meter<'a, S::Point>,
     search: Search<S::Point>,
-    /// Where something was found already.
+    /// Regions and places of all candidates that were repeated.
     settled: Vec<Settled>,
     unusable: BTreeMap<String, u64>,
     account: Account<S::Point>,
@@ -240,7 +241,7 @@ struct Hunt<'a, 'b, S: Space> {
 }
 
 impl<S: Space> Hunt<'_, '_, S> {
-    /// Measures a generation, and repeats and shrinks what holds. Returns false if stopped.
+    /// Measures a generation. Repeats and shrinks the candidates on which the goal holds. Returns false if stopped.
     fn generation(&mut self) -> Result<bool, RunError> {
         let points = self.search.next(self.space);
         let asked: Vec<_> = points
@@ -275,8 +276,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Enters an outcome into the account and the search. Returns region and place if the goal holds and nothing is known
-    /// there yet.
+    /// Adds an outcome to the account and the search. Returns region and place if the goal holds and no candidate was
+    /// repeated there yet.
     fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
         let region = self.space.region(point);
         self.account.candidates += 1;
@@ -302,7 +303,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         (outcome.holds && !is_settled).then_some(place)
     }
 
-    /// True if something was settled in this region and place; a finding is then counted as met again.
+    /// True if a candidate of this region and place was already repeated. If there was a finding, adds one to its
+    /// `again`.
     fn is_again(&mut self, place: &(String, Place)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {
@@ -394,8 +396,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Repeats a candidate with fresh seeds, four at a time, until they decide. Returns how many hold and the first
-    /// outcome that holds, or `None` if stopped.
+    /// Repeats a candidate with fresh seeds, four at a time, until the result is certain. Returns the share of seeds
+    /// with which the goal holds and the first outcome on which it holds, or `None` if stopped.
     fn repeat(
         &mut self,
         point: &S::Point,

@@ -1,8 +1,8 @@
 //! Makes a candidate as simple as possible while its goal still holds, like a property test shrinks a failure.
 //!
-//! Simplifications are tried in the order of the space, the largest first. One is accepted if the goal still holds with
-//! most seeds, and on no fewer machines of neighbouring sizes than with the candidate itself. The end is reached when nothing can be left
-//! out.
+//! Simplifications are tried in the order of the space, the largest first. A simplification is accepted if the goal
+//! still holds with most seeds, and on at least as many machines of neighbouring sizes as for the original candidate.
+//! Shrinking ends when no simplification is accepted.
 
 use pagetide_campaign::RunError;
 

@@ -16,7 +16,7 @@ use crate::step::{Step, Watch};
 
 /// Name of Debian's package with the emulator.
 const PACKAGE: &str = "qemu-system-x86";
-/// Folder of the cache that contains an emulator each.
+/// Folder of the cache that contains a folder for each emulator.
 const FOLDER: &str = "emulators";
 /// Folders of packages whose files an emulator does not need, apart from [`DATA`].
 const SHARED: &str = "usr/share/";
@@ -81,7 +81,8 @@ impl Cache {
     }
 }
 
-/// Writes the files of a package that an emulator may need into a folder. Fails if a file would lie outside of it.
+/// Writes those files of a package that an emulator may need into a folder. Fails if a file would lie outside of the
+/// folder.
 fn unpack(package: &Package, path: &Path, folder: &Path) -> Result<(), KernelError> {
     let wrong = |why: io::Error| KernelError::decode(path, "data.tar", why);
     let mut data = package.member("data.tar")?;

@@ -135,7 +135,7 @@ impl Profile {
             .cast_signed()
     }
 
-    /// The node, its parent, and so on up to the root of the task.
+    /// Indices of the node, of its parent, and so on up to the root of the task.
     pub fn up(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |node| {
             (!self.is_root(*node)).then(|| self.nodes[*node].parent as usize)

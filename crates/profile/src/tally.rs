@@ -66,7 +66,8 @@ pub struct TallyNode {
     pub own: u64,
     /// Number of calls of the symbol at this place.
     pub calls: u64,
-    /// Instructions of the idle loop while a task of the workload waited at this place, and no other could run.
+    /// Instructions of the idle loop while a task of the workload waited at this place, and no other task of it could
+    /// run.
     pub waited: u64,
     /// Number of these waits.
     pub waits: u64,

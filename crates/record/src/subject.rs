@@ -195,7 +195,7 @@ pub struct Subject {
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default if it has one node. `memory` is then the sum over the nodes.
+    /// Memory nodes of the machine; the default value if it has one node. `memory` is then the sum over the nodes.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` if the workload is in no such group. In the

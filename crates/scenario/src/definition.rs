@@ -70,8 +70,8 @@ pub(crate) trait Scenario: Params {
     /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
 
-    /// Describes the memory groups of the scenario, whose limits may use `names`; none by default. The error says what
-    /// is wrong with a limit.
+    /// Returns the descriptions of the scenario's memory groups, whose limits may use `names`; none by default. The
+    /// error says what is wrong with a limit.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let _ = names;
         Ok(Vec::new())

@@ -22,7 +22,7 @@ use crate::workers::{Member, Team, Usage, WorkerEnd};
 /// Number of accesses between two pauses.
 pub(crate) const BURST: u64 = 32;
 
-/// What a paced process does.
+/// Description of a paced process.
 #[derive(Clone, Copy)]
 pub(crate) struct Paced<'a> {
     /// Name of the process, for messages and for its random numbers.
@@ -31,19 +31,19 @@ pub(crate) struct Paced<'a> {
     pub group: &'a MemoryGroup,
     /// File that the process maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
-    /// Generator of the content, for anonymous memory.
+    /// Generator of the content of anonymous memory.
     pub filler: &'a Filler,
-    /// Page size, for anonymous memory.
+    /// Page size of anonymous memory.
     pub page_size: PageSize,
     /// Size of the memory of the process.
     pub pages: Pages,
-    /// Number of these pages, from the first on, that are accessed; the rest is only filled.
+    /// Number of pages, from the first on, that are accessed; the other pages are only filled.
     pub used: Pages,
     /// Pause between two bursts of accesses.
     pub pause: Nanos,
-    /// Number of accesses before the first gate opens the way to the others.
+    /// Number of accesses that the process makes alone, before it opens the first gate for the other groups.
     pub alone: u64,
-    /// Number of accesses after that; `None` for accesses until the process is asked to stop.
+    /// Number of accesses beside the other groups; `None` for accesses until the process is asked to stop.
     pub beside: Option<u64>,
 }
 
@@ -73,8 +73,8 @@ pub(crate) struct PacedReport {
 }
 
 impl Paced<'_> {
-    /// Starts the process. It passes three gates: before its accesses alone, before those beside the others, and after
-    /// them.
+    /// Starts the process. The process passes three gates: before its accesses alone, before its accesses beside the
+    /// others, and after the latter.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
         let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team(self.name, 1, |member| self.live(member, clock, seed))

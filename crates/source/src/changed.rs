@@ -1,8 +1,8 @@
-//! Finds the instructions that the changed lines of a patch became in a built kernel.
+//! Finds the instructions that were compiled from the changed lines of a patch in a built kernel.
 //!
 //! Kernels are built without debug information, which would make builds slower and images different. So each object
-//! with changed lines is compiled once more, with the command of its build and line tables in addition. Line tables do
-//! not change the code, so a function has its instructions at the same distances from its start in both.
+//! with changed lines is compiled once more, with the command of its build and line tables in addition. Line tables
+//! do not change the code, so each instruction has the same distance from the start of its function in both objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,9 +19,9 @@ use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
 
 /// Longest time for compiling or disassembling one object.
 const LONGEST: Duration = Duration::from_mins(5);
-/// Most bytes of a disassembled object.
+/// Maximum length in bytes of the listing of a disassembled object.
 const MOST_TEXT: usize = 256 << 20;
-/// Most objects that are compiled once more. A header may be part of every object.
+/// Maximum number of objects that are compiled once more. A header may be part of every object.
 const MOST_OBJECTS: usize = 12;
 
 /// Instructions of one object by source line: file below the top of the source, line, places.
@@ -31,13 +31,14 @@ type Lines = BTreeMap<(String, u32), BTreeSet<CodePlace>>;
 pub(crate) struct Built<'a> {
     pub tree: &'a Tree,
     pub out: &'a Path,
-    /// A folder for files of a moment.
+    /// A folder for temporary files.
     pub scratch: &'a Path,
     pub stop: &'a Stop,
 }
 
 impl Built<'_> {
-    /// Code that differs from the source in these files. What cannot be found is stated in the result.
+    /// Finds the code of the lines of these files that the patch changed. Lines that cannot be found are stated in
+    /// the result.
     pub fn changed_code(&self, files: &Files) -> Result<ChangedCode, SourceError> {
         let mut code = ChangedCode::default();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
@@ -96,8 +97,8 @@ impl Built<'_> {
         Ok(code)
     }
 
-    /// Built objects that contain code of the changed files, such as `mm/vmscan.o`. Reasons why some are not looked at
-    /// are added to `left_out`.
+    /// Built objects that contain code of the changed files, such as `mm/vmscan.o`. Adds to `left_out` which objects
+    /// are not examined and why.
     fn objects(&self, files: &Files, left_out: &mut Vec<String>) -> Vec<String> {
         let mut objects = BTreeSet::new();
         for path in files.keys() {
@@ -154,7 +155,8 @@ impl Built<'_> {
         users
     }
 
-    /// Compiles an object with line tables, and returns its instructions by line. Fails with the reason.
+    /// Compiles an object with line tables, and returns its instructions by line. The error is the reason for a
+    /// failure.
     fn lines(&self, object: &str) -> Result<Lines, String> {
         let (folder, name) = object.rsplit_once('/').unwrap_or((".", object));
         let note = self.out.join(folder).join(format!(".{name}.cmd"));
@@ -191,8 +193,8 @@ impl Built<'_> {
     }
 }
 
-/// True if a line has braces at most, and words that only join blocks. Its instructions are those of the statements
-/// around it.
+/// True if a line has nothing but braces and words that join blocks, such as `else`. Its instructions belong to the
+/// statements around it.
 fn is_only_braces(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     words
@@ -212,8 +214,8 @@ fn object_of(path: &Path) -> Option<PathBuf> {
     object.ends_with(".o").then(|| path.with_file_name(object))
 }
 
-/// Command that compiles an object with line tables to the file `result`, from the text of Kbuild's file with the
-/// commands. `None` if the text is not understood.
+/// Command that compiles an object with line tables to the file `result`. `text` is Kbuild's file with the object's
+/// command. `None` if the text cannot be parsed.
 fn compiler(text: &str, object: &str, result: &Path) -> Option<String> {
     // Until Linux 6.2 the variable was `cmd_FILE`. Source: Linux `scripts/Kbuild.include`.
     let line = text.lines().find_map(|line| {
@@ -235,8 +237,8 @@ fn compiler(text: &str, object: &str, result: &Path) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// Instructions by line, from the output of `objdump -dl`. `top` is the top of the source; lines of files outside of it
-/// are left out.
+/// Instructions by line, from the output of `objdump -dl`. `top` is the top of the source; lines of files outside of
+/// `top` are left out.
 fn of_listing(text: &str, top: &Path) -> Lines {
     let top = format!("{}/", top.display());
     let mut lines = Lines::new();

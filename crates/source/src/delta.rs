@@ -1,8 +1,8 @@
-//! Which lines differ between two versions of a file. Algorithm: E. Myers, An O(ND) Difference Algorithm and Its
-//! Variations, Algorithmica 1 (1986), figure 2.
+//! Finds the lines that differ between two versions of a file. Algorithm: E. Myers, An O(ND) Difference Algorithm and
+//! Its Variations, Algorithmica 1 (1986), figure 2.
 
-/// Most added and removed lines that are told apart. A file with more is treated as changed from its first to its last
-/// difference.
+/// Maximum number of added and removed lines that are found one by one. A file with more is treated as changed from
+/// its first to its last difference.
 const MOST: usize = 4000;
 
 /// Lines that differ between two versions of a file.
@@ -10,7 +10,8 @@ const MOST: usize = 4000;
 pub struct Delta {
     /// Numbers in the new version of lines that are new or changed, from 1, in ascending order.
     pub added: Vec<u32>,
-    /// Where only lines were removed: number in the new version of the line that follows, from 1.
+    /// Places at which lines were only removed: for each, the number in the new version of the line that follows,
+    /// from 1.
     pub removed_before: Vec<u32>,
 }
 

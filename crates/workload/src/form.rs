@@ -1,8 +1,8 @@
-//! How single values are written: sizes, counts and times as text.
+//! Text forms of single values: sizes, counts and times.
 
 use pagetide_quantity::Nanos;
 
-/// Implements serde for a type by its text.
+/// Implements serde for a type through its text form.
 macro_rules! text_form {
     ($name:ident) => {
         impl serde::Serialize for $name {

@@ -1,4 +1,4 @@
-//! Sizes: a share of the memory of the trial, or a number of bytes.
+//! Sizes in a workload: a share of the memory of the trial, or a number of bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -125,7 +125,7 @@ impl FromStr for Size {
 
 text_form!(Size);
 
-/// A limit of a group: a size, or none.
+/// A limit of a group: a size, or no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// No limit, written as `max`.

@@ -1,4 +1,4 @@
-//! Finds processes that wait for each other for ever, by following all processes without time.
+//! Finds processes that wait for each other for ever, by running all processes without time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// One process as far as it matters for waiting: what it does next, and the number of its children that still run.
+/// What matters for waiting of one process: its next phases, and the number of its children that still run.
 struct Thread<'a> {
     /// Index of the process in the workload.
     process: usize,
@@ -14,14 +14,14 @@ struct Thread<'a> {
     number: u32,
     /// Index of the thread that forked this one; `None` for processes of the workload.
     parent: Option<usize>,
-    /// What is left to do, the next step last.
+    /// Phases that are left to do, the next one last.
     left: Vec<&'a Phase>,
     children: usize,
     started: bool,
     ended: bool,
 }
 
-/// Fails if a process waits for a mark or an end that never comes.
+/// Fails if a process waits for a mark that is never passed, or for the end of a process that never ends.
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let mut threads: Vec<Thread<'_>> = Vec::new();
     // Number of processes that have yet to pass each mark, or to end.

@@ -18,8 +18,8 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Returns the canonical form: equal workloads have equal texts. Sizes of the machine are not part of it, because
-    /// a campaign determines them.
+    /// Returns the canonical form: equal workloads have equal texts. The machine's sizes and devices are not part of
+    /// this text, because a campaign determines them.
     pub fn canonical(&self) -> String {
         let mut own = self.clone();
         own.machine = own.machine.and_then(crate::Machine::only_settings);

@@ -35,7 +35,7 @@ pub struct Workload {
         with = "time"
     )]
     pub time_limit: Nanos,
-    /// The machine; `None` to leave it to the campaign.
+    /// The machine that the workload asks for; `None` to leave the choice to the campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// The groups.

@@ -106,7 +106,8 @@ struct Floor<'a> {
     ledger: Mutex<&'a mut Ledger>,
     /// The first error that ended the run; `None` if there is none.
     failure: Mutex<Option<RunError>>,
-    /// All units of trials. The first `first` units run in this order; the order of the later ones is in `later`.
+    /// All units of trials. The first `first` units run in the order of this list; the order of the later units is in
+    /// `later`.
     units: &'a [&'a [Job]],
     /// Number of units that run in the order of `units`.
     first: usize,

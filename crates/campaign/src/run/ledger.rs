@@ -66,7 +66,7 @@ impl Ledger {
         self.tally.left = self.left(jobs);
     }
 
-    /// True if the cell of this timed trial has all its records, and another cell has not.
+    /// True if the cell of this timed trial has all its records, and some other cell does not.
     pub fn is_first_to_be_whole(&self, planned: &PlannedTrial) -> bool {
         planned.trial.pass == Pass::Timed
             && self.open[planned.cell] == 0

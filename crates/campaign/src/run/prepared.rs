@@ -9,7 +9,8 @@ use super::error::RunError;
 use crate::campaign::{Campaign, Until};
 use crate::plan::{Cell, PASSES, PlannedTrial, shortened};
 
-/// Most prepared trials of the first block that are kept. Those of a larger matrix are prepared again when needed.
+/// Maximum number of prepared trials of the first block that are kept. The trials of a larger matrix are prepared
+/// again when needed.
 const KEPT: usize = 4096;
 
 /// A planned trial, prepared by the arena.

@@ -1,4 +1,4 @@
-//! Simplifications of a workload: each leaves out one thing, or makes it plainer.
+//! Simplifications of a workload: each leaves out one thing, or replaces it by something simpler.
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_reference::Pattern;
@@ -7,7 +7,7 @@ use pagetide_workload::{
     Workload,
 };
 
-use super::machine;
+use super::parts::machine;
 use crate::extent::{DEFAULT, Extent};
 
 /// All simplifications of a workload, the largest first. Some may be invalid.
@@ -78,7 +78,7 @@ pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     all
 }
 
-/// Workloads with one process replaced.
+/// Workloads in which one process is replaced by each of its simpler forms.
 fn each_process(workload: &Workload, plainer: impl Fn(&Process) -> Vec<Process>) -> Vec<Workload> {
     let processes = replaced(&workload.processes, plainer);
     let with = processes.into_iter().map(|processes| Workload {
@@ -88,7 +88,7 @@ fn each_process(workload: &Workload, plainer: impl Fn(&Process) -> Vec<Process>)
     with.collect()
 }
 
-/// Lists with one item replaced by each of its plainer forms.
+/// Lists in which one item is replaced by each of its simpler forms.
 fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
     let mut all = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -101,7 +101,7 @@ fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>
     all
 }
 
-/// Less memory, and the first kind of each device.
+/// The workload with less memory, or with the first kind of each device.
 fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let own = workload.machine.clone().unwrap_or_default();
     let mut all = Vec::new();
@@ -144,8 +144,8 @@ fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     all
 }
 
-/// Lists of phases that are shorter by one phase, have the phases of a repetition or fork in its place, or have one
-/// plainer phase.
+/// Lists of phases with one change each: a phase is removed, replaced by a simpler one, or, if it is a repetition or
+/// fork, replaced by the phases in it.
 fn phase_lists(phases: &[Phase]) -> Vec<Vec<Phase>> {
     let mut all = Vec::new();
     for index in 0..phases.len() {
@@ -225,7 +225,7 @@ fn plainer_phases(phase: &Phase) -> Vec<Phase> {
     }
 }
 
-/// Accesses with one plainer attribute.
+/// Forms of the accesses with one simpler attribute each.
 fn plainer_accesses(access: &Access) -> Vec<Access> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Access)| {

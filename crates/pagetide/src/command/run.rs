@@ -17,7 +17,7 @@ use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
 
-/// Difference of times, as a ratio minus 1, for which the number of repeats is told before the run.
+/// Difference of times, as a ratio minus 1, for which the needed number of repeats is shown before the run.
 const TOLD_EFFECT: f64 = 0.05;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results

@@ -22,9 +22,9 @@ use crate::workers::Team;
 
 /// Name of the group from which memory is reclaimed.
 const TARGET: &str = "target";
-/// Name of the latency-sensitive group beside it.
+/// Name of the latency-sensitive group beside the target.
 const SENSITIVE: &str = "sensitive";
-/// Name of the group that contains both.
+/// Name of the group that contains the target and the latency-sensitive group.
 const PARENT: &str = "both";
 
 choice! {
@@ -73,7 +73,7 @@ params! {
 }
 
 impl Proactive {
-    /// Describes the process of a group: the one of `size` bytes, or the latency-sensitive one.
+    /// Returns the description of a process: the process of `size` bytes, or the latency-sensitive one.
     fn process<'a>(
         &self,
         name: &'static str,
@@ -223,8 +223,8 @@ impl Scenario for Proactive {
         }
     }
 
-    /// Returns the descriptions of the groups: first the one that contains the others, then the one from which is
-    /// reclaimed, then the latency-sensitive one if there is one.
+    /// Returns the descriptions of the groups: first the group that contains the others, then the target, then the
+    /// latency-sensitive group if there is one.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
         // The protection of a group acts only as far as that of the group around it.

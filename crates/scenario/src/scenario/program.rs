@@ -294,7 +294,7 @@ impl Scenario for Program {
     }
 }
 
-/// Names of the metrics that only a trial with a program beside the first one has.
+/// Names of the metrics that exist only if a program runs beside the first one.
 const OF_PAIR: [&str; 7] = [
     "group-major-faults",
     "group-refaults",
@@ -305,7 +305,7 @@ const OF_PAIR: [&str; 7] = [
     "beside-refaults",
 ];
 
-/// Sets two metrics to the peaks of memory and of swap of a group.
+/// Sets two metrics: the peak of a group's memory and the peak of its swap.
 fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
     // The second name is that of the first version of control groups.
     let names = [
@@ -321,8 +321,8 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Fails if the groups of the program and of the one beside it contradict each other, or if there are limits but no
-    /// program beside it.
+    /// Fails if the groups of the two programs contradict each other, or if limits are given for a second program
+    /// that is not.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {
@@ -355,7 +355,7 @@ impl Program {
         groups::check(&groups, context.memory).or_else(refuse)
     }
 
-    /// Runs the program and the one beside it, each in its own group.
+    /// Runs the program and a second program beside it, each in its own group.
     fn run_beside(
         &self,
         trial: &mut Trial<'_>,
@@ -456,7 +456,7 @@ impl Program {
         }
     }
 
-    /// Returns why the result of a load that must end with the status `expected` cannot be used; `None` if it can.
+    /// Returns why the result of a program that must end with the status `expected` cannot be used; `None` if it can.
     fn load_fault(&self, load: &LoadRun, expected: i32) -> Option<String> {
         let errors = load.program.errors.text();
         let why = why_unusable(load.ending, expected, self.time_limit, &errors);

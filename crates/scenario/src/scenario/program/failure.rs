@@ -1,4 +1,4 @@
-//! Why the result of a program cannot be used, in words for its user.
+//! Why the result of a program cannot be used, as sentences for the user.
 
 use pagetide_quantity::Nanos;
 
