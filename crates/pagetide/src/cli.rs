@@ -46,7 +46,10 @@ pub struct Cli {
 /// Headings of the help with their commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
-    ("More experiments", "matrix bisect hunt calibrate agree case"),
+    (
+        "More experiments",
+        "matrix bisect hunt calibrate agree case",
+    ),
     (
         "Results",
         "show profile list history repeat serve import store",
