@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 
-use pagetide_profile::{Profile, Symbol, Tally, TallyNode, USER};
+use pagetide_profile::{NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER};
 use pagetide_quantity::Nanos;
 use pagetide_root::CodeFile;
 
@@ -31,9 +31,6 @@ use crate::memory;
 use format::{
     FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
 };
-
-/// Name of the function that stands for code of a file without a symbol.
-const NO_SYMBOL: &str = "(no symbol)";
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));

@@ -122,6 +122,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
             "__cond_resched",
             "irqentry_exit*",
             "exit_to_user_mode_loop",
+            "syscall_exit_to_user_mode*",
             "exit_to_user_mode_prepare",
             "raw_irqentry_exit*",
             "do_sched_yield",

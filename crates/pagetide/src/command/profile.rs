@@ -6,7 +6,7 @@ use anyhow::Result;
 use pagetide_compare::covered::{self, VariantCoverage};
 use pagetide_compare::profiled::{ProfiledPass, profiled};
 use pagetide_profile::{
-    flame_difference, flame_graph, folded, folded_difference, perf_script, speedscope,
+    flame_difference, flame_graph, folded, folded_difference, perf_script, pprof, speedscope,
 };
 use pagetide_quantity::command::told;
 use pagetide_report::terminal::{coverage, profile};
@@ -63,6 +63,8 @@ enum ProfileFormat {
     Speedscope,
     /// A flame graph as SVG, to search and zoom in a browser; for two trials, a differential flame graph
     Flame,
+    /// A protocol buffer for pprof
+    Pprof,
     /// Text as `perf script` prints it: for Firefox's profiler and others
     PerfScript,
 }
@@ -112,6 +114,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             picture(&flame_difference(&a.profile, &b.profile, both)?)?;
         }
         (Some(ProfileFormat::Speedscope), None) => out.text(&speedscope(&a.profile, &title(&a)))?,
+        (Some(ProfileFormat::Pprof), None) => picture(&pprof(&a.profile))?,
+        (Some(ProfileFormat::Pprof), Some(_)) => return one_only("pprof"),
         (Some(ProfileFormat::PerfScript), None) => out.text(&perf_script(&a.profile))?,
         (Some(ProfileFormat::Speedscope), Some(_)) => return one_only("speedscope"),
         (Some(ProfileFormat::PerfScript), Some(_)) => return one_only("perf script"),
