@@ -1,7 +1,7 @@
 //! Tests of trials that run without a plan, one after the other as a search asks for them.
 
 use pagetide_arena::{Trial, VariantSpec};
-use pagetide_campaign::{RunError, Site, Tried, Watch};
+use pagetide_campaign::{EventListener, RunError, Site, Tried};
 use pagetide_record::Invalid;
 use pagetide_store::Store;
 
@@ -24,7 +24,7 @@ fn go(
     arena: &ScriptedArena,
     folder: &std::path::Path,
     jobs: usize,
-    watch: &dyn Watch,
+    watch: &dyn EventListener,
     trials: &[Trial],
 ) -> Result<Option<Vec<Tried>>, RunError> {
     let mut store = Store::open(folder)?;
@@ -106,7 +106,7 @@ fn an_invalid_trial_has_its_record_and_a_broken_arena_is_an_error() {
 #[test]
 fn a_request_to_stop_ends_the_trials_and_keeps_what_is_done() {
     struct Now;
-    impl Watch for Now {
+    impl EventListener for Now {
         fn event(&self, _: &pagetide_campaign::Event<'_>) {}
         fn is_stopped(&self) -> bool {
             true

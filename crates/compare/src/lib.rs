@@ -44,7 +44,7 @@ pub mod version;
 
 pub use calibration::{CalibrationError, CalibrationNote};
 pub use comparison::{
-    Caution, Cell, Column, Comparison, FailOn, InvalidTrial, Look, MetricRow, Overall, Side,
+    Caution, Cell, Column, Comparison, FailOn, InterimLook, InvalidTrial, MetricRow, Overall, Side,
     TrialRef, Values,
 };
 pub use difference::{Difference, differences};

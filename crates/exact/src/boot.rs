@@ -22,7 +22,7 @@ use crate::machine::{BOOT_SHIFT, MachineSpec};
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::nodes;
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::recipe::{Contents, Recipe};
 use crate::turns::Turns;
 
@@ -42,7 +42,7 @@ pub struct Boot<'a> {
     /// Emulator to run.
     pub emulator: &'a Emulator,
     /// Limit on the number of emulators that run at once.
-    pub places: &'a Places,
+    pub places: &'a EmulatorSlots,
     /// Wall-clock time without progress of the guest after which the boot is given up.
     pub patience: Duration,
     /// Tells whether the user asked to stop.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, host,
+    Arena, ArenaError, Guest, Options, PreparedTrial, Progress, Trial, TrialResult, host,
 };
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
@@ -31,7 +31,7 @@ use crate::machine::{CPU, LEAST, MACHINE, MachineSpec};
 use crate::making::Maker;
 use crate::measured;
 use crate::modules::{boot_arguments, modules};
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::preparation::{Preparation, agrees, fits, fits_policy};
 use crate::program;
 use crate::recipe::Recipe;
@@ -46,7 +46,7 @@ const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 pub struct Exact {
     options: Options,
     emulators: Emulators,
-    places: Places,
+    places: EmulatorSlots,
     snapshots: Snapshots,
     guest: String,
     kernels: Kernels,
@@ -98,7 +98,7 @@ impl Exact {
         let most = options.jobs.map_or(processors, |jobs| jobs.max(processors));
         let say: Arc<Say> = Arc::new(say);
         Ok(Self {
-            places: Places::of(&options.cache, most),
+            places: EmulatorSlots::of(&options.cache, most),
             kernels: Kernels::new(&options, Arc::clone(&say)),
             options,
             emulators,
@@ -278,7 +278,7 @@ impl Arena for Exact {
             return 1;
         };
         let one = ready.machine.memory.0 + (64 << 20);
-        let free = host::available().0.saturating_sub(host::KEPT.0);
+        let free = host::available().0.saturating_sub(host::RESERVED_MEMORY.0);
         usize::try_from(free / one)
             .unwrap_or(wanted)
             .clamp(1, wanted)
@@ -311,7 +311,7 @@ impl Arena for Exact {
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let subject = prepared.subject();
         let ready = prepared.own::<Preparation>()?;
         let Preparation {
@@ -322,11 +322,11 @@ impl Arena for Exact {
             ..
         } = ready;
         let free = host::available();
-        if free.0 < machine.memory.0 + host::KEPT.0 {
+        if free.0 < machine.memory.0 + host::RESERVED_MEMORY.0 {
             return Err(ArenaError::broken(ExactError::HostMemory {
                 wanted: machine.memory,
                 free,
-                kept: host::KEPT,
+                kept: host::RESERVED_MEMORY,
             }));
         }
         let recipe = self.recipe(subject, ready).map_err(ArenaError::broken)?;

@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Finding, Progress, Step};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
 use pagetide_guest::spec::Order;
 use pagetide_guest::tracearea::{self, Piece};
 use pagetide_guest::workload::OUTCOME;
@@ -22,7 +22,7 @@ use pagetide_profile::PROFILE;
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
-use pagetide_record::wire::{Kind, Phase, Place};
+use pagetide_record::wire::{FramePosition, Kind, Phase};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_root::Roots;
 use pagetide_scenario::{GROUP_SETTING, Needs};
@@ -39,7 +39,7 @@ use crate::machine::MachineSpec;
 use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::profiler::{Counted, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
@@ -67,7 +67,7 @@ pub struct Run<'a> {
     /// Emulator to run.
     pub emulator: &'a Emulator,
     /// Limit on the number of emulators that run at once.
-    pub places: &'a Places,
+    pub places: &'a EmulatorSlots,
     /// Kernel of the guest.
     pub kernel: &'a Kernel,
     /// Machine to emulate.
@@ -123,7 +123,7 @@ impl Run<'_> {
         host: &Machine,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let broken = ended(ArenaError::broken);
         let place = self.places.take(progress).map_err(&broken)?;
         let started = Instant::now();
@@ -217,7 +217,7 @@ impl Run<'_> {
             machine: host.clone(),
             ..Wall::default()
         };
-        Ok(Finding {
+        Ok(TrialResult {
             results: results.unwrap_or_default(),
             // The trial is valid even if the kernel's configuration can no longer be read.
             kernel_config: self
@@ -517,7 +517,8 @@ impl Run<'_> {
 /// The series that the scenario recorded about the state of every page, in the order of recording.
 fn states_of_pages(output: &Output) -> Vec<Series> {
     let frames = output.frames().unwrap_or_default();
-    let is_state = |frame: &&Place| frame.kind == Kind::Series && frame.name.starts_with("pages-");
+    let is_state =
+        |frame: &&FramePosition| frame.kind == Kind::Series && frame.name.starts_with("pages-");
     let frames = frames.iter().filter(is_state);
     frames
         .filter_map(|frame| Series::decode(&frame.name, &output.bytes(frame).ok()?).ok())
@@ -544,7 +545,7 @@ fn keep_profile(
 /// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
-    let is_log = |frame: &&Place| frame.kind == Kind::Blob && frame.name == ACCESSES;
+    let is_log = |frame: &&FramePosition| frame.kind == Kind::Blob && frame.name == ACCESSES;
     let frame = frames.iter().find(is_log)?;
     (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
 }

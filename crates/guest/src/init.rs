@@ -297,7 +297,7 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
             if let (Some(maker), Some(device)) = (&boot.maker, device) {
                 maker::run(maker, device)?;
             }
-            let source = files::Place {
+            let source = files::FileSystemSource {
                 system,
                 device,
                 size,

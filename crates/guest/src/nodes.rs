@@ -10,7 +10,7 @@ use pagetide_record::NodesSpec;
 use pagetide_record::nodes::{MemoryPolicy, POLICY};
 use pagetide_record::outcome::Invalid;
 
-use crate::ballast::{self, Place};
+use crate::ballast::{self, MemoryArea};
 use crate::error::GuestError;
 
 /// Folder with a folder for each memory node.
@@ -36,7 +36,7 @@ pub fn free(nodes: &NodesSpec) -> Result<Vec<Bytes>, GuestError> {
 /// ballast of all nodes are on it.
 pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
     for (node, wanted) in wanted.iter().enumerate().rev() {
-        ballast::leave_on(Place::Node(node as u64), *wanted)?;
+        ballast::leave_on(MemoryArea::Node(node as u64), *wanted)?;
     }
     Ok(())
 }

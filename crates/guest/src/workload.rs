@@ -236,7 +236,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     let watch: &mut dyn pagetide_scenario::PhaseWatch =
         if observed { &mut phases } else { &mut nobody };
     let begin = monotonic();
-    let place = pagetide_scenario::Place {
+    let place = pagetide_scenario::TrialContext {
         region,
         clock: if boot.real_time {
             pagetide_scenario::Clock::Monotonic

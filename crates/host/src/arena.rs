@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pagetide_arena::{Arena, ArenaError, Finding, Options, PreparedTrial, Progress, Trial, host};
+use pagetide_arena::{
+    Arena, ArenaError, Options, PreparedTrial, Progress, Trial, TrialResult, host,
+};
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject, Warning};
 use rustix::fs::{FlockOperation, flock};
@@ -281,7 +283,7 @@ impl Arena for Host {
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let subject = prepared.subject();
         let plan: &TrialPlan = prepared.own()?;
         let folder = self.folder();

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::wire::{self, HEAD, Place, Region};
+use pagetide_record::wire::{self, FramePosition, HEAD, Region};
 use pagetide_system::{Mapping, Source};
 
 use crate::refusal::Refusal;
@@ -81,21 +81,21 @@ impl Output {
     }
 
     /// The complete frames.
-    pub(crate) fn frames(&self) -> io::Result<Vec<Place>> {
+    pub(crate) fn frames(&self) -> io::Result<Vec<FramePosition>> {
         wire::places(self.frames, |at, buffer| {
             self.file.read_exact_at(buffer, at)
         })
     }
 
     /// Content of a frame.
-    pub(crate) fn bytes(&self, frame: &Place) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes(&self, frame: &FramePosition) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(frame.length).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, frame.at)?;
         Ok(bytes)
     }
 
     /// Reads the content of a frame piece by piece.
-    pub(crate) fn body<'a>(&'a self, frame: &Place) -> impl Read + 'a {
+    pub(crate) fn body<'a>(&'a self, frame: &FramePosition) -> impl Read + 'a {
         Body {
             file: &self.file,
             at: frame.at,

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Finding, Progress, Step};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
 use pagetide_harness::counters::CounterSet;
 use pagetide_harness::judgement::{LIMIT_HITS, Report};
 use pagetide_harness::sequence::{self, MachineState, Steps};
@@ -68,7 +68,7 @@ pub(crate) struct Run<'a> {
 
 /// A trial that has ended and was cleaned up. Its output has not been written to the record.
 pub(crate) struct EndedTrial {
-    pub(crate) finding: Finding,
+    pub(crate) finding: TrialResult,
     output: Output,
     /// True if other processes spoiled the trial, so that it should be repeated.
     pub(crate) is_spoiled: bool,
@@ -210,7 +210,7 @@ impl Run<'_> {
             ..Wall::default()
         };
         Ok(EndedTrial {
-            finding: Finding {
+            finding: TrialResult {
                 results,
                 kernel_config: BTreeMap::new(),
                 wall,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pagetide_record::Subject;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Place, Surroundings};
+use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Surroundings, TrialContext};
 use serde::{Deserialize, Serialize};
 
 use crate::program_root;
@@ -248,7 +248,7 @@ fn scenario(order: &Order, region: Region<'static>) -> Outcome {
     if let Some(zram) = &order.zram {
         surroundings.zram = zram;
     }
-    let place = Place {
+    let place = TrialContext {
         region,
         clock: Clock::Monotonic,
         work_dir: &order.work_dir,

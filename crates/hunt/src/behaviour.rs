@@ -27,14 +27,14 @@ pub struct Feature {
 
 /// A cell of the map over two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`Place::KINDS`].
+pub struct FileOrigin {
+    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`FileOrigin::KINDS`].
     pub kind: u8,
-    /// Index on the axis of pages reclaimed for each page of memory, below [`Place::PRESSURES`].
+    /// Index on the axis of pages reclaimed for each page of memory, below [`FileOrigin::PRESSURES`].
     pub pressure: u8,
 }
 
-impl Place {
+impl FileOrigin {
     /// Meaning of each index of `kind`.
     pub const KINDS: [&'static str; 6] = [
         "nothing reclaimed",
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = Self::KINDS.get(usize::from(self.kind)).unwrap_or(&"?");
         let pressure = Self::PRESSURES.get(usize::from(self.pressure));
@@ -89,7 +89,7 @@ pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
     pub features: Vec<Feature>,
     /// Cell of the map that the behaviour belongs to.
-    pub place: Place,
+    pub place: FileOrigin,
 }
 
 impl Behaviour {
@@ -126,7 +126,7 @@ impl Behaviour {
         features.dedup();
         Self {
             features,
-            place: Place::of(hunted),
+            place: FileOrigin::of(hunted),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pagetide_outside::{Place, read, replace};
+use pagetide_outside::{FileOrigin, read, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
@@ -56,7 +56,7 @@ impl Kernel {
     /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, or was
     /// built by a version of pagetide that did not store the changed code.
     pub fn changed_code(&self) -> Option<ChangedCode> {
-        let bytes = read(&self.changed_path(), Place::Own, MOST_BYTES).ok()?;
+        let bytes = read(&self.changed_path(), FileOrigin::Own, MOST_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

@@ -46,7 +46,7 @@ pub struct ArenaArgs {
     /// Where trials run: in the arena of the campaign, in the arena `exact`, `vm` (KVM) or `host` (the running kernel), or on a
     /// cluster as slurm[:PARTITION]. Slurm's own options come from its environment variables, such as SBATCH_ACCOUNT
     #[arg(long, value_name = "PLACE", default_value = "here")]
-    pub on: Place,
+    pub on: RunOn,
     /// With --on host: allow settings that act on the whole machine while a trial runs, such as vm.page-cluster. They are
     /// restored after each trial
     #[arg(long)]
@@ -68,7 +68,7 @@ pub struct ArenaArgs {
 
 /// Place where trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RunOn {
     /// In this process, in the arena of the campaign.
     Here,
     /// In this process, in an arena of this kind.
@@ -77,7 +77,7 @@ pub enum Place {
     Slurm(Option<String>),
 }
 
-impl FromStr for Place {
+impl FromStr for RunOn {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -124,8 +124,8 @@ impl ArenaArgs {
     /// Cluster on which trials run; `None` if they run in this process.
     pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
         match &self.on {
-            Place::Here | Place::Arena(_) => None,
-            Place::Slurm(partition) => Some(Slurm {
+            RunOn::Here | RunOn::Arena(_) => None,
+            RunOn::Slurm(partition) => Some(Slurm {
                 partition: partition.clone(),
                 cache: cache.to_owned(),
                 node_cache: self.node_cache.clone(),
@@ -136,8 +136,8 @@ impl ArenaArgs {
     /// Kind of arena that replaces the campaign's; `None` if none is given.
     pub fn arena(&self) -> Option<ArenaKind> {
         match self.on {
-            Place::Arena(kind) => Some(kind),
-            Place::Here | Place::Slurm(_) => None,
+            RunOn::Arena(kind) => Some(kind),
+            RunOn::Here | RunOn::Slurm(_) => None,
         }
     }
 

@@ -59,7 +59,7 @@ impl Default for Surroundings<'_> {
 }
 
 /// What a running scenario gets from the arena. Nothing here may influence the result.
-pub struct Place<'a> {
+pub struct TrialContext<'a> {
     /// Output region for series, logs and progress.
     pub region: Region<'a>,
     /// Clock that times the trial.
@@ -139,7 +139,7 @@ pub(crate) struct Trial<'a> {
     metrics: &'static [MetricDef],
     /// Scenario, parameters, seed and memory: everything that determines the result.
     pub subject: &'a Subject,
-    pub place: Place<'a>,
+    pub place: TrialContext<'a>,
     values: BTreeMap<String, Metric>,
     pub outcome: Outcome,
     started: Nanos,
@@ -154,7 +154,7 @@ impl<'a> Trial<'a> {
     /// Begins a trial whose scenario has these metrics.
     pub(crate) fn begin(
         subject: &'a Subject,
-        place: Place<'a>,
+        place: TrialContext<'a>,
         metrics: &'static [MetricDef],
     ) -> Self {
         Self {

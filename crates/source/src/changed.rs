@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagetide_kernel::{ChangedCode, ChangedLine, CodePlace, Stop};
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 use pagetide_system::child::{self, Limits};
 
 use crate::delta;
@@ -140,7 +140,7 @@ impl Built<'_> {
                 }
                 let object = object_of(&path);
                 let text = object.and_then(|object| {
-                    let text = read_text(&path, Place::Own, MOST_NOTE_BYTES).ok()?;
+                    let text = read_text(&path, FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
                     Some((object, text))
                 });
                 if let Some((object, text)) = text
@@ -160,7 +160,7 @@ impl Built<'_> {
     fn lines(&self, object: &str) -> Result<Lines, String> {
         let (folder, name) = object.rsplit_once('/').unwrap_or((".", object));
         let note = self.out.join(folder).join(format!(".{name}.cmd"));
-        let text = read_text(&note, Place::Own, MOST_NOTE_BYTES);
+        let text = read_text(&note, FileOrigin::Own, MOST_NOTE_BYTES);
         let text = text.map_err(|why| format!("how it was compiled is not known ({why})"))?;
         let result = self.scratch.join("lines.o");
         let command = compiler(&text, object, &result)

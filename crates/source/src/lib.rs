@@ -39,6 +39,6 @@ pub use foresight::{BuildForecast, BuildState};
 pub use history::{Commit, Commits};
 pub use recipe::{ConfigRef, Recipe, SourceRef};
 pub use series::{Patch, Series};
-pub use step::{BuildStep, Watch};
+pub use step::{BuildStep, OnStep};
 pub use variants::{Delivery, Order, OrderError, VariantForecast};
 pub use workshop::{BuiltKernel, Workshop};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 use pagetide_record::{FilesSpec, MemorySpec};
 use pagetide_workload::{Machine, Workload, WorkloadError};
 
@@ -40,7 +40,7 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
 /// Reads a file that contains only a workload. Returns the workload's name, which is the name of the file, and the
 /// workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
-    let bytes = pagetide_outside::read(path, Place::Named, MOST).map_err(|source| {
+    let bytes = pagetide_outside::read(path, FileOrigin::Named, MOST).map_err(|source| {
         FileError::Unreadable {
             path: path.to_owned(),
             source,

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::options::Options;
 use super::prepared::Job;
 use super::state::Run;
-use crate::event::{Event, Watch};
+use crate::event::{Event, EventListener};
 use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
@@ -100,7 +100,7 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
 struct Floor<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
-    watch: &'a dyn Watch,
+    watch: &'a dyn EventListener,
     campaign: String,
     store: Mutex<&'a mut Store>,
     ledger: Mutex<&'a mut Ledger>,

@@ -8,7 +8,7 @@ use pagetide_campaign::{CONTROL, Campaign};
 use pagetide_hunt::{
     Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
 };
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 use pagetide_quantity::Nanos;
 use serde::Serialize;
 
@@ -177,7 +177,7 @@ impl Args {
         let mut extent = match &self.space {
             None => Extent::default(),
             Some(path) => {
-                let text = read_text(path, Place::Named, MOST_SPACE)
+                let text = read_text(path, FileOrigin::Named, MOST_SPACE)
                     .with_context(|| format!("reading the space file {}", path.display()))?;
                 Extent::from_toml(&text)
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?
