@@ -321,7 +321,7 @@ impl Arena for Host {
             }
             if ended.is_spoiled && attempt < ATTEMPTS {
                 attempt += 1;
-                self.say("others on this machine spoiled a trial; it runs again");
+                self.say("other processes of this machine spoiled a trial; it runs again");
                 continue;
             }
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);

@@ -50,11 +50,11 @@ pub enum Doubt {
         total: Bytes,
     },
     /// The group is gone, with its limits and counters.
-    #[error("the memory group was removed during the trial by somebody else: run it again")]
+    #[error("the memory group was removed by another program during the trial: run it again")]
     GroupGone,
     /// The kernel reclaimed or swapped pages for other processes.
     #[error(
-        "the kernel {what} {pages} pages for others during the trial: run it on a quiet machine"
+        "the kernel {what} {pages} pages for other processes during the trial: run it on a quiet machine"
     )]
     OtherReclaim {
         /// What the kernel did, such as `swapped in`.

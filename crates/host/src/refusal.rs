@@ -58,7 +58,7 @@ pub enum Refusal {
         available: Bytes,
     },
     /// A kind of swap that this machine cannot have.
-    #[error("--swap {swap} cannot be had here: {why}")]
+    #[error("--swap {swap} is not available here: {why}")]
     Swap {
         /// The kind of swap that was asked for.
         swap: String,

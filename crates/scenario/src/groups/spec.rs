@@ -113,7 +113,7 @@ impl GroupSpec {
         let mut group = Self::new(name);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| {
-                format!("`{word}` of group {name} is no KEY=VALUE, as in `max=24M`")
+                format!("`{word}` of group {name} is not of the form KEY=VALUE, as in `max=24M`")
             })?;
             group.set(key, value, names)?;
         }

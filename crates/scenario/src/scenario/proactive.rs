@@ -149,7 +149,10 @@ impl Scenario for Proactive {
         .primary(),
         MetricDef::time("access-p50", "median of these accesses"),
         MetricDef::time("access-p99", "99th percentile of these accesses"),
-        MetricDef::time("before-mean", "mean access of the group's process before"),
+        MetricDef::time(
+            "before-mean",
+            "mean access of the group's process before the first request"
+        ),
         MetricDef::count(
             "refaults",
             Direction::Lower,
@@ -171,7 +174,7 @@ impl Scenario for Proactive {
         MetricDef::time("sensitive-p99", "99th percentile of these accesses"),
         MetricDef::time(
             "sensitive-before-mean",
-            "mean access of the latency-sensitive process before"
+            "mean access of the latency-sensitive process before the first request"
         ),
         MetricDef::of(
             "sensitive-taken",
