@@ -101,7 +101,7 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
         Diagnosis::new(name, State::Limits, found, remedy)
     };
     let Some(emulator) = emulator else {
-        return lacks("not tried for want of an emulator".to_owned());
+        return lacks("not tried, because there is no emulator".to_owned());
     };
     match runs_with_plugin(emulator) {
         Ok(()) => Diagnosis::works(name, "the emulator counts instructions by function"),
@@ -167,7 +167,7 @@ const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
 /// The sentence that says why no guest runs under KVM.
 pub fn kvm(cache: &Path) -> Result<String, String> {
     let Ok(emulator) = Emulator::find() else {
-        return Err("KVM was not tried for want of an emulator".to_owned());
+        return Err("KVM was not tried, because there is no emulator".to_owned());
     };
     if !Path::new("/dev/kvm").exists() {
         return Err("KVM does not work: there is no /dev/kvm".to_owned());

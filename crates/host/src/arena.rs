@@ -180,7 +180,7 @@ impl Host {
             if !swept.undone.is_empty() {
                 let all: Vec<String> = swept.undone.iter().map(ToString::to_string).collect();
                 self.say(&format!(
-                    "undone what an earlier run left: {}",
+                    "an earlier run left changes, which are now undone: {}",
                     all.join(", ")
                 ));
             }

@@ -58,7 +58,7 @@ pub enum Refusal {
         available: Bytes,
     },
     /// A kind of swap that this machine cannot have.
-    #[error("--swap {swap} is not available here: {why}")]
+    #[error("--swap {swap} cannot be had here: {why}")]
     Swap {
         /// The kind of swap that was asked for.
         swap: String,
@@ -88,7 +88,7 @@ pub enum Refusal {
         names: String,
     },
     /// A setting does not exist here.
-    #[error("setting {name} is not on this machine ({why}): leave it out")]
+    #[error("setting {name} cannot be used on this machine ({why}): leave it out")]
     NoSetting {
         /// Name of the setting.
         name: String,

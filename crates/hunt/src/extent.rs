@@ -156,7 +156,7 @@ pub enum ExtentError {
         key: String,
     },
     /// A word is not a phase.
-    #[error("`{word}` is not a phase of a hunt: give some of {}", PHASES.join(", "))]
+    #[error("`{word}` is no phase of a hunt: give some of {}", PHASES.join(", "))]
     Phase {
         /// The word.
         word: String,
