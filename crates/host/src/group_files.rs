@@ -28,7 +28,7 @@ pub fn tree(group: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
     for entry in entries {
-        // Links are no groups.
+        // Symbolic links are not groups.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             all.extend(tree(&entry.path()));
         }

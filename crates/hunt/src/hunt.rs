@@ -264,7 +264,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             if self.account.found.len() >= self.plan.most {
                 break;
             }
-            // An earlier one of this generation may have settled it.
+            // An earlier candidate of this generation may have settled the place.
             if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
                 return Ok(false);
             }
@@ -347,7 +347,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         let Some(mut shrunk) = shrunk else {
             return Ok(false);
         };
-        // The seeds of the simplest case are fresh. If it does not hold with them, the one before may.
+        // The simplest case is repeated with fresh seeds. If the goal does not hold with them, it may hold on the case before.
         let steps = shrunk.chain.len() - 1;
         let (mut case, mut result) = (point.clone(), (share, outcome));
         let mut first_seed = FRESH;
