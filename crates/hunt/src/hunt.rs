@@ -55,7 +55,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Counts outcomes.
+    /// Counts the outcomes by whether the goal holds.
     pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
         let mut share = Self::default();
         outcomes.for_each(|outcome| share.add(&outcome));
@@ -98,7 +98,7 @@ pub struct Find<P> {
     pub shown: String,
     /// How many of the fresh seeds the goal holds with, for the case.
     pub seeds: Share,
-    /// The first of these seeds; each further seed is the previous one plus 1.
+    /// Seed of the first of these trials; each further seed is the previous one plus 1.
     pub first_seed: u64,
     /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
     pub sizes: Vec<(u64, Share)>,
