@@ -163,7 +163,7 @@ impl Case<'_> {
         let hunted = self.name_of(0);
         match self.goal {
             Goal::Killed => format!("{hunted} kills although memory could be reclaimed"),
-            Goal::Stall => format!("reclaim does not get on in {hunted}"),
+            Goal::Stall => format!("reclaim makes no progress in {hunted}"),
             Goal::FarFromOpt => format!("{hunted} reads back far more pages than needed"),
             Goal::Unfair => format!("a protected group loses memory in {hunted}"),
             Goal::Regressed => format!("{hunted} is worse than {}", self.name_of(1)),
@@ -256,7 +256,7 @@ impl Case<'_> {
         let seeds: Vec<usize> = self.shown.iter().map(|one| one.evidence.len()).collect();
         let _ = writeln!(
             text,
-            "Variant by variant, {} seeds each:\n",
+            "Results of each variant with {} seeds:\n",
             seeds.first().unwrap_or(&0)
         );
         let names = self.shown.iter().map(|one| one.variant.name.len());
@@ -273,8 +273,8 @@ impl Case<'_> {
         }
         text.push_str(&self.counters(width));
         text.push_str(
-            "\nTo see it: case.c, attached, is one file without dependencies; its first lines say how\nto set up the machine. \
-             With pagetide, which made it: `pagetide run case.toml`.\n",
+            "\nTo reproduce: case.c, attached, is one file without dependencies; its first lines say\nhow to set up the machine. \
+             Or run it with pagetide: `pagetide run case.toml`.\n",
         );
         text
     }

@@ -478,9 +478,11 @@ impl News<'_> {
         match self {
             Self::Generation { .. } => None,
             Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
-            Self::Chance(share) => Some(format!("not found: it holds with {} only", of(share))),
+            Self::Chance(share) => {
+                Some(format!("not found: the goal holds with only {}", of(share)))
+            }
             Self::Found(share) => Some(format!(
-                "found: it holds with {}; making it simpler",
+                "found: the goal holds with {}; now the case is made simpler",
                 of(share)
             )),
             Self::Simpler { label } => Some(format!("simpler: {label}")),
