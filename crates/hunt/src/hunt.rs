@@ -347,7 +347,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         let Some(mut shrunk) = shrunk else {
             return Ok(false);
         };
-        // The simplest case is repeated with fresh seeds. If the goal does not hold with them, it may hold on the case before.
+        // The simplest case is repeated with fresh seeds. If the goal does not hold then, it may on the case before.
         let steps = shrunk.chain.len() - 1;
         let (mut case, mut result) = (point.clone(), (share, outcome));
         let mut first_seed = FRESH;
