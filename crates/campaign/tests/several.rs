@@ -1,4 +1,4 @@
-//! Tests of trials that run without a plan, one after the other as a search asks for them.
+//! Tests of trials that run without a plan, requested one after another by a search.
 
 use pagetide_arena::{Trial, VariantSpec};
 use pagetide_campaign::{EventListener, RunError, Site, Tried};
@@ -41,7 +41,7 @@ fn go(
     site.several("search", trials)
 }
 
-/// Seed and digest of each record, or the reason of the refusal.
+/// Seed and digest of each record, or the reason why the trial was refused.
 fn told(tried: &[Tried]) -> Vec<String> {
     let one = |tried: &Tried| match tried {
         Tried::Ran(record) => format!("{} {}", record.subject.seed, record.digest),

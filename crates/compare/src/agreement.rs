@@ -434,7 +434,8 @@ fn reasons(
     }
     if disk && is_time {
         found.push(
-            "the real device has no fixed latency, and a queue that others use too".to_owned(),
+            "the real device has no fixed latency, and other processes use its queue too"
+                .to_owned(),
         );
     }
     if exact.is_some_and(|subject| SEVERAL.contains(&subject.scenario.as_str())) {

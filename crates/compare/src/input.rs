@@ -60,7 +60,7 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     )
 }
 
-/// Cells whose labels say so if their trials ran in plain emulation in real time.
+/// Adds a warning to the labels of cells whose trials ran in plain emulation in real time.
 fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
     for (at, cell) in cells.iter_mut().enumerate() {
         let trials = columns.iter().flat_map(|column| &column.trials);

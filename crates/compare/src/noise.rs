@@ -42,7 +42,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     let mut all = Vec::new();
     for cell in &comparison.cells {
         let times = cell.metrics.iter().filter(|row| row.unit == Unit::Nanos);
-        // The mean time is what a scenario is asked for; quantiles and parts of it have more noise.
+        // The first primary time is the scenario's main time; quantiles and parts of it have more noise.
         let time = times
             .clone()
             .find(|row| row.primary && row.name != "system");

@@ -1,9 +1,10 @@
 //! Measures the processor time that trials with several CPUs take.
 //!
 //! `cargo run --release -p pagetide-exact --example cpus -- [KERNEL]` boots a guest with 1, 2 and 4 CPUs and runs a
-//! trial in which all CPUs are busy. For each number of CPUs it prints the processor time of the boot, and of a second
-//! on the guest's clock, which is the sum over its CPUs. Exits with status 1 if the second takes more than 1.3 times as
-//! long with 2 CPUs, or 1.6 times with 4, as with one, or a boot more than 1.5 times.
+//! trial in which all CPUs are busy. For each number of CPUs it prints the processor time of the boot, and of a
+//! second on the guest's clock, which is the sum over its CPUs. The time with one CPU is the reference. Exits with
+//! status 1 if the second takes more than 1.3 times as long with 2 CPUs or 1.6 times as long with 4 CPUs, or if a
+//! boot takes more than 1.5 times as long.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,7 +19,7 @@ use pagetide_record::{CpusSpec, Maker, MemorySpec, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-/// Numbers of CPUs, each with the largest allowed factors for a second and for a boot.
+/// Numbers of CPUs, each with the largest allowed ratio to one CPU for a second and for a boot.
 const LIMITS: [(u32, f64, f64); 3] = [(1, 1.0, 1.0), (2, 1.3, 1.5), (4, 1.6, 1.5)];
 /// Number of measured trials of each machine.
 const TRIALS: u32 = 3;
@@ -52,7 +53,7 @@ fn main() -> Result<ExitCode, Fault> {
     Ok(ExitCode::from(u8::from(is_over)))
 }
 
-/// Processor time in seconds of a boot, and of a second on the guest's clock, with these CPUs.
+/// Processor time in seconds of a boot with these CPUs, and of a second on the guest's clock.
 fn measure(
     exact: &Exact,
     kernel: &str,

@@ -76,7 +76,7 @@ pub fn reported() {
     }
 }
 
-/// Waits until `done` returns true, for at most 10 s. Returns false if it did not.
+/// Waits until `done` returns true, for at most 10 s. Returns false if the time is over.
 pub fn pause(done: impl Fn() -> bool) -> bool {
     let pause: [c_long; 2] = [0, LOOK_NANOS];
     for _ in 0..LOOKS {
@@ -102,7 +102,7 @@ fn is_reported() -> bool {
     !reporter.is_null() && reporter != NOTED
 }
 
-/// Address of the C library's own function of this name, looked up once.
+/// Address of the C library's original function of this name. It is looked up once and then stored in `known`.
 pub fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     next(known, name, None)
 }

@@ -1,5 +1,5 @@
-//! Which thread calls: the main thread, the CPU thread or another. A thread is known by the address of its `errno`,
-//! because asking the kernel for its number takes a system call.
+//! Identifies the calling thread: the main thread, the CPU thread or another one. A thread is identified by the
+//! address of its `errno`, because asking the kernel for the thread's number takes a system call.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -9,7 +9,7 @@ unsafe extern "C" {
     fn __errno_location() -> *mut c_int;
 }
 
-/// The main thread, which loads this object.
+/// Identity of the main thread, which loads this object.
 static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Called by the loader, in the main thread.
@@ -21,7 +21,7 @@ extern "C" fn init() {
     MAIN.store(me(), Ordering::SeqCst);
 }
 
-/// The calling thread.
+/// Identity of the calling thread.
 pub fn me() -> *mut c_void {
     // SAFETY: the C library's function only returns an address.
     unsafe { __errno_location() }.cast()

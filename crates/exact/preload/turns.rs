@@ -1,9 +1,9 @@
-//! Keeps the emulator's main thread from running beside CPUs that take turns.
+//! Keeps the emulator's main thread from running while CPUs take turns.
 //!
-//! One thread executes all CPUs of a guest. It divides the time until the next timer among them anew whenever
-//! something ends a turn early. The main thread may do that: it runs timers that it finds due, and wakes the CPU thread
-//! for them. With one CPU this changes nothing. With several, the turns then depend on the host. So the CPU thread takes
-//! the big lock only while the main thread sleeps.
+//! One thread, the CPU thread, executes all CPUs of a guest. It divides the time until the next timer among the CPUs.
+//! If something ends a turn early, it divides the time again. The main thread can end turns: it runs timers that are
+//! due, and wakes the CPU thread for them. With one CPU this changes nothing. With several CPUs, the turns would
+//! depend on the host. So the CPU thread takes the big lock only while the main thread sleeps.
 //!
 //! In a trial, the main thread has nothing to do, but QEMU wakes it at each timer of the guest (`util/async.c`,
 //! `aio_notify`, called by `qemu_clock_notify`). So in a trial, the CPU thread does not wake other threads.
@@ -16,7 +16,8 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use crate::stop::{pause, real};
 use crate::thread::me;
 
-/// Name of the environment variable that says what this emulator does. If it is not set, the guest has one CPU.
+/// Name of the environment variable with the phase of this emulator: boot or trial. If it is not set, the guest has
+/// one CPU.
 const VARIABLE: &CStr = c"PAGETIDE_TURNS";
 /// First letter of the variable's value in a trial; any other value stands for a boot.
 const TRIAL: c_char = b't' as c_char;
@@ -27,21 +28,21 @@ const ONE_CPU: c_int = 1;
 const BOOTS: c_int = 2;
 const IN_TRIAL: c_int = 3;
 
-/// Largest number of files that the main thread polls. More are ignored; QEMU polls about ten.
+/// Largest number of the main thread's polled files that are stored. Further files are ignored; QEMU polls about ten.
 const MOST_FILES: usize = 32;
 
 static MODE: AtomicI32 = AtomicI32::new(UNKNOWN);
-/// The CPU thread: the first thread other than the main one that waited with the big lock; null until then.
+/// The CPU thread: the first thread except the main one that waited with the big lock; null until then.
 static CPU: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// The files that the main thread polls.
 static FILES: [AtomicI32; MOST_FILES] = [const { AtomicI32::new(-1) }; MOST_FILES];
 /// Number of times that the CPU thread woke the main thread.
 static WAKES: AtomicU64 = AtomicU64::new(0);
-/// While the main thread sleeps, the number of wakes that it had noted before; [`AWAKE`] or [`WAITS`] otherwise.
+/// While the main thread sleeps: the number of wakes that it had seen before. Otherwise [`AWAKE`] or [`WAITS`].
 static ASLEEP: AtomicU64 = AtomicU64::new(AWAKE);
-/// The main thread runs.
+/// Value of [`ASLEEP`] while the main thread runs.
 const AWAKE: u64 = u64::MAX;
-/// The main thread waits until another thread has done something for it.
+/// Value of [`ASLEEP`] while the main thread waits for another thread.
 const WAITS: u64 = u64::MAX - 1;
 
 unsafe extern "C" {
@@ -72,13 +73,13 @@ fn mode() -> c_int {
     mode
 }
 
-/// True if the guest has several CPUs.
+/// True if the guest has several CPUs, which take turns.
 pub fn are_taken() -> bool {
     mode() != ONE_CPU
 }
 
-/// Polls as the main thread. `poll` polls with the timeout that it is given, null for none. While the main thread counts
-/// as asleep, nothing is pending for it.
+/// Polls files for the main thread. `poll` polls with the timeout that it is given; null for no timeout. While the
+/// main thread counts as asleep, it has no work to do.
 pub fn poll_as_main(
     files: &[PollFile],
     timeout: *const c_void,
@@ -103,12 +104,12 @@ pub fn poll_as_main(
     }
 }
 
-/// Notes that the main thread waits for another thread, or that it no longer does.
+/// Records whether the main thread waits for another thread.
 pub fn main_waits(waits: bool) {
     ASLEEP.store(if waits { WAITS } else { AWAKE }, Ordering::SeqCst);
 }
 
-/// Notes that the calling thread, which is not the main thread, has waited for something with the big lock.
+/// Records that the calling thread, which is not the main thread, has waited for something with the big lock.
 pub fn waited() {
     let _ = CPU.compare_exchange(null_mut(), me(), Ordering::SeqCst, Ordering::SeqCst);
 }

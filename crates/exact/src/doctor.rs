@@ -77,7 +77,7 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     }
 }
 
-/// The emulator for trials with several CPUs, from the installed one and those in the cache folder.
+/// Finds the emulator for trials with several CPUs, among the installed one and those in the cache folder.
 fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
     let name = "several CPUs";
     let found = emulator.cloned().filter(runs_several);
@@ -101,7 +101,7 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
         Diagnosis::new(name, State::Limits, found, remedy)
     };
     let Some(emulator) = emulator else {
-        return lacks("not tried for want of an emulator".to_owned());
+        return lacks("not tried, because there is no emulator".to_owned());
     };
     match runs_with_plugin(emulator) {
         Ok(()) => Diagnosis::works(name, "the emulator counts instructions by function"),
@@ -155,8 +155,8 @@ fn firmware() -> Vec<u8> {
 /// Exit code of the emulator after the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Folder of a module that takes the place of KVM on hosts that are themselves guests. It executes only kernels that were
-/// built for it.
+/// Folder of a module that replaces KVM on hosts that are themselves guests. The module executes only kernels that
+/// were built for it.
 const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
 
 /// Sentence that says that a guest ran under KVM. A host that is itself a guest may run three instructions but fail on a kernel.
@@ -167,7 +167,7 @@ const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
 /// The sentence that says why no guest runs under KVM.
 pub fn kvm(cache: &Path) -> Result<String, String> {
     let Ok(emulator) = Emulator::find() else {
-        return Err("KVM was not tried for want of an emulator".to_owned());
+        return Err("KVM was not tried, because there is no emulator".to_owned());
     };
     if !Path::new("/dev/kvm").exists() {
         return Err("KVM does not work: there is no /dev/kvm".to_owned());

@@ -176,8 +176,8 @@ impl Emulator {
         self.start_in(Timing::Counted, None, arguments, inherited, errors)
     }
 
-    /// Starts the emulator like [`Self::start`]. In real time, it keeps its own clock, and may use all processors.
-    /// `turns` is `None` for a guest with one CPU.
+    /// Starts the emulator like [`Self::start`], in counted or in real time. In real time, the emulator uses the
+    /// host's clock, and may use all processors. `turns` is `None` for a guest with one CPU.
     pub fn start_in(
         &self,
         timing: Timing,

@@ -147,8 +147,8 @@ pub enum ExactError {
     },
     /// The stated memory differs from the sum over the nodes.
     #[error(
-        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of what is free on each, {sum}; leave out \
-         --memory, or give one of both"
+        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of the free memory of all nodes, {sum}; leave \
+         out --memory or --nodes"
     )]
     NodesAndMemory {
         /// Memory requested for the guest.
@@ -168,7 +168,7 @@ pub enum ExactError {
     },
     /// The limit of the workload's memory group is zero or larger than the machine's memory.
     #[error(
-        "--limit {limit} never acts in {memory} of memory: give one above 0 and below --memory"
+        "--limit {limit} never acts in {memory} of memory: give a limit above 0 and below --memory"
     )]
     Limit {
         /// The limit as given.

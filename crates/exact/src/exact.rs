@@ -73,8 +73,8 @@ impl Exact {
         Self::open_in(Timing::Counted, options, say)
     }
 
-    /// Opens the arena `vm`, which runs the same guests in real time under KVM, or in plain emulation if the user asks for
-    /// it. Fails with the reason if a guest does not run under KVM here.
+    /// Opens the arena `vm`, which runs the same guests as the exact arena in real time: under KVM, or in plain
+    /// emulation if the user asks for it. Fails with the reason if a guest does not run under KVM here.
     pub fn open_vm(
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,

@@ -84,7 +84,7 @@ pub struct MachineSpec {
     pub nodes: Vec<MachineNode>,
     /// CPUs of the machine.
     pub cpus: CpusSpec,
-    /// How the clock advances.
+    /// How the guest's clock advances.
     pub timing: Timing,
 }
 
@@ -128,7 +128,7 @@ impl MachineSpec {
         }
     }
 
-    /// The same machine with another clock.
+    /// This machine with another clock.
     pub fn with_timing(self, timing: Timing) -> Self {
         Self {
             cmdline: timing.boot_arguments(&self.cmdline),

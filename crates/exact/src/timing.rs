@@ -1,12 +1,12 @@
 //! How the clock of a guest advances.
 //!
-//! The exact arena counts instructions. The arena `vm` runs the same guests in real time: under KVM, on the processors
-//! of this machine, or in plain emulation, whose times mean nothing.
+//! The exact arena counts instructions. The arena `vm` runs the same guests in real time: under KVM, on the
+//! processors of this machine, or in plain emulation, whose times say nothing about a real machine.
 
 /// How the clock of a guest advances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// By instructions: one takes one nanosecond.
+    /// By instructions: each takes one nanosecond.
     #[default]
     Counted,
     /// In real time, with instructions executed by the processor.
@@ -22,7 +22,7 @@ pub const CPU_OF_HOST: &str = "host";
 const COUNTED_CLOCK: &str = "tsc=reliable clocksource=tsc tsc_early_khz=1000000 ";
 
 impl Timing {
-    /// True if time passes as on this machine.
+    /// True if the guest's time passes as on this machine.
     pub const fn is_real(self) -> bool {
         !matches!(self, Self::Counted)
     }
@@ -44,7 +44,7 @@ impl Timing {
         all.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// Boot arguments without those that are only right for a clock that counts instructions.
+    /// Removes those boot arguments that are only right for a clock that counts instructions.
     pub fn boot_arguments(self, all: &str) -> String {
         match self {
             Self::Counted => all.to_owned(),

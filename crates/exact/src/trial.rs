@@ -96,7 +96,7 @@ struct Plugins<'a> {
 
 /// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
 struct Started {
-    // The monitor is not used again: any later command would introduce host timing.
+    // The monitor is not used again, because any later command would make the trial depend on the host's timing.
     _monitor: Monitor,
     running: Running,
     console: File,

@@ -1,18 +1,18 @@
-//! What the preloaded object is told about an emulator whose CPUs take turns.
+//! Tells the preloaded object what an emulator with several CPUs does.
 
 use pagetide_record::CpusSpec;
 
-/// What an emulator whose CPUs take turns does. `preload/turns.rs` orders its threads accordingly.
+/// What an emulator with several CPUs does. `preload/turns.rs` controls its threads accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// It boots a guest.
+    /// The emulator boots a guest.
     Boot,
-    /// It runs a trial.
+    /// The emulator runs a trial.
     Trial,
 }
 
 impl Turns {
-    /// `self` if these are several CPUs; one CPU takes no turns.
+    /// Returns `self` for several CPUs, and `None` for one CPU, which takes no turns.
     pub fn of(self, cpus: CpusSpec) -> Option<Self> {
         cpus.are_several().then_some(self)
     }

@@ -19,7 +19,7 @@ use pagetide_quantity::Nanos;
 use pagetide_root::{CodeFile, CodeSegment, CodeSymbol};
 use pagetide_testing::{Need, skip};
 
-/// First address in the file of the guest when it stands for a program.
+/// First address of the code in its file, for tests in which the code stands for a program.
 const START: u64 = 0x7000;
 /// Physical address at which the guest is loaded and runs.
 const LOAD: u64 = 0x10_0000;
@@ -250,7 +250,7 @@ fn ranges() -> Vec<Range> {
     .into()
 }
 
-/// Bytes of the guest.
+/// Bytes of the code that the guest runs.
 fn image() -> &'static [u8] {
     let length = offset(&raw const guest_end);
     // SAFETY: the bytes between both labels are assembled as one piece.

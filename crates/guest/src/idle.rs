@@ -39,7 +39,7 @@ impl Spinner {
         }
     }
 
-    /// Stands for a spinner where the CPU may halt.
+    /// Returns an object without a spinner process, for machines whose CPU may halt.
     pub fn none() -> Self {
         Self(0)
     }

@@ -196,9 +196,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
-/// Creates the file system of the trial, of `size` bytes, on the disk that the trial asks for. Returns the device of a
-/// simulated rotating disk; `turning` is the number of those that swap has. Adds memory that holds a disk's content to
-/// `held`.
+/// Creates the trial's file system of `size` bytes on the disk that the trial asks for. Returns the device if it is a
+/// simulated rotating disk. `turning` is the number of rotating disks that swap uses. Adds memory that holds a disk's
+/// content to `held`.
 fn disk_for_files(
     boot: &BootSpec,
     size: Bytes,

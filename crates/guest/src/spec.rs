@@ -71,7 +71,7 @@ pub struct BootSpec {
     pub spare: Bytes,
     /// Kernel modules in the order in which they are loaded.
     pub modules: Vec<ModuleSpec>,
-    /// True if time passes as on the host instead of by instructions. The CPU then halts when it is idle.
+    /// True if time passes as on the host, and not by instructions. The CPU then halts when it is idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub real_time: bool,
     /// Simulated solid-state disks; `None` if there are none.

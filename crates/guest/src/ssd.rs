@@ -33,7 +33,7 @@ const WAY: Nanos = Nanos::from_micros(250);
 /// Maximum time that reading a page may take in addition to the disk's latency if timers fire only at ticks. The guest
 /// warns about such kernels.
 const WAY_COARSE: Nanos = Nanos::from_micros(25_000);
-/// Maximum time that reading a page may take in addition to the disk's latency in real time, on a host that is busy.
+/// Maximum time beyond the disk's latency that reading a page may take in real time, when the host is busy.
 const WAY_IN_REAL_TIME: Nanos = Nanos::from_secs(10);
 /// True if time passes as on the host.
 static REAL_TIME: AtomicBool = AtomicBool::new(false);
@@ -45,7 +45,7 @@ const MARK: u8 = 0xa5;
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
 
-/// Accepts disks that are slow because the host is.
+/// Accepts reads that take longer than the disk's latency because the host is busy.
 pub fn in_real_time() {
     REAL_TIME.store(true, Ordering::Relaxed);
 }

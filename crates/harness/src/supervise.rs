@@ -81,7 +81,7 @@ pub fn wait(
         // SAFETY: `status` lives through the call.
         let ended = unsafe { libc::waitpid(awaited, &raw mut status, libc::WNOHANG) };
         if ended == child {
-            // A workload that was killed as hung has its reason already.
+            // For a workload that was killed because it hung, the reason is already known.
             if invalid.is_empty() || libc::WIFEXITED(status) {
                 invalid.extend(fault(status));
             }

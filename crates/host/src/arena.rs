@@ -182,7 +182,7 @@ impl Host {
             if !swept.undone.is_empty() {
                 let all: Vec<String> = swept.undone.iter().map(ToString::to_string).collect();
                 self.say(&format!(
-                    "undone what an earlier run left: {}",
+                    "an earlier run left changes, which are now undone: {}",
                     all.join(", ")
                 ));
             }
@@ -323,7 +323,7 @@ impl Arena for Host {
             }
             if ended.is_spoiled && attempt < ATTEMPTS {
                 attempt += 1;
-                self.say("others on this machine spoiled a trial; it runs again");
+                self.say("other processes of this machine spoiled a trial; it runs again");
                 continue;
             }
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,10 +16,11 @@ use crate::swap_device::SwapDevice;
 pub const MOST_OTHER_CPU: f64 = 0.10;
 /// Share of the time that a hypervisor may take before times are doubtful.
 pub const MOST_STEAL: f64 = 0.01;
-/// Share of a trial's time in which some process of the group may wait for a processor although it could run. Counts only
-/// if others use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each other.
+/// Share of a trial's time in which some process of the group may wait for a processor although it could run. Applies
+/// only if other processes use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each
+/// other.
 pub const MOST_CPU_WAIT: f64 = 0.05;
-/// Share of the processors from which other processes may be what the group waits for.
+/// Share of the processors that other processes must use before waits of the group are attributed to them.
 pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Share of a trial's time in which processes outside of the group may wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
@@ -49,11 +50,11 @@ pub enum Doubt {
         total: Bytes,
     },
     /// The group is gone, with its limits and counters.
-    #[error("the memory group was removed during the trial by somebody else: run it again")]
+    #[error("the memory group was removed by another program during the trial: run it again")]
     GroupGone,
     /// The kernel reclaimed or swapped pages for other processes.
     #[error(
-        "the kernel {what} {pages} pages for others during the trial: run it on a quiet machine"
+        "the kernel {what} {pages} pages for other processes during the trial: run it on a quiet machine"
     )]
     OtherReclaim {
         /// What the kernel did, such as `swapped in`.

@@ -133,7 +133,7 @@ mod tests {
         assert!(!area(1, 0, 1).allows_switching_off());
         assert_eq!(area(55, 8, 43).certain(), Bytes::from_mib(43));
         assert_eq!(area(8, 8, 0).certain(), Bytes(0));
-        // Slots that are nobody's are no reason to end a trial.
+        // Slots that belong to no process are no reason to end a trial.
         assert_eq!(area(40, 8, 0).certain(), Bytes(0));
         assert_eq!(area(10, 8, 100).certain(), Bytes(0));
     }

@@ -28,7 +28,7 @@ pub fn tree(group: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
     for entry in entries {
-        // Links are no groups.
+        // Symbolic links are not groups.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             all.extend(tree(&entry.path()));
         }
@@ -150,7 +150,7 @@ pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Swap space that a group of version 1 uses, with the groups in it.
+/// Swap space that a group of version 1 uses, including the groups in it.
 pub fn swap_of_version_1(group: &Path) -> Option<u64> {
     let file = "memory.stat";
     let swap = number_of(group, file, "total_swap")?;

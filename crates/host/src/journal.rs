@@ -288,7 +288,7 @@ impl Journal {
     pub fn undo_all(&self) -> Vec<Left> {
         let left = self.undo_if(|_| true);
         if left.is_empty() {
-            // If it cannot be removed, the next start finds it without changes, and removes it.
+            // If the file cannot be removed, the next start finds no changes in it, and removes it.
             let _ = fs::remove_file(self.path());
         }
         left

@@ -13,7 +13,7 @@ const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-/// Size of a block of the device: direct I/O needs at least that of the disk.
+/// Block size of the device in bytes. Direct I/O needs at least the block size of the disk.
 const BLOCK: u32 = 4096;
 
 /// `struct loop_info64`.
@@ -51,12 +51,13 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// A connected loop device. It is disconnected when its last user closes it; swap on it is such a user.
+/// A connected loop device. The kernel disconnects it when the last user closes it; swap on the device is such a
+/// user.
 #[derive(Debug)]
 pub struct LoopDevice {
     /// Path of the device.
     pub path: PathBuf,
-    /// True if its reads and writes bypass the page cache of the file below.
+    /// True if reads and writes of the device bypass the page cache of its file.
     pub is_direct: bool,
     /// Keeps the device connected.
     _open: OwnedFd,
@@ -67,7 +68,7 @@ pub(crate) fn sysfs(number: u32) -> PathBuf {
     PathBuf::from(format!("/sys/block/loop{number}"))
 }
 
-/// Connects a loop device to a file, makes the device first if there is none with this number.
+/// Connects a loop device to a file. Creates the device first if there is none with this number.
 pub(crate) fn configure(control: &File, number: u32, file: &File) -> io::Result<LoopDevice> {
     let path = PathBuf::from(format!("/dev/loop{number}"));
     if !sysfs(number).exists() {

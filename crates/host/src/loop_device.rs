@@ -59,7 +59,7 @@ pub fn connect(
         let entry = journal.record(change)?;
         match configure(&control, number, &file) {
             Ok(device) => return Ok((device, entry)),
-            // Somebody else took it.
+            // Another process took the device.
             Err(why) if why.raw_os_error() == Some(libc::EBUSY) => journal.withdraw(entry)?,
             Err(why) => {
                 journal.undo(&[entry]);

@@ -152,7 +152,7 @@ pub(crate) fn plan(
         limits.swappiness = value.parse().ok();
     }
     settings.extend(of_swap);
-    // What the scenario needs and the variant does not set. A value that stands already changes nothing.
+    // Settings that the scenario needs and the variant does not set. A setting that has its value already is skipped.
     for (name, value) in &needs.settings {
         let now = settings::path(name).and_then(|path| fs::read_to_string(path).ok());
         let is_set = settings.contains_key(name);

@@ -88,7 +88,7 @@ pub enum Refusal {
         names: String,
     },
     /// A setting does not exist here.
-    #[error("setting {name} is not on this machine ({why}): leave it out")]
+    #[error("setting {name} cannot be used on this machine ({why}): leave it out")]
     NoSetting {
         /// Name of the setting.
         name: String,

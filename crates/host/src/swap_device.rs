@@ -104,7 +104,7 @@ impl SwapDevice {
                 },
                 size,
                 why: format!("{device}: {why}"),
-                remedy: "run it as root, or use the swap that is there".to_owned(),
+                remedy: "run it as root, or use the swap that this machine has".to_owned(),
             })
         })?;
         swap.entries.push(entry);

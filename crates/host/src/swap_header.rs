@@ -11,7 +11,7 @@ pub(crate) fn node(name: &str) -> String {
     format!("/dev/{name}")
 }
 
-/// A random identity, in the usual form.
+/// A random identity in the text form of a UUID.
 pub(crate) fn new_uuid() -> String {
     fs::read_to_string("/proc/sys/kernel/random/uuid")
         .unwrap_or_default()
@@ -19,7 +19,7 @@ pub(crate) fn new_uuid() -> String {
         .to_owned()
 }
 
-/// Bytes of an identity. `None` if the text is no identity.
+/// Bytes of an identity; `None` if the text is not an identity.
 fn uuid_bytes(uuid: &str) -> Option<[u8; 16]> {
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
     Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())

@@ -42,7 +42,7 @@ pub(crate) fn locked(folder: &StateFolder, _lock: &File) -> Swept {
             swept.untouched.push((path, why));
         }
     }
-    // A journal that was being written anew when the tool was killed. The old one is still there.
+    // The tool was killed while it rewrote its journal. The old journal still exists.
     let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let new = entries.map(|entry| entry.path());
     for path in new.filter(|path| path.extension().is_some_and(|end| end == "new")) {
@@ -76,7 +76,7 @@ fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
         return Err("it belongs to another container of this machine".to_owned());
     }
     if lives(&header, header.tool) {
-        // Another campaign that runs now. It is no trouble.
+        // The journal belongs to another campaign that runs now, and is left alone.
         return Ok(());
     }
     let began = Instant::now();

@@ -364,11 +364,11 @@ impl Steps for HostSteps<'_> {
         }
         match self.run.plan.swap {
             SwapPlan::Existing => state.warnings.push(note(
-                "others use the same swap area, so counts of swap may include theirs".to_owned(),
+                "other processes use the same swap area, so counts of swap may include their pages".to_owned(),
             )),
             // Source: kernel mm/zsmalloc.c: the pages of a pool are allocated without charging a group.
             SwapPlan::Zram(_) => state.warnings.push(note(
-                "the memory of zram's compressed pages is not part of the group's limit, but of the machine".to_owned(),
+                "zram's compressed pages are in the machine's memory, and do not count towards the group's limit".to_owned(),
             )),
             SwapPlan::None | SwapPlan::Loop => {}
         }

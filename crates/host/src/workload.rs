@@ -122,7 +122,7 @@ impl Workload {
 
 impl Drop for Workload {
     fn drop(&mut self) {
-        // It has ended already, except if the trial was stopped.
+        // The process has already ended, unless the trial was stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

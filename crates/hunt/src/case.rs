@@ -1,4 +1,4 @@
-//! The files that a finding ends with: a campaign file, a C file, and a mail. Each stands alone.
+//! Writes the files of a finding: a campaign file, a C file, and a mail. Each file can be used without the others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::goal::Goal;
 use crate::hunt::{Find, Share};
 use crate::workloads::label;
 
-/// Counters of a mail, in the order in which they stand there.
+/// Counters that a mail shows, in this order.
 const COUNTERS: [&str; 26] = [
     "pgscan_kswapd",
     "pgscan_direct",
@@ -44,31 +44,31 @@ const COUNTERS: [&str; 26] = [
     "oom_kill",
 ];
 
-/// A variant of a case with what its trials showed.
+/// Results of the trials of a case under one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
-    /// The variant.
+    /// The variant of these trials.
     pub variant: VariantSpec,
     /// Evidence of each fresh seed, in the order of the seeds.
     pub evidence: Vec<Evidence>,
-    /// How many of the seeds show the goal; `None` for the other variant of a comparison.
+    /// How many of the seeds the goal holds with; `None` for the other variant of a comparison.
     pub share: Option<Share>,
 }
 
-/// Everything that the files of one finding are made of.
+/// Content of the files of one finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// Name of the case; also the name of its campaign.
     pub name: &'a str,
-    /// The goal.
+    /// The goal of the hunt.
     pub goal: Goal,
-    /// The finding.
+    /// The finding that the case is made from.
     pub find: &'a Find<Workload>,
-    /// The variants: the hunted one first, then the one that it is compared with, then further kernels.
+    /// Results by variant: the hunted variant first, then the variant that it is compared with, then further kernels.
     pub shown: &'a [Shown],
 }
 
-/// The campaign file, as data.
+/// Content of the campaign file.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct CampaignFile<'a> {
@@ -95,7 +95,7 @@ struct VariantTable<'a> {
 }
 
 impl<'a> VariantTable<'a> {
-    /// The variant as it stands in a campaign file: a kernel by name, or a source with patches.
+    /// The variant in the form of a campaign file: a kernel by name, or a source with patches.
     fn of(variant: &'a VariantSpec) -> Self {
         let built = variant.kernel.strip_prefix("source:");
         let mut words = built.unwrap_or_default().split(',');
@@ -113,8 +113,8 @@ impl<'a> VariantTable<'a> {
 }
 
 impl Case<'_> {
-    /// Writes the files into a folder, which is made. Returns their paths. `compressed` returns the share to which pages
-    /// of a named content compress.
+    /// Writes the files into a folder, which is created. Returns their paths. `compressed` returns, for the name of a
+    /// content, the compressed size of its pages as a fraction of their size.
     pub fn write(
         &self,
         folder: &Path,
@@ -158,12 +158,12 @@ impl Case<'_> {
         text
     }
 
-    /// What fails, in a few words.
+    /// Subject line of the mail: what fails, in a few words.
     fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
             Goal::Killed => format!("{hunted} kills although memory could be reclaimed"),
-            Goal::Stall => format!("reclaim does not get on in {hunted}"),
+            Goal::Stall => format!("reclaim makes no progress in {hunted}"),
             Goal::FarFromOpt => format!("{hunted} reads back far more pages than needed"),
             Goal::Unfair => format!("a protected group loses memory in {hunted}"),
             Goal::Regressed => format!("{hunted} is worse than {}", self.name_of(1)),
@@ -176,7 +176,7 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// The campaign file.
+    /// Text of the campaign file.
     pub fn toml(&self) -> String {
         let mut variants: Vec<&VariantSpec> = self.shown.iter().map(|one| &one.variant).collect();
         // A campaign's first variant is the baseline; a hunt names the hunted variant first.
@@ -208,7 +208,7 @@ impl Case<'_> {
         format!("{text}\n{body}")
     }
 
-    /// The C file.
+    /// Text of the C file.
     fn c(&self, compressed: &dyn Fn(&str) -> f64) -> String {
         let workload = &self.find.case;
         let machine = workload.machine.clone().unwrap_or_default();
@@ -237,7 +237,7 @@ impl Case<'_> {
         c_file(workload, &machine, compressed)
     }
 
-    /// The mail, with lines for a mailing list.
+    /// Text of the mail, in lines of the length that mailing lists expect.
     pub fn mail(&self) -> String {
         let find = self.find;
         let mut text = format!(
@@ -256,7 +256,7 @@ impl Case<'_> {
         let seeds: Vec<usize> = self.shown.iter().map(|one| one.evidence.len()).collect();
         let _ = writeln!(
             text,
-            "Variant by variant, {} seeds each:\n",
+            "Results of each variant with {} seeds:\n",
             seeds.first().unwrap_or(&0)
         );
         let names = self.shown.iter().map(|one| one.variant.name.len());
@@ -273,8 +273,8 @@ impl Case<'_> {
         }
         text.push_str(&self.counters(width));
         text.push_str(
-            "\nTo see it: case.c, attached, is one file without dependencies; its first lines say how\nto set up the machine. \
-             With pagetide, which made it: `pagetide run case.toml`.\n",
+            "\nTo reproduce: case.c, attached, is one file without dependencies; its first lines say\nhow to set up the machine. \
+             Or run it with pagetide: `pagetide run case.toml`.\n",
         );
         text
     }
@@ -349,7 +349,7 @@ fn outcome(shown: &Shown) -> String {
     parts.join("; ")
 }
 
-/// Text with lines of at most 76 characters; the indent of a line is kept.
+/// Breaks text into lines of at most 76 characters. The indent of a line is kept.
 fn wrapped(text: &str) -> String {
     const WIDEST: usize = 76;
     let mut out = String::new();

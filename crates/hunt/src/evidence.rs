@@ -76,8 +76,8 @@ impl Evidence {
         evidence
     }
 
-    /// Adds the metrics that follow from the described workload: what was read back, what OPT reads back, and what a
-    /// protected group read back. Those that do not apply are left out.
+    /// Adds the metrics that follow from the described workload: pages read back, pages that OPT reads back, and
+    /// pages that a protected group read back. Metrics that do not apply are left out.
     fn add_workload(&mut self, record: &Record) {
         let subject = &record.subject;
         let text = subject.params.get("workload").map(String::as_str);

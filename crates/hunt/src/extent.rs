@@ -21,7 +21,7 @@ use pagetide_reference::Pattern;
 use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
 use serde::{Deserialize, Serialize};
 
-/// Value of a setting that is left as the kernel has it.
+/// Value of a setting that means that the hunt does not set it, so that the kernel's own value applies.
 pub const DEFAULT: &str = "default";
 /// Words of the phases that a hunt uses. The words are those of a workload's text.
 pub const PHASES: [&str; 9] = [
@@ -42,7 +42,7 @@ pub struct Extent {
     pub files_on: Vec<FilesOn>,
     /// File systems. Each boots a guest.
     pub fs: Vec<FileSystem>,
-    /// Values of each setting. [`DEFAULT`] leaves the setting as the kernel has it.
+    /// Values of each setting. [`DEFAULT`] means that the setting is not set.
     pub settings: BTreeMap<String, Vec<String>>,
     /// Largest number of processes with phases of their own.
     pub processes: usize,

@@ -17,7 +17,7 @@ const DEATH: f64 = 1000.0;
 const FAULTS_FLOOR: f64 = 256.0;
 /// Virtual time added to both sides of a ratio of times, so that short trials make no large ratio.
 const TIME_FLOOR: Nanos = Nanos::from_millis(20);
-/// Virtual time in which processes run, but none completes an access, from which on the goal `stall` holds.
+/// Virtual time for which processes must run without completing an access for the goal `stall` to hold.
 const STANDSTILL: Nanos = Nanos::from_secs(1);
 /// Part of a score below 1 that comes from what the kernel did, and not from the goal's number.
 const GUIDE: f64 = 0.4;
@@ -245,9 +245,9 @@ pub struct Outcome {
     pub shown: String,
     /// What the search maximises: at least 1 exactly if the goal holds.
     pub score: f64,
-    /// The number divided by the limit; 0 if the goal holds with the other variant too.
+    /// The goal's number divided by its limit; 0 if the goal holds with the other variant too.
     pub reach: f64,
-    /// True if the goal holds: the number reaches its limit, and not with the other variant too.
+    /// True if the goal holds: the number reaches the goal's limit for this variant, and not for the other one.
     pub holds: bool,
     /// True if the goal holds with the two variants exchanged.
     pub opposite: bool,

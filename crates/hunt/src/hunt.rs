@@ -55,7 +55,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Counts outcomes.
+    /// Counts the outcomes by whether the goal holds.
     pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
         let mut share = Self::default();
         outcomes.for_each(|outcome| share.add(&outcome));
@@ -98,7 +98,7 @@ pub struct Find<P> {
     pub shown: String,
     /// How many of the fresh seeds the goal holds with, for the case.
     pub seeds: Share,
-    /// The first of these seeds; each further seed is the previous one plus 1.
+    /// Seed of the first of these trials; each further seed is the previous one plus 1.
     pub first_seed: u64,
     /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
     pub sizes: Vec<(u64, Share)>,
@@ -264,7 +264,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             if self.account.found.len() >= self.plan.most {
                 break;
             }
-            // An earlier one of this generation may have settled it.
+            // An earlier candidate of this generation may have settled the place.
             if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
                 return Ok(false);
             }
@@ -347,7 +347,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         let Some(mut shrunk) = shrunk else {
             return Ok(false);
         };
-        // The seeds of the simplest case are fresh. If it does not hold with them, the one before may.
+        // The simplest case is repeated with fresh seeds. If the goal does not hold then, it may on the case before.
         let steps = shrunk.chain.len() - 1;
         let (mut case, mut result) = (point.clone(), (share, outcome));
         let mut first_seed = FRESH;
@@ -478,9 +478,11 @@ impl News<'_> {
         match self {
             Self::Generation { .. } => None,
             Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
-            Self::Chance(share) => Some(format!("not found: it holds with {} only", of(share))),
+            Self::Chance(share) => {
+                Some(format!("not found: the goal holds with only {}", of(share)))
+            }
             Self::Found(share) => Some(format!(
-                "found: it holds with {}; making it simpler",
+                "found: the goal holds with {}; now the case is made simpler",
                 of(share)
             )),
             Self::Simpler { label } => Some(format!("simpler: {label}")),

@@ -1,5 +1,5 @@
-//! How many pages the best possible replacement (OPT, Belady 1966) of a workload's references reads back, and how many
-//! pages a protected group read back. Both follow from the workload of a record.
+//! Computes from the workload of a record how many pages the best possible replacement (OPT, Belady 1966) reads back,
+//! and how many pages a protected group read back.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use pagetide_workload::{Access, Advice, Kind, Phase, Process, Segment, Size, Wor
 
 /// Largest number of references for which OPT is computed.
 const MOST: usize = 1 << 22;
-/// Share of a group's protection that its own use must stay below, in percent. The rest is for page tables and the
-/// kernel's memory of the group.
+/// Share of a group's protection, in percent, that the group's own use must stay below. The rest is for page tables
+/// and other kernel memory that is charged to the group.
 const ROOM: u64 = 85;
-/// Share of memory that all protection together must stay below, in percent.
+/// Share of memory, in percent, that the sum of all protections must stay below.
 const GRANTABLE: u64 = 80;
 
-/// Pages that OPT reads back: its faults without the first reference to each page. `None` if the order of references
-/// depends on the kernel or on other memory: with several processes, with groups, advice or forks, or if swap takes its
-/// room from the same memory.
+/// Number of pages that OPT reads back: its faults without the first reference to each page. `None` if the order of
+/// references depends on the kernel or on other memory: with several processes, with groups, advice or forks, or with
+/// swap that is kept in the same memory.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;
@@ -59,19 +59,19 @@ pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) 
     Some(outcome.faults.saturating_sub(u64::from(string.distinct())))
 }
 
-/// The references of a process in their order.
+/// The references of a process, in order.
 struct List<'a> {
     process: &'a Process,
     /// First page and number of pages of each segment.
     offsets: BTreeMap<&'a str, (u64, u64)>,
     seed: u64,
-    /// Number of phases of accesses so far, which is part of each one's random seed.
+    /// Number of access phases so far, which is part of the random seed of each such phase.
     accesses: u64,
     all: Vec<u32>,
 }
 
 impl List<'_> {
-    /// Appends the references of phases; `None` if they are not known.
+    /// Appends the references of phases. Returns `None` if they cannot be known.
     fn add(&mut self, phases: &[Phase]) -> Option<()> {
         for phase in phases {
             match phase {
@@ -121,8 +121,8 @@ impl List<'_> {
     }
 }
 
-/// Pages that a protected group read back although all that it can use is less than its protection, for each page of the
-/// protection: the largest of all such groups. `None` if there is no such group.
+/// Pages that a protected group read back, divided by the pages of its protection. Only groups count whose use can
+/// never exceed their protection; returns the largest value of all such groups, or `None` if there is none.
 pub fn lost_protection(
     workload: &Workload,
     memory: Bytes,
@@ -170,7 +170,8 @@ pub fn lost_protection(
     all.filter_map(of_group).reduce(f64::max)
 }
 
-/// True if a process advises the kernel to take its own memory, or forks: children have memory of their own.
+/// True if phases can give up memory in other ways than by reclaim: by advice to reclaim or free it, by forks, whose
+/// children have memory of their own, or by copies.
 fn gives_up(phases: &[Phase]) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Advise { advice, .. } => !matches!(
@@ -186,7 +187,7 @@ fn gives_up(phases: &[Phase]) -> bool {
     })
 }
 
-/// True if a phase asks the group to reclaim.
+/// True if a phase asks the kernel to reclaim from the group.
 fn reclaims(phases: &[Phase], name: &str) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Reclaim { group, .. } => group == name,

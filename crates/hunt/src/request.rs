@@ -1,4 +1,5 @@
-//! A requested hunt, run in an arena: the hunt itself, and what the variants and further kernels do with each finding.
+//! A requested hunt and its run in an arena: the search itself, and the trials of each finding under the variants and
+//! further kernels.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub struct HuntRequest {
     pub extent: Extent,
     /// The hunted variant.
     pub hunted: VariantSpec,
-    /// The variant that it is compared with; `None` to hunt for what is bad in itself.
+    /// The variant to compare with; `None` to look for faults of a single variant.
     pub other: Option<VariantSpec>,
     /// Further kernels on which each finding is tried.
     pub also: Vec<VariantSpec>,
@@ -38,9 +39,9 @@ pub struct HuntRequest {
 pub struct Hunted {
     /// The goal.
     pub goal: Goal,
-    /// What was found, and where the hunt looked.
+    /// Findings, and what the hunt tried.
     pub account: Account<Workload>,
-    /// For each finding, what the variants and further kernels did with it; the hunted variant comes first.
+    /// For each finding, its results under the variants and further kernels; the hunted variant comes first.
     pub shown: Vec<Vec<Shown>>,
     /// Wall-clock time of the hunt.
     #[serde(skip)]
@@ -76,8 +77,8 @@ impl HuntRequest {
         })
     }
 
-    /// Runs a case with fresh seeds under all variants. The hunted variant and the one it is compared with have records
-    /// already. Returns `None` if stopped.
+    /// Runs a case with fresh seeds under all variants. The hunted variant and the variant to compare with already
+    /// have records. Returns `None` if stopped.
     fn show(
         &self,
         find: &Find<Workload>,

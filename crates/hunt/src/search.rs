@@ -122,7 +122,7 @@ impl<P: Clone + PartialEq> Search<P> {
             Some(other) => space.crossed(&parent.point, &other.point, rng),
             None => space.mutated(&parent.point, rng),
         };
-        // Mostly one change, sometimes several: a step out of a plain on which single changes do nothing.
+        // Mostly one change, sometimes several, for candidates whose score no single change improves.
         while rng.below(2) == 0 {
             point = space.mutated(&point, rng);
         }

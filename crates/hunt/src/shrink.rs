@@ -15,8 +15,8 @@ const SEEDS: [u64; 3] = [201, 202, 203];
 const MOST: usize = 2;
 /// Neighbouring sizes of the machine, in percent of its size.
 pub const SIZES: [u64; 2] = [80, 120];
-/// Share of the goal's limit that counts as holding on a neighbouring size. Without this, a case that has been made as
-/// weak as the limit allows would lose a neighbour to the smallest change.
+/// Share of the goal's limit from which on a neighbouring size counts as holding. With the limit itself, a case that
+/// is just above the limit could not be made any simpler.
 const NEAR: f64 = 0.9;
 /// Number of simplifications that are tried at the same time.
 const BATCH: usize = 4;

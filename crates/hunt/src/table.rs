@@ -1,4 +1,4 @@
-//! The account of a hunt as text: what was found, or how long it looked and where.
+//! Shows the account of a hunt as text: the findings, or how long the hunt ran and what it tried.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::goal::Goal;
 use crate::hunt::Account;
 use crate::workloads::label;
 
-/// Draws the account.
+/// Returns the account as text.
 pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) -> String {
     let mut out = String::new();
     let definition = goal.definition();
@@ -57,7 +57,7 @@ pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) 
     if account.chance > 0 {
         let _ = writeln!(
             out,
-            "{} more met the goal with the first seed, but not with 6 of 8 fresh seeds.",
+            "On {} more candidates the goal held with the first seed, but not with 6 of 8 fresh seeds.",
             account.chance
         );
     }
@@ -91,7 +91,7 @@ pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) 
     if let Some((why, count)) = account.unusable.first() {
         let _ = writeln!(
             out,
-            "Most frequent reason for no measurement ({count}): {why}"
+            "Most frequent reason why candidates could not be measured ({count}): {why}"
         );
     }
     out

@@ -1,4 +1,4 @@
-//! Measures workloads with real trials: those that have a record are not run again.
+//! Measures workloads with real trials. Trials that already have a record are not run again.
 
 use pagetide_arena::{Trial, VariantSpec};
 use pagetide_campaign::{RunError, Site, Tried};
@@ -12,7 +12,7 @@ use crate::goal::{Goal, Outcome};
 /// Distance between the seeds of one measurement.
 const STRIDE: u64 = 1000;
 
-/// Measures workloads under the hunted variant, and under another one if two are compared.
+/// Measures workloads under the hunted variant, and also under the variant to compare with if there is one.
 pub struct Trials<'a, 'b> {
     site: &'a mut Site<'b>,
     name: String,
@@ -22,7 +22,7 @@ pub struct Trials<'a, 'b> {
 }
 
 impl<'a, 'b> Trials<'a, 'b> {
-    /// Creates the examiner. `name` is that of the hunt in the store.
+    /// Creates the examiner. `name` is the name of the hunt in the store.
     pub fn new(
         site: &'a mut Site<'b>,
         name: &str,

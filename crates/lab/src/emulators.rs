@@ -1,4 +1,4 @@
-//! The emulators of this machine, and the trials that each runs.
+//! The emulators of this machine, and which trials run in each of them.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use pagetide_exact::emulators::{added, runs_several};
 pub struct EmulatorUse {
     /// Name and version of the emulator.
     pub version: String,
-    /// The trials that it runs, by their numbers of CPUs; empty for none.
+    /// Trials that the emulator runs, described by their numbers of CPUs; empty for none.
     pub used_for: String,
     /// Path or name of the emulator's program.
     pub program: String,

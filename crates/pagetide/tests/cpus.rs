@@ -7,7 +7,7 @@ use crate::common::{KERNEL, Lab, TINY, metric, one_sentence, text};
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
-/// A laboratory that can run trials on several CPUs. `None` if they cannot run; then the reason is printed.
+/// A laboratory that can run trials on several CPUs. `None` if it is not possible here; the reason is then printed.
 fn lab() -> Option<Lab> {
     let lab = Lab::that_runs()?;
     let can = |words: &[&str]| {
@@ -21,7 +21,7 @@ fn lab() -> Option<Lab> {
     None
 }
 
-/// A laboratory without snapshots, with the kernels and emulators of another.
+/// A laboratory without snapshots, with the kernels and emulators of another laboratory.
 fn without_snapshots(lab: &Lab) -> Lab {
     let fresh = Lab::with_own_cache();
     fs::create_dir_all(fresh.cache()).unwrap();

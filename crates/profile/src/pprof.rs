@@ -10,7 +10,7 @@ const NUMBER: u64 = 0;
 /// Wire type of bytes with a length.
 const BYTES: u64 = 2;
 
-/// A message that is being written.
+/// Bytes of a message that is being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -23,20 +23,20 @@ impl Message {
         self.0.push(value.to_le_bytes()[0]);
     }
 
-    /// A field with a number.
+    /// Appends a field with a number.
     fn number(&mut self, field: u64, value: u64) {
         self.varint(field << 3 | NUMBER);
         self.varint(value);
     }
 
-    /// A field with bytes: a text or a message.
+    /// Appends a field with bytes, which are a text or a message.
     fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.varint(field << 3 | BYTES);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// A field with several numbers.
+    /// Appends a field with several numbers.
     fn numbers(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
         let mut packed = Self::default();
         for value in values {
@@ -64,8 +64,8 @@ impl Texts {
     }
 }
 
-/// Returns a profile in the format of pprof, not compressed. Each call stack is a sample with its nanoseconds. The task
-/// is the outermost function of a stack.
+/// Returns a profile in the format of pprof, without compression. Each call stack is a sample with its time in
+/// nanoseconds. The task is the outermost function of a stack.
 pub fn pprof(profile: &Profile) -> Vec<u8> {
     let mut texts = Texts {
         all: vec![String::new()],
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::export::tests::sample;
 
-    /// Fields of a message: number of the field and its bytes, or the number in it.
+    /// Fields of a message: for each, its number, its bytes, and its value if it is a number.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>, u64)> {
         let mut all = Vec::new();
         let varint = |bytes: &mut &[u8]| {

@@ -88,12 +88,12 @@ impl ArenaSpec {
     /// CPU model of a virtual machine that uses the processor of its host.
     const CPU_OF_HOST: &str = "host";
 
-    /// True if the guest ran in plain emulation in real time, so that its times mean nothing.
+    /// True if the guest ran in plain emulation in real time, so that its times say nothing about a real machine.
     pub fn is_emulation(&self) -> bool {
         self.kind == ArenaKind::Vm && self.cpu != Self::CPU_OF_HOST
     }
 
-    /// The part of a cell's label that warns about times that mean nothing; empty for all other trials.
+    /// The part of a cell's label that warns of times from plain emulation; empty for all other trials.
     pub fn in_label(&self) -> &'static str {
         if self.is_emulation() {
             " · emulated: no measure of time"

@@ -50,25 +50,25 @@ pub(crate) struct Paced<'a> {
 /// Measurements of a paced process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacedReport {
-    /// Mean access time in nanoseconds before the others started.
+    /// Mean access time in nanoseconds before the other groups started.
     pub alone_mean: f64,
-    /// 99th percentile of the access times in nanoseconds before the others started.
+    /// 99th percentile of the access times in nanoseconds before the other groups started.
     pub alone_p99: u64,
-    /// Number of accesses beside the others.
+    /// Number of accesses beside the other groups.
     pub count: u64,
-    /// Mean access time in nanoseconds beside the others.
+    /// Mean access time in nanoseconds beside the other groups.
     pub mean: f64,
-    /// Median of the access times beside the others, in nanoseconds.
+    /// Median of the access times beside the other groups, in nanoseconds.
     pub p50: u64,
-    /// 90th percentile of the access times beside the others, in nanoseconds.
+    /// 90th percentile of the access times beside the other groups, in nanoseconds.
     pub p90: u64,
-    /// 99th percentile of the access times beside the others, in nanoseconds.
+    /// 99th percentile of the access times beside the other groups, in nanoseconds.
     pub p99: u64,
-    /// Longest access time beside the others, in nanoseconds.
+    /// Longest access time beside the other groups, in nanoseconds.
     pub max: u64,
-    /// Time of all accesses beside the others, with their pauses.
+    /// Time of all accesses beside the other groups, with their pauses.
     pub time: Nanos,
-    /// Page faults beside the others that had to wait for a device.
+    /// Page faults beside the other groups that had to wait for a device.
     pub major_faults: u64,
 }
 

@@ -358,7 +358,7 @@ impl Workshop {
             scratch: &scratch,
             stop: self.cache.stop(),
         };
-        // A control changes no line that anybody wrote.
+        // A control has no patch of the user, so no changed lines.
         let is_patched = !job.series.patches.is_empty();
         let changed = is_patched
             .then(|| built.changed_code(&job.files))

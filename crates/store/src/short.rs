@@ -3,7 +3,7 @@
 /// Number of digits to which identities and digests are shortened.
 const DIGITS: usize = 12;
 
-/// Returns the first [`DIGITS`] digits of an identity or digest.
+/// Returns the first 12 digits of an identity or digest.
 pub fn short(id: &str) -> &str {
     id.get(..DIGITS).unwrap_or(id)
 }

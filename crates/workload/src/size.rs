@@ -21,7 +21,7 @@ pub enum Size {
 pub enum SizeError {
     /// The share is not a number from 0.01 to 1000 percent.
     #[error(
-        "`{0}` is no share of memory: give 0.01% to 1000%, with at most two digits after the point"
+        "`{0}` is not a share of memory: give 0.01% to 1000%, with at most two digits after the point"
     )]
     Share(String),
     /// The size in bytes cannot be read.

@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// What matters for waiting of one process: its next phases, and the number of its children that still run.
+/// The state of one process as far as waiting needs it: its next phases, and the number of its running children.
 struct Thread<'a> {
     /// Index of the process in the workload.
     process: usize,

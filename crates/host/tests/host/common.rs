@@ -18,7 +18,7 @@ use pagetide_testing::{Need, skip};
 /// Time after which a test that waits would never end. It is not a measurement, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Time after which a difference counts as one that stays.
+/// Time after which a difference counts as lasting.
 const LASTING: Duration = Duration::from_mins(1);
 
 /// Waits until a condition holds.
@@ -173,7 +173,8 @@ fn state(folder: &Path) -> State {
     state
 }
 
-/// Reads the state of the machine when no other tool of ours has swap or groups on it, or after a minute.
+/// Reads the state of the machine as soon as no other process of pagetide has swap or groups on it, at the latest
+/// after a minute.
 pub fn quiet_state(folder: &Path) -> State {
     /// Priority of the swap areas that trials switch on.
     const OURS: i32 = 32767;
@@ -200,8 +201,8 @@ fn differences(before: &State, after: &State) -> Vec<String> {
         .collect()
 }
 
-/// Differences between a state and the state now that stay. The kernel removes what was closed a moment later, and
-/// others on this machine may make groups for a while.
+/// Lasting differences between `before` and the current state. The kernel removes what was closed with a delay, and
+/// other processes may create groups for a while.
 pub fn lasting_differences(before: &State, folder: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {

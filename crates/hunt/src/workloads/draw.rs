@@ -258,7 +258,7 @@ pub(super) fn phase(
             .map(|_| phase(extent, workload, process, depth + 1, rng))
             .collect()
     };
-    // Accesses are what reclaim must guess, so they are half of all phases.
+    // Reclaim must predict accesses, so half of all phases are accesses.
     let word = match choice(&extent.phases, rng) {
         Some(word) if !extent.has("access") || rng.below(2) == 0 => word.as_str(),
         _ => "access",

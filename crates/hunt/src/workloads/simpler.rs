@@ -325,7 +325,7 @@ fn plainer_segments(segment: &Segment) -> Vec<Segment> {
     with(&|one| one.empty = false);
     with(&|one| one.content.clone_from(&plain.content));
     if let Size::Share(share) = segment.size {
-        // A half, then a fifth less, in whole percent.
+        // Half the size, then four fifths of it, in whole percent.
         for smaller in [share / 2, share / 5 * 4] {
             let whole = smaller / 100 * 100;
             if whole >= 100 && whole < share {

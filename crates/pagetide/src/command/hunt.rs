@@ -23,12 +23,13 @@ const MOST_SPACE: u64 = 1 << 20;
 
 /// Search for workloads, settings and machines on which a kernel fails, and find the smallest case of each
 ///
-/// With one kernel, it looks for what is bad in itself. With two variants (two --kernel, --vs or --patch), it looks for
-/// where the last is worse than the first. Candidates are workloads of the language that `docs/workload.md` describes,
-/// with settings and a machine. What seems to fail is repeated with 8 fresh seeds and counts if at least 6 show it. It is
-/// then made simpler until nothing can be left out. For each case a folder has case.toml (for `pagetide run`), case.c
-/// (one file without dependencies), and mail.txt. The same seed and number of trials give the same hunt. Trials with a
-/// record are not run again, so the same command continues a stopped hunt.
+/// With one kernel, it looks for failures of this kernel. With two variants (two --kernel, --vs or --patch), it looks
+/// for workloads on which the last is worse than the first. Candidates are workloads of the language that
+/// `docs/workload.md` describes, with settings and a machine. A candidate that seems to fail is repeated with 8 fresh
+/// seeds, and counts if it fails with at least 6. It is then made simpler until nothing can be left out. For each case
+/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), and mail.txt. The same seed and
+/// number of trials give the same hunt. Trials with a record are not run again, so the same command continues a stopped
+/// hunt.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -1,7 +1,8 @@
 //! Call stacks of profiled trials, for flame graphs.
 //!
 //! The nodes of a call tree are in a blob of LEB128 numbers, three for each node: the distance to the caller's node,
-//! zero for an outermost one; the index of the name; and the time in nanoseconds, without that of called functions.
+//! or zero for an outermost node; the index of the name; and the time in nanoseconds, without the time of called
+//! functions.
 
 use std::io;
 
@@ -16,7 +17,7 @@ use crate::draw::clean;
 /// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 80;
 
-/// The call stacks of a cell, one profile for each variant that has one.
+/// Returns the call stacks of a cell: one profile for each variant that has a profile.
 pub(crate) fn flames(
     input: &Input<'_>,
     cell: usize,
@@ -48,7 +49,8 @@ fn flame(column: usize, pass: &ProfiledPass, blobs: &mut Blobs<'_>) -> io::Resul
     })
 }
 
-/// Names, encoded nodes and number of nodes of a profile. The waits are below an outermost node of their own.
+/// Returns the names, the encoded nodes and the number of nodes of a profile. Waits are below an outermost node of
+/// their own.
 fn nodes(profile: &Profile) -> (Vec<String>, Vec<u8>, usize) {
     let functions = profile.functions.iter().map(|one| one.name.clone());
     let mut names: Vec<String> = functions.chain(profile.tasks.iter().cloned()).collect();

@@ -49,8 +49,8 @@ impl Sources {
         sources
     }
 
-    /// The profiled pass that belongs to a record. `None` if there is none, or if it cannot be read; then `omitted` gets a
-    /// line.
+    /// Returns the profiled pass that belongs to a record; `None` if there is none, or if it cannot be read. In the
+    /// latter case, adds a line to `omitted`.
     fn pass(&mut self, store: &Store, record: &str) -> Option<ProfiledPass> {
         let row = store.find(record).ok()?;
         profiled(store, &row).unwrap_or_else(|error| {

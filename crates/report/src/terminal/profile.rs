@@ -31,7 +31,7 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
     grid.draw(look, 0)
 }
 
-/// Sentence on the code of programs that has no names; `None` if all code has names, or if no program ran.
+/// Sentence about code of programs that has no function names; `None` if all code has names, or if no program ran.
 fn nameless(profile: &Profile, look: &Look) -> Option<String> {
     let programs = || profile.functions.iter().filter(|one| one.is_program);
     programs().next()?;

@@ -52,7 +52,7 @@ fn with_settings(
             continue;
         };
         let (name, key) = rest.split_once('/').ok_or_else(|| {
-            format!("`{setting}` is no limit of a group: write {GROUP_SETTING}NAME/KEY, such as group/program/high")
+            format!("`{setting}` is not a limit of a group: write {GROUP_SETTING}NAME/KEY, such as group/program/high")
         })?;
         if groups.is_empty() {
             return Err(format!(

@@ -109,11 +109,11 @@ impl GroupSpec {
         let mut words = text.split_whitespace();
         let name = words
             .next()
-            .ok_or("a group is described by nothing: give a name, as in `apps max=24M`")?;
+            .ok_or("a group has no description: give at least a name, as in `apps max=24M`")?;
         let mut group = Self::new(name);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| {
-                format!("`{word}` of group {name} is no KEY=VALUE, as in `max=24M`")
+                format!("`{word}` of group {name} is not of the form KEY=VALUE, as in `max=24M`")
             })?;
             group.set(key, value, names)?;
         }

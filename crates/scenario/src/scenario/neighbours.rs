@@ -134,7 +134,10 @@ impl Scenario for Neighbours {
             "alone-mean",
             "mean access of the latency-sensitive process before its neighbours started"
         ),
-        MetricDef::time("alone-p99", "99th percentile of the accesses before"),
+        MetricDef::time(
+            "alone-p99",
+            "99th percentile of the accesses before the neighbours started"
+        ),
         MetricDef::of(
             "slowdown",
             Unit::Count,

@@ -40,7 +40,7 @@ choice! {
 params! {
     /// Parameters, in the order of the command line and the record.
     pub(crate) struct Proactive {
-        /// Memory of the group from which is reclaimed.
+        /// Memory of the group that memory is reclaimed from.
         size: Bytes = "0.5 * memory", min = "256K";
         /// Part of this memory that its process no longer uses.
         cold: f64 = "0.5", max = "0.99";
@@ -59,8 +59,8 @@ params! {
         sensitive: Bytes = "0.15 * memory";
         /// Protection of the latency-sensitive group (memory.low); 0 for none.
         low: Bytes = "sensitive";
-        /// Further limits of the group from which is reclaimed, as KEY=VALUE words without spaces in them: min, low, max,
-        /// high, swap.max, zswap.max, and reclaim=AMOUNT@TIME for further requests.
+        /// Further limits of the group that memory is reclaimed from, as KEY=VALUE words without spaces in them: min,
+        /// low, max, high, swap.max, zswap.max, and reclaim=AMOUNT@TIME for further requests.
         limits: String = "";
         /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
         /// memory that the pages are like, whose pages differ in how they compress.
@@ -149,7 +149,10 @@ impl Scenario for Proactive {
         .primary(),
         MetricDef::time("access-p50", "median of these accesses"),
         MetricDef::time("access-p99", "99th percentile of these accesses"),
-        MetricDef::time("before-mean", "mean access of the group's process before"),
+        MetricDef::time(
+            "before-mean",
+            "mean access of the group's process before the first request"
+        ),
         MetricDef::count(
             "refaults",
             Direction::Lower,
@@ -171,7 +174,7 @@ impl Scenario for Proactive {
         MetricDef::time("sensitive-p99", "99th percentile of these accesses"),
         MetricDef::time(
             "sensitive-before-mean",
-            "mean access of the latency-sensitive process before"
+            "mean access of the latency-sensitive process before the first request"
         ),
         MetricDef::of(
             "sensitive-taken",

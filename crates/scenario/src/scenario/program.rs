@@ -206,7 +206,9 @@ impl Scenario for Program {
             )),
             Some(word) if !word.starts_with('/') => Err(Self::contradiction(
                 name,
-                format!("`{word}` is no path inside: give the command after `--`, {example}"),
+                format!(
+                    "`{word}` is no path inside the root: give the command after `--`, {example}"
+                ),
             )),
             Some(_) if self.root.is_empty() => Err(Self::contradiction(
                 name,
@@ -342,7 +344,7 @@ impl Program {
         let words = Self::words(&self.beside, 0).unwrap_or_default();
         if let Some(word) = words.first().filter(|word| !word.starts_with('/')) {
             return refuse(format!(
-                "the program beside it, `{word}`, is no path inside: give it with --beside"
+                "the program beside it, `{word}`, is no path inside the root: give it with --beside"
             ));
         }
         let names = groups::names(context.memory, context.swap_size);
@@ -512,7 +514,7 @@ impl Program {
                     .to_owned(),
             ),
             (Some(word), false) if !word.starts_with('/') => {
-                refuse(format!("its server `{word}` is no path inside: give it with --server"))
+                refuse(format!("its server `{word}` is no path inside the root: give it with --server"))
             }
             (Some(_), false) => match Ready::read(&self.ready) {
                 Ok(_) => Ok(()),
