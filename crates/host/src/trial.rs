@@ -190,13 +190,7 @@ impl Run<'_> {
         let mut results = self.results(report, &output, &text)?;
         add_deaths(&mut results, killed);
         let is_spoiled = add_doubts(&mut results, &doubts);
-        if remaining > 0 {
-            results.warnings.push(note(format!(
-                "{remaining} processes of the workload could not be killed"
-            )));
-        }
-        let texts = left.iter().map(ToString::to_string);
-        results.warnings.extend(texts.map(note));
+        warn_of_remains(&mut results, remaining, &left);
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
         };
@@ -289,6 +283,17 @@ impl EndedTrial {
 /// A warning that is free text.
 fn note(text: String) -> Warning {
     Warning::Note { text }
+}
+
+/// Adds a warning if processes of the workload could not be killed, and one for each change that could not be undone.
+fn warn_of_remains(results: &mut Results, processes: usize, changes: &[Left]) {
+    if processes > 0 {
+        results.warnings.push(note(format!(
+            "{processes} processes of the workload could not be killed"
+        )));
+    }
+    let texts = changes.iter().map(ToString::to_string);
+    results.warnings.extend(texts.map(note));
 }
 
 /// Makes the trial invalid if the kernel killed processes of the group and its log does not say so.

@@ -43,7 +43,7 @@ impl Built<'_> {
         let mut code = ChangedCode::default();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         let mut texts: BTreeMap<(String, u32), String> = BTreeMap::new();
-        let is_code = |path: &&String| path.ends_with(".c") || path.ends_with(".h");
+        let is_code = |path: &&String| has_ending(path, &["c", "h"]);
         for path in files.keys().filter(is_code) {
             let Some(Some(new)) = files.get(path) else {
                 continue;
@@ -109,7 +109,7 @@ impl Built<'_> {
                 }
             }
         }
-        for header in files.keys().filter(|path| path.ends_with(".h")) {
+        for header in files.keys().filter(|path| has_ending(path, &["h"])) {
             let users = self.users(header);
             let room = MOST_OBJECTS.saturating_sub(objects.len());
             let new: Vec<&String> = users.iter().filter(|one| !objects.contains(*one)).collect();
@@ -207,11 +207,17 @@ fn own_name(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or(symbol)
 }
 
+/// True if the path ends with a dot and one of these endings.
+fn has_ending(path: &str, endings: &[&str]) -> bool {
+    path.rsplit_once('.')
+        .is_some_and(|(_, ending)| endings.contains(&ending))
+}
+
 /// Path of the object that Kbuild's file `.NAME.o.cmd` describes; `None` for another file.
 fn object_of(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let object = name.strip_prefix('.')?.strip_suffix(".cmd")?;
-    object.ends_with(".o").then(|| path.with_file_name(object))
+    has_ending(object, &["o"]).then(|| path.with_file_name(object))
 }
 
 /// Command that compiles an object with line tables to the file `result`. `text` is Kbuild's file with the object's

@@ -41,6 +41,10 @@ pub fn delta(old: &[u8], new: &[u8]) -> Delta {
 
 /// Pairs of equal lines of a longest common subsequence: index in `a` and in `b`. `None` if the versions differ in more
 /// than [`MOST`] lines.
+#[expect(
+    clippy::many_single_char_names,
+    reason = "the names of the paper: Myers, An O(ND) Difference Algorithm, 1986"
+)]
 fn common(a: &[&[u8]], b: &[&[u8]]) -> Option<Vec<(usize, usize)>> {
     let (n, m) = (a.len().cast_signed(), b.len().cast_signed());
     let most = MOST.min(a.len() + b.len());
