@@ -77,8 +77,7 @@ fn relative_deviation(values: &Values) -> Option<f64> {
 /// / effect)².
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
-    let rounded = needed.clamp(2.0, MOST).ceil();
-    (2..).find(|count| *count as f64 >= rounded).unwrap_or(2)
+    pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())
 }
 
 #[cfg(test)]

@@ -65,6 +65,15 @@ fn default_swap_size(memory: Bytes) -> Bytes {
 }
 
 impl Exact {
+    /// Fails if the trial asks for a profile that this arena cannot make.
+    fn can_profile(&self, trial: &Trial) -> Result<(), ExactError> {
+        match trial.pass {
+            Pass::Profiled if self.timing.is_real() => Err(ExactError::ProfileInRealTime),
+            Pass::Profiled if trial.cpus.are_several() => Err(ExactError::ProfileOfSeveral),
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the exact arena. `say` receives a message for each long step, such as fetching or booting a kernel.
     pub fn open(
         options: Options,
@@ -154,9 +163,7 @@ impl Arena for Exact {
     }
 
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
-        if self.timing.is_real() && trial.pass == Pass::Profiled {
-            return Err(ArenaError::wrong(ExactError::ProfileInRealTime));
-        }
+        self.can_profile(trial).map_err(ArenaError::wrong)?;
         let memory = trial.memory.bytes();
         if memory < LEAST {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
@@ -170,9 +177,6 @@ impl Arena for Exact {
             .swap
             .total(trial.swap_size, default_swap_size(memory))
             .map_err(ArenaError::wrong)?;
-        if trial.cpus.are_several() && trial.pass == Pass::Profiled {
-            return Err(ArenaError::wrong(ExactError::ProfileOfSeveral));
-        }
         // In real time, CPUs do not take turns, so that any emulator runs several.
         let turning = if self.timing.is_real() {
             CpusSpec::ONE

@@ -129,6 +129,7 @@ impl MachineSpec {
     }
 
     /// This machine with another clock.
+    #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self {
             cmdline: timing.boot_arguments(&self.cmdline),

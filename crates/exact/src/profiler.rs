@@ -108,6 +108,9 @@ pub struct Counted<'a> {
     pub watched: &'a [u64],
 }
 
+/// A profile, and the number of executions of each watched instruction by address.
+pub type ProfileAndCounts = (Profile, BTreeMap<u64, u64>);
+
 /// A plugin that counts the instructions of one trial.
 #[derive(Debug)]
 pub struct Profiler {
@@ -249,10 +252,7 @@ impl Profiler {
 
     /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
     /// number of executions of each watched instruction. `None` if the scenario did not end.
-    pub fn profile(
-        mut self,
-        elapsed: Nanos,
-    ) -> Result<Option<(Profile, BTreeMap<u64, u64>)>, ExactError> {
+    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<ProfileAndCounts>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
