@@ -121,8 +121,8 @@ impl Evidence {
                     is_to_spare: true,
                 });
             }
-            // The first kill with memory to spare counts, else the first.
-            Invalid::GaveUp { .. } => {}
+            // The first kill with memory to spare counts, else the first. A workload need not be under pressure.
+            Invalid::GaveUp { .. } | Invalid::NoReclaim => {}
             Invalid::OutOfMemory { process, after } | Invalid::OutOfLimit { process, after } => {
                 self.death.get_or_insert_with(|| Death {
                     process: process.clone(),
@@ -140,8 +140,6 @@ impl Evidence {
                 });
             }
             Invalid::Hang { span, clock } if clock == "virtual" => self.standstill = Some(*span),
-            // A workload need not be under pressure.
-            Invalid::NoReclaim => {}
             // The process that was killed is also reported as one that ended by a signal.
             Invalid::ProcessDied { .. } if self.death.is_some() => {}
             other => {

@@ -61,13 +61,11 @@ impl HuntRequest {
         let mut account = hunt(&space, &self.plan, &mut trials, say)?;
         let mut shown = Vec::new();
         for index in 0..account.found.len() {
-            match self.show(&account.found[index], &mut trials)? {
-                Some(of_one) => shown.push(of_one),
-                None => {
-                    account.is_stopped = true;
-                    break;
-                }
-            }
+            let Some(of_one) = self.show(&account.found[index], &mut trials)? else {
+                account.is_stopped = true;
+                break;
+            };
+            shown.push(of_one);
         }
         Ok(Hunted {
             goal,

@@ -7,6 +7,8 @@ use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::{Counters, Invalid, MemoryAtKill, Record, SwapSpec};
 use pagetide_workload::Workload;
 
+const STALL: MetricDef = MetricDef::time("longest-stall", "longest");
+
 fn record(counters: &[(&str, u64)], invalid: Vec<Invalid>) -> Record {
     let mut record = Record::default();
     let values = counters
@@ -100,7 +102,6 @@ fn a_stall_is_vain_scanning_or_time_without_an_access() {
         !outcome(Goal::Stall, &record(&few, vec![])).holds,
         "too few pages"
     );
-    const STALL: MetricDef = MetricDef::time("longest-stall", "longest");
     let mut still = record(&[], vec![]);
     still.results.metrics.push(Metric::new(&STALL, 2.5e9));
     let still = outcome(Goal::Stall, &still);

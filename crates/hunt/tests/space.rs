@@ -27,7 +27,10 @@ fn all_candidates_are_valid_and_within_the_bounds() {
         assert_eq!(Workload::from_toml(&next.to_toml()).unwrap(), next);
         all.push(next);
     }
-    let words: Vec<String> = all.iter().map(|one| one.to_toml()).collect();
+    let words: Vec<String> = all
+        .iter()
+        .map(pagetide_workload::Workload::to_toml)
+        .collect();
     for word in [
         "fork", "repeat", "advise", "reclaim", "copy", "sync", "tmpfs", "low", "locked",
     ] {

@@ -30,6 +30,10 @@ pub struct StoreArgs {
 /// Options for running trials; they do not influence results.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Running")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub struct ArenaArgs {
     /// Trials to run at the same time [default: as many as cores and free memory allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -58,7 +58,9 @@ fn of_series(nodes: &NodesSpec, all: &[Series]) -> Vec<NodeMemory> {
                     .iter()
                     .flatten()
                     .filter_map(|column| column.get(row));
-                Bytes((pages.sum::<f64>() * PAGE_SIZE as f64) as u64)
+                Bytes(pagetide_quantity::floor(
+                    pages.sum::<f64>() * PAGE_SIZE as f64,
+                ))
             };
             of_kind.push(NodeMemory {
                 node: format!("node {number}{slow}"),

@@ -160,7 +160,7 @@ fn phase_lists(phases: &[Phase]) -> Vec<Vec<Phase>> {
             all.push(list);
         }
     }
-    all.extend(replaced(phases, |phase| plainer_phases(phase)));
+    all.extend(replaced(phases, plainer_phases));
     all
 }
 
@@ -252,11 +252,11 @@ fn plainer_accesses(access: &Access) -> Vec<Access> {
             with(&|one| one.writes = 1.0);
         }
     }
-    if let Count::Passes(passes) = access.count {
-        if passes > 100 {
-            with(&|one| one.count = Count::ONE_PASS);
-            with(&|one| one.count = Count::Passes((passes / 2).max(100)));
-        }
+    if let Count::Passes(passes) = access.count
+        && passes > 100
+    {
+        with(&|one| one.count = Count::ONE_PASS);
+        with(&|one| one.count = Count::Passes((passes / 2).max(100)));
     }
     all
 }

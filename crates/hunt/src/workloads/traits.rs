@@ -1,6 +1,5 @@
 //! Traits of a workload: coarse properties. The search learns which combinations of them come near the goal.
 
-use pagetide_quantity::Bytes;
 use pagetide_workload::{Access, By, Kind, PageSize, Phase, Process, Segment, Workload};
 
 use super::parts::{kind_word, phase_words};
@@ -43,7 +42,7 @@ pub(super) fn traits(workload: &Workload) -> Vec<String> {
         if process.group.is_some() {
             all.push("in a group".to_owned());
         }
-        of_phases(process, &process.phases, memory, &mut all);
+        of_phases(process, &process.phases, &mut all);
     }
     for (kind, sum) in Kind::ALL.into_iter().zip(sums) {
         if sum > 0 {
@@ -75,7 +74,7 @@ fn of_segment(segment: &Segment, all: &mut Vec<String>) {
     }
 }
 
-fn of_phases(process: &Process, phases: &[Phase], memory: Bytes, all: &mut Vec<String>) {
+fn of_phases(process: &Process, phases: &[Phase], all: &mut Vec<String>) {
     let kind = |name: &str| process.segment(name).map_or("", |s| kind_word(s.kind));
     for phase in phases {
         match phase {
@@ -86,7 +85,7 @@ fn of_phases(process: &Process, phases: &[Phase], memory: Bytes, all: &mut Vec<S
             }
             other => {
                 all.push(other.word().to_owned());
-                of_phases(process, other.inner(), memory, all);
+                of_phases(process, other.inner(), all);
             }
         }
     }

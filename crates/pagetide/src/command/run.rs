@@ -98,19 +98,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         session.progress.say(&text);
     }
     if arena.has_noise() {
-        session.progress.say(
-            "counts and processor time decide here; times depend on the load of this machine, and are shown below them",
-        );
-        for need in times_needed(&store, &campaign.name, TOLD_EFFECT)? {
-            session.progress.say(&format!(
-                "{} of {} varied by {:.0} % here: a difference of {:.0} % would need {} repeats of each variant",
-                need.metric,
-                need.cell,
-                need.noise * 100.0,
-                TOLD_EFFECT * 100.0,
-                need.repeats
-            ));
-        }
+        say_noise(&store, &campaign.name, &session)?;
     }
     for text in inert(&campaign, arena.as_ref())? {
         session.progress.say(&text);
@@ -176,6 +164,24 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.text(&next(&store, &note, is_open, &typed()))?;
     }
     Ok(if built.failed > 0 { End::Unable } else { end })
+}
+
+/// Says what decides in an arena with noise, and how many repeats a difference in time would need by the records so far.
+fn say_noise(store: &Store, campaign: &str, session: &Session) -> Result<()> {
+    session.progress.say(
+        "counts and processor time decide here; times depend on the load of this machine, and are shown below them",
+    );
+    for need in times_needed(store, campaign, TOLD_EFFECT)? {
+        session.progress.say(&format!(
+            "{} of {} varied by {:.0} % here: a difference of {:.0} % would need {} repeats of each variant",
+            need.metric,
+            need.cell,
+            need.noise * 100.0,
+            TOLD_EFFECT * 100.0,
+            need.repeats
+        ));
+    }
+    Ok(())
 }
 
 /// Shows the medians of the primary metrics of a campaign with a single variant, and its invalid trials.

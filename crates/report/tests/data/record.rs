@@ -34,8 +34,8 @@ pub fn record() -> Record {
     Record {
         schema: 1,
         subject: Subject {
-            cpus: Default::default(),
-            nodes: Default::default(),
+            cpus: pagetide_record::CpusSpec::default(),
+            nodes: pagetide_record::NodesSpec::default(),
             scenario: "smooth-sin-random".to_owned(),
             as_written: false,
             params: BTreeMap::from([pair("range", "32768"), pair("refs", "2000000")]),
