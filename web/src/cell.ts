@@ -5,6 +5,7 @@ import { AccessTime, PageIndex } from "./access";
 import { bars, label, stacks } from "./bars";
 import { Figure, type Export } from "./figure";
 import { count, show, short, time } from "./format";
+import { flames } from "./flame";
 import { headroomFigure } from "./headroom";
 import { asked, fragmentation } from "./highalloc";
 import { overTime } from "./over";
@@ -39,6 +40,7 @@ export class CellFigures {
     this.bars();
     await this.processes();
     this.wholes();
+    await flames(this);
     await overTime(this);
   }
 

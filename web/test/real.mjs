@@ -48,6 +48,48 @@ await check("where faults were lost is drawn, and its CSV adds up to what its ta
   await done();
 });
 
+for (const [name, options] of [["1280 px", { viewport: { width: 1280, height: 900 } }], ["500 px", { viewport: { width: 500, height: 900 } }]]) await check(`${name}: the flame graph is searched and zoomed, and its stacks add up to the elapsed times`, async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  const figure = page.locator("figure[data-kind=flame]").first();
+  await figure.scrollIntoViewIfNeeded();
+  const frames = figure.locator(".frame");
+  const named = (name) => frames.filter({ hasText: new RegExp(`^${name}$`) }).first();
+  const width = async (frame) => (await frame.boundingBox()).width;
+  const [whole, fault] = [await width(named("all")), await width(named("exc_page_fault"))];
+  assert.ok(fault > whole * 0.1 && fault < whole, `${fault} of ${whole}`);
+  assert.equal(await named("waits").count() + await named("workload").count() >= 1, true);
+  // What is searched for is counted once, also where it calls itself.
+  await figure.getByRole("searchbox").fill("exc_page_fault");
+  const found = await figure.locator(".flame-head span").textContent();
+  assert.match(found, /^found: .* \([\d.]+ %\)$/);
+  const share = Number(/\(([\d.]+) %/.exec(found)[1]);
+  assert.ok(share > 10 && share < 100, found);
+  await named("exc_page_fault").click();
+  assert.ok(Math.abs(await width(named("exc_page_fault")) - whole) < 2, "it takes the whole width");
+  await figure.getByRole("button", { name: "All", exact: true }).click();
+  assert.ok(Math.abs(await width(named("exc_page_fault")) - fault) < 2, "all is shown again");
+  // The difference is the first picture. The plain ones have other colours and widths.
+  const colour = () => named("workload").evaluate((one) => getComputedStyle(one).backgroundColor);
+  const before = await colour();
+  await figure.getByRole("button", { name: /less/ }).waitFor();
+  await figure.getByRole("button", { name: "lru_gen/enabled=0", exact: true }).click();
+  assert.notEqual(await colour(), before);
+  const [head, ...lines] = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").map((line) => line.trim().split(","));
+  assert.equal(head.length, 3);
+  const told = await figure.locator(".told").textContent();
+  for (const side of [1, 2]) {
+    const sum = lines.reduce((all, line) => all + Number(line[side]), 0);
+    const shown = [...told.matchAll(/([\d.,]+) (ms|s) \(100 %\)/g)][side - 1];
+    const nanos = Number(shown[1].replaceAll(",", "")) * (shown[2] === "s" ? 1e9 : 1e6);
+    assert.ok(Math.abs(sum / nanos - 1) < 0.01, `${sum} of ${told}`);
+  }
+  await fits(page);
+  await figure.screenshot({ path: `${shots}/flame-${name.replace(" ", "")}.png` });
+  await done();
+});
+
 for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: the figures of an observed campaign have no name that is cut or lies over another`, async () => {
   const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
   await drawn(page);

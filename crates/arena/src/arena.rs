@@ -7,7 +7,7 @@ use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, RecordWriter, Subject};
 
 use crate::error::ArenaError;
-use crate::prepared::{Finding, PreparedTrial};
+use crate::prepared::{PreparedTrial, TrialResult};
 use crate::progress::Progress;
 use crate::trial::Trial;
 
@@ -66,11 +66,11 @@ pub trait Arena: Sync {
 
     /// Runs a trial that was prepared with [`Arena::prepare`] of the same arena. Bulk sections are written to `sink` as
     /// they arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an
-    /// error: the trial then has a [`Finding`] with the reason in `results.invalid`.
+    /// error: the trial then has a [`TrialResult`] with the reason in `results.invalid`.
     fn run(
         &self,
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError>;
+    ) -> Result<TrialResult, ArenaError>;
 }

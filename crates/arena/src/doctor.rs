@@ -109,16 +109,16 @@ pub fn memory() -> Diagnosis {
 }
 
 fn memory_piece(available: Bytes) -> Diagnosis {
-    let free = Bytes(available.0.saturating_sub(host::KEPT.0));
+    let free = Bytes(available.0.saturating_sub(host::RESERVED_MEMORY.0));
     let found = format!(
         "{} processors; {available} available, of which {} are left alone",
         host::cpus(),
-        host::KEPT
+        host::RESERVED_MEMORY
     );
     if free < ENOUGH {
         let remedy = format!(
             "have {} available, or use a smaller --memory",
-            Bytes(host::KEPT.0 + ENOUGH.0)
+            Bytes(host::RESERVED_MEMORY.0 + ENOUGH.0)
         );
         Diagnosis::new("memory", State::Missing, found, remedy)
     } else {
@@ -186,8 +186,11 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_missing_and_enough_works() {
-        assert_eq!(memory_piece(host::KEPT).state, State::Missing);
-        assert_eq!(memory_piece(Bytes(host::KEPT.0 * 2)).state, State::Works);
+        assert_eq!(memory_piece(host::RESERVED_MEMORY).state, State::Missing);
+        assert_eq!(
+            memory_piece(Bytes(host::RESERVED_MEMORY.0 * 2)).state,
+            State::Works
+        );
     }
 
     #[test]

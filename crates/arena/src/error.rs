@@ -3,7 +3,7 @@
 use pagetide_record::FileError;
 
 /// Reasons why a trial has no record. A trial that ran but must not be used is not an error: it has a
-/// [`Finding`](crate::Finding) with the reasons in its results.
+/// [`TrialResult`](crate::Finding) with the reasons in its results.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
     /// The request is valid, but this trial cannot run here. For example, the kernel lacks a feature that the variant

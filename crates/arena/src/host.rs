@@ -7,7 +7,7 @@ use pagetide_record::Machine;
 use pagetide_system::{cpuinfo, meminfo};
 
 /// Host memory that is never given to guests.
-pub const KEPT: Bytes = Bytes(4 << 30);
+pub const RESERVED_MEMORY: Bytes = Bytes(4 << 30);
 
 /// Host memory available without swapping: `MemAvailable` of `/proc/meminfo`.
 pub fn available() -> Bytes {

@@ -20,6 +20,6 @@ pub mod trial;
 pub use arena::{Arena, Guest};
 pub use error::ArenaError;
 pub use options::Options;
-pub use prepared::{Finding, PreparedTrial};
+pub use prepared::{PreparedTrial, TrialResult};
 pub use progress::{NoProgress, Progress, Step};
 pub use trial::{Trial, VariantSpec};

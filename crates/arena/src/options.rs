@@ -25,6 +25,8 @@ pub struct Options {
     pub refresh: bool,
     /// True if a trial in the host arena may apply settings that act on the whole machine.
     pub may_change_machine: bool,
+    /// True if the arena vm may run guests in plain emulation, whose times say nothing about a real machine.
+    pub emulated: bool,
     /// Stop request: once it is true, work outside of trials ends early, such as fetching a kernel.
     pub stop: Arc<AtomicBool>,
 }
@@ -49,6 +51,7 @@ impl Options {
             jobs: None,
             refresh: false,
             may_change_machine: false,
+            emulated: false,
             stop: Arc::default(),
         }
     }

@@ -49,7 +49,7 @@ impl PreparedTrial {
     }
 
     /// Creates the record of this trial from the arena's finding. The bulk sections are already in the record file.
-    pub fn record(&self, maker: Maker, finding: Finding) -> Record {
+    pub fn record(&self, maker: Maker, finding: TrialResult) -> Record {
         Record {
             subject: self.subject.clone(),
             maker,
@@ -71,7 +71,7 @@ impl fmt::Debug for PreparedTrial {
 
 /// Results of one trial, without its bulk sections, which are already written to the record file.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct TrialResult {
     /// Metrics and counters that the guest or the host arena reported. An invalid trial has them too.
     pub results: Results,
     /// Build options of the kernel that concern memory, by name; empty if they are not known.

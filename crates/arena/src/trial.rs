@@ -44,7 +44,7 @@ pub struct Trial {
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default for one node.
+    /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` for no such group. The host arena then uses

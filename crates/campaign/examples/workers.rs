@@ -17,7 +17,7 @@ use std::time::Instant;
 use common::{ScriptedArena, campaign};
 use pagetide_arena::NoProgress;
 use pagetide_campaign::{
-    BatchFolder, Cluster, ClusterError, Elsewhere, Event, Node, Options, Watch, run, work,
+    BatchFolder, Cluster, ClusterError, Elsewhere, Event, EventListener, Node, Options, run, work,
 };
 use pagetide_record::Maker;
 use pagetide_store::Store;
@@ -84,7 +84,7 @@ impl Cluster for Threads {
 
 struct Quiet;
 
-impl Watch for Quiet {
+impl EventListener for Quiet {
     fn event(&self, _: &Event<'_>) {}
 
     fn is_stopped(&self) -> bool {

@@ -131,10 +131,11 @@ pub struct ScenarioSpec {
     pub params: BTreeMap<String, Vec<String>>,
     /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
     pub memory: Vec<MemorySpec>,
-    /// Memory nodes of the machine; the default for one node.
+    /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
-    /// Memory limits of a control group around the whole workload, a cell each; if empty, one cell without a limit.
+    /// Memory limits of a control group around the whole workload. Each limit makes a cell; an empty list makes one
+    /// cell without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limit: Vec<Bytes>,
     /// Kinds of swap, a cell each; if empty, one cell with the default.
@@ -144,7 +145,7 @@ pub struct ScenarioSpec {
     /// Disk and file system for the scenario's files, if it has any.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// CPUs of the machine, a cell each; if empty, one cell with one CPU.
+    /// CPUs of the machine. Each value makes a cell; an empty list makes one cell with one CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<CpusSpec>,
     /// Names of the metrics that decide; `None` for the scenario's own primary metrics.

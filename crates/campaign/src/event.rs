@@ -173,7 +173,7 @@ impl Tally {
 }
 
 /// Receives progress events and can stop the campaign. Called from worker threads.
-pub trait Watch: Sync {
+pub trait EventListener: Sync {
     /// Called for each event of the campaign.
     fn event(&self, event: &Event<'_>);
 
@@ -188,6 +188,6 @@ pub trait Watch: Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
-impl Watch for Nobody {
+impl EventListener for Nobody {
     fn event(&self, _: &Event<'_>) {}
 }

@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 use pagetide_record::{ArenaKind, MemorySpec, TraceRing};
 use pagetide_store::{MOST_VARIANTS, is_campaign_name};
 use toml::de::{DeTable, DeValue};
@@ -82,7 +82,7 @@ pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> 
         if path.is_dir() {
             all.extend(find(&path, vocabulary));
         } else if path.extension().is_some_and(|ending| ending == "toml")
-            && let Ok(campaign) = read_from(&path, Place::Listed, None, vocabulary)
+            && let Ok(campaign) = read_from(&path, FileOrigin::Listed, None, vocabulary)
         {
             all.push((path, campaign));
         }
@@ -101,12 +101,12 @@ pub fn read_at(
     scale: Option<f64>,
     vocabulary: &Vocabulary,
 ) -> Result<Campaign, FileError> {
-    read_from(path, Place::Named, scale, vocabulary)
+    read_from(path, FileOrigin::Named, scale, vocabulary)
 }
 
 fn read_from(
     path: &Path,
-    place: Place,
+    place: FileOrigin,
     scale: Option<f64>,
     vocabulary: &Vocabulary,
 ) -> Result<Campaign, FileError> {

@@ -190,7 +190,7 @@ pub fn forecast(
 ) -> Result<Forecast, RunError> {
     check(campaign, arena)?;
     let before = store.latest_of(&campaign.name)?;
-    let mut looked = Look {
+    let mut looked = Forecaster {
         campaign,
         arena,
         store,
@@ -243,7 +243,7 @@ pub fn forecast(
 }
 
 /// State of a forecast, which examines one cell after another.
-struct Look<'a> {
+struct Forecaster<'a> {
     campaign: &'a Campaign,
     arena: &'a dyn Arena,
     store: &'a Store,
@@ -285,7 +285,7 @@ fn shape(cell: &Cell) -> Shape {
     )
 }
 
-impl Look<'_> {
+impl Forecaster<'_> {
     /// Forecast of a cell, and total wall-clock time of the cell's trials without records.
     fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
         let mut forecast = CellForecast {

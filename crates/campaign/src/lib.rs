@@ -43,7 +43,7 @@ pub use campaign::{
 };
 pub use command::maker;
 pub use deepen::MOST_OBSERVED;
-pub use event::{Event, Nobody, Tally, Watch};
+pub use event::{Event, EventListener, Nobody, Tally};
 pub use file::{
     FileError, Problem, ScenarioWords, Vocabulary, read as read_campaign, read_workload, reference,
     without_spaces,

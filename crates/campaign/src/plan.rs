@@ -43,7 +43,7 @@ pub struct Cell {
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default for one node.
+    /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` for none.
@@ -149,7 +149,7 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
-    /// Numbers of memory sizes, kinds of swap and numbers of CPUs, each at least 1.
+    /// Numbers of memory sizes, kinds of swap, memory limits and CPU configurations, each at least 1.
     fn machines(&self) -> [usize; 4] {
         let lengths = [
             self.memory.len(),
@@ -160,7 +160,7 @@ impl ScenarioSpec {
         lengths.map(|count| count.max(1))
     }
 
-    /// Number of machines on which the scenario runs: one for each memory size, kind of swap and number of CPUs.
+    /// Number of machines on which the scenario runs: the product of [`Self::machines`].
     fn machine_count(&self) -> usize {
         self.machines().into_iter().fold(1, usize::saturating_mul)
     }

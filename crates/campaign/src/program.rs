@@ -106,31 +106,31 @@ pub struct ProgramSpec {
     pub high: Option<Bytes>,
     /// Limit of the program's swap, `memory.swap.max`.
     pub swap_max: Option<Bytes>,
-    /// Memory of the program that is reclaimed only if nothing else is left, `memory.low`.
+    /// Memory of the program that is reclaimed only if nothing else is left (`memory.low`); `None` for no protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<Bytes>,
-    /// Memory of the program that is never reclaimed, `memory.min`.
+    /// Memory of the program that is never reclaimed (`memory.min`); `None` for no protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Bytes>,
-    /// Limits of the memory group of the program beside it.
+    /// Limits of the memory group of the second program.
     #[serde(default, skip_serializing_if = "BesideLimits::is_none")]
     pub beside_limits: BesideLimits,
     /// Numbers to read from the program's output, in the textual form of the request.
     pub metrics: Vec<String>,
 }
 
-/// Limits of the memory group of a program that runs beside another one. `None` for those that are not set.
+/// Limits of the memory group of a program that runs beside another one; `None` for a limit that is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BesideLimits {
-    /// Limit of its memory, `memory.max`.
+    /// Maximum memory of the program, `memory.max`.
     pub limit: Option<Bytes>,
-    /// Memory above which it is throttled, `memory.high`.
+    /// Memory above which the program is throttled, `memory.high`.
     pub high: Option<Bytes>,
-    /// Memory that is reclaimed only if nothing else is left, `memory.low`.
+    /// Memory of the program that is reclaimed only if nothing else is left, `memory.low`.
     pub low: Option<Bytes>,
-    /// Memory that is never reclaimed, `memory.min`.
+    /// Memory of the program that is never reclaimed, `memory.min`.
     pub min: Option<Bytes>,
-    /// Limit of its swap, `memory.swap.max`.
+    /// Maximum swap of the program, `memory.swap.max`.
     pub swap_max: Option<Bytes>,
 }
 
@@ -168,7 +168,8 @@ pub struct ProgramPlace {
     pub command: Vec<String>,
     /// Words of the server's command, with its path inside the root; empty for no server.
     pub server: Vec<String>,
-    /// Words of the command of the program beside it, with its path inside the root; empty for none.
+    /// Words of the command of a second program that runs beside the first, with its path inside the root; empty for
+    /// none.
     pub beside: Vec<String>,
     /// Path inside the root of the file for standard input, if any.
     pub input: Option<String>,

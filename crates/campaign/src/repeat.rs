@@ -83,8 +83,8 @@ pub struct Repetitions {
     /// The primary metric that changed most, if the results differ because of another build of the guest or a fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
-    /// How far the repetitions are apart, for each count and for each metric that decides. Empty for an arena without
-    /// noise, where repetitions are identical.
+    /// Spread of the repetitions, for each count and for each metric that decides. Empty for an arena without noise,
+    /// where repetitions are identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }
@@ -102,12 +102,14 @@ pub struct Spread {
     pub most: f64,
     /// Unit of the values.
     pub unit: Unit,
-    /// Largest distance of a repetition from the record, relative to the record; `None` if the record's value is 0.
+    /// Largest absolute difference between a repetition and the record, relative to the record; `None` if the
+    /// record's value is 0.
     pub apart: Option<f64>,
 }
 
 impl Spread {
-    /// The spreads of all metrics that decide in `record`, and of its counts of faults and swap.
+    /// The spreads of all metrics that decide for this record, and of its counts of faults and swap, without
+    /// repetitions.
     fn of(record: &Record) -> Vec<Self> {
         let is_told = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
         let metrics = record.results.metrics.iter().filter(is_told);
@@ -125,7 +127,7 @@ impl Spread {
         metrics.filter_map(spread).collect()
     }
 
-    /// Adds the value of a repetition.
+    /// Adds the value of another repetition of the trial.
     fn add(&mut self, again: &Record) {
         let mut metrics = again.results.metrics.iter();
         let same = metrics.find(|metric| metric.name == self.metric);
@@ -141,7 +143,7 @@ impl Spread {
     }
 }
 
-/// Names of metrics whose spread is shown although they may not decide.
+/// Names of metrics whose spread is shown even if they do not decide the verdict.
 const TOLD: [&str; 5] = [
     "major-faults",
     "swapped-in",
@@ -187,7 +189,7 @@ fn shown(unit: Unit, value: f64) -> String {
 }
 
 impl Repetitions {
-    /// Writes how far the repetitions of a trial with noise are apart.
+    /// Writes the spreads of the repetitions of a trial with noise.
     fn write_spreads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = match self.times {
             1 => "the repetition has".to_owned(),

@@ -23,12 +23,12 @@ pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
 pub const CONTROL: &str = "control";
 
-/// Word that stands for all files of the zoo.
+/// Word in place of a file name that stands for all files of the zoo.
 const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if no other variants are given.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Memory of a machine as a multiple of the limit of a workload in it, unless the user gives the memory.
+/// Memory of a machine as a multiple of the workload's memory limit, if the user does not state the memory.
 const ROOMY: u64 = 4;
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
@@ -78,11 +78,11 @@ pub struct Adjustment {
     pub memory: Vec<MemorySpec>,
     /// Memory sizes over which an effect is followed. These are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
-    /// Memory nodes of every scenario's machine; `None` to keep those of the campaign.
+    /// Memory nodes of every scenario's machine; `None` to keep the campaign's nodes.
     pub nodes: Option<NodesSpec>,
-    /// Memory limits of a control group around the workload of every scenario; empty to keep those of the campaign.
+    /// Memory limits of a control group around the workload of every scenario; empty to keep the campaign's limits.
     pub limit: Vec<Bytes>,
-    /// Kind of arena; `None` to keep that of the campaign.
+    /// Kind of arena; `None` to keep the campaign's arena.
     pub arena: Option<ArenaKind>,
     /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
@@ -90,7 +90,7 @@ pub struct Adjustment {
     pub swap_size: Option<Bytes>,
     /// The disk that holds files, if given.
     pub files_on: Option<FilesOn>,
-    /// CPUs of the machines of every scenario; empty to keep those of the campaign.
+    /// CPUs of the machines of every scenario; empty to keep the campaign's CPUs.
     pub cpus: Vec<CpusSpec>,
     /// The file system for files, if given.
     pub fs: Option<FileSystem>,
@@ -200,7 +200,7 @@ pub enum RequestError {
     /// A calibration is requested for several variants.
     #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
     ManyVariants,
-    /// A campaign that compares kernels is to run in the host arena.
+    /// A campaign that compares kernels was requested in the host arena, which has only one kernel.
     #[error(
         "--on host runs on the kernel of this machine, and the variant {variant} has another kernel or boot argument than the first: \
          compare kernels in the exact arena"
@@ -250,8 +250,9 @@ impl Request {
         me.whole_campaign(what, vocabulary)
     }
 
-    /// A copy of the request in which varied keys that are not attributes of variants become lists of values, which
-    /// make cells. A limit is a parameter of the user's own program (`is_program`), and surrounds any other workload.
+    /// A copy of the request in which varied keys that are not attributes of variants became lists of values, which
+    /// make cells. A limit is a parameter of the user's own program (`is_program`); for any other workload it belongs
+    /// to a control group around the workload.
     fn with_cells(&self, is_program: bool) -> Result<Self, RequestError> {
         let mut me = self.clone();
         for vary in std::mem::take(&mut me.vary) {
@@ -344,7 +345,7 @@ impl Request {
         Ok(())
     }
 
-    /// Name of the first option given that chooses or changes a kernel; `None` if there is none.
+    /// Name of the first given option that chooses or changes a kernel; `None` if no such option is given.
     fn of_kernels(&self) -> Option<&'static str> {
         let given = [
             (!self.kernels.is_empty(), "--kernel"),
@@ -395,7 +396,7 @@ impl Request {
             .find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The options that define variants: whether each is given, and its name.
+    /// The options that define variants, each with true if it is given, and its name.
     fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -414,7 +415,8 @@ impl Request {
         self.of_variants().iter().any(|(given, _)| *given)
     }
 
-    /// Creates the campaign of all files of the zoo, on the variants given; without any, on three kernels of Debian.
+    /// Creates the campaign of all files of the zoo on the given variants, or on three Debian kernels if no variants
+    /// are given.
     fn zoo(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
         let scenarios = crate::zoo::scenarios(vocabulary)?;
         let request = if self.has_variants() {
@@ -456,6 +458,7 @@ impl Request {
             accept: Vec::new(),
         };
         campaign.observe = Observe::unless_told(campaign.variants.len());
+        campaign.profile = self.profile_unless_told();
         campaign.name = self.named(campaign.name_by_content())?;
         self.adjustment.apply(&mut campaign, vocabulary);
         Ok(campaign)
@@ -469,12 +472,23 @@ impl Request {
         let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
         campaign.variants = self.variants(vocabulary)?;
         campaign.observe = Observe::unless_told(campaign.variants.len());
+        campaign.profile = self.profile_unless_told();
         // The name does not list the five scenarios, because it would be too long to be useful.
         let content = campaign.name_by_content();
         let digits = content.rsplit('-').next().unwrap_or_default();
         campaign.name = self.named(format!("screening-{digits}"))?;
         self.adjustment.apply(&mut campaign, vocabulary);
         Ok(campaign)
+    }
+
+    /// Trials that run a profiled pass if the user does not state any: those of the first seed if patches are
+    /// compared, because only a profiled pass shows which of the changed lines were executed.
+    const fn profile_unless_told(&self) -> Observe {
+        if self.patches.is_empty() {
+            Observe::None
+        } else {
+            Observe::Seeds(1)
+        }
     }
 
     /// The campaign name given in the request, or `otherwise` if there is none. Fails if the name is not allowed.

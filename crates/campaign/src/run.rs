@@ -26,7 +26,7 @@ use pagetide_store::{CampaignNote, Store};
 
 use crate::campaign::{Campaign, Until};
 use crate::deepen::deepen;
-use crate::event::{Tally, Watch};
+use crate::event::{EventListener, Tally};
 use crate::futility::{Futile, Futility};
 use crate::sampling::until_sure;
 
@@ -49,7 +49,7 @@ pub fn run(
     arena: &dyn Arena,
     store: &mut Store,
     options: &Options<'_>,
-    watch: &dyn Watch,
+    watch: &dyn EventListener,
 ) -> Result<Outcome, RunError> {
     let _lock = store.lock_campaign(&campaign.name)?;
     if options.shard.is_some() {

@@ -17,8 +17,8 @@ use crate::run::Job;
 /// first, and whether the campaign can give results at all.
 const FIRST_BLOCKS: u32 = 2;
 
-/// Most cells of a campaign that are settled one after another. The records of all cells are compared for each cell, and
-/// a message is shown for each.
+/// Maximum number of cells of a campaign that are settled one after another. The records of all cells are compared
+/// for each cell, and a message is shown for each.
 const MOST_CELLS: usize = 64;
 
 /// True if the cells of a campaign are settled one after another.
@@ -26,8 +26,9 @@ const MOST_CELLS: usize = 64;
 pub(crate) struct Settling(bool);
 
 impl Settling {
-    /// Decides whether to settle cells one after another. They are if there are several cells, at most [`MOST_CELLS`], if variants are
-    /// compared, if the number of trials does not depend on results, and if the order of trials has no effect.
+    /// Decides whether to settle cells one after another. This needs several cells, but at most [`MOST_CELLS`], and
+    /// variants to compare. The number of trials must not depend on results, and the order of trials must have no
+    /// effect.
     pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
         let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
         let is_few = (2..=MOST_CELLS).contains(&cells);

@@ -9,7 +9,7 @@ use pagetide_arena::{ArenaError, PreparedTrial, Progress, Step, Trial};
 use pagetide_record::Record;
 use pagetide_store::{Row, StoreError};
 
-use crate::event::Watch;
+use crate::event::EventListener;
 use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::run::RunError;
@@ -171,7 +171,7 @@ impl Site<'_> {
 
 /// Forwards the request to stop to a running trial.
 struct Life<'a> {
-    watch: &'a dyn Watch,
+    watch: &'a dyn EventListener,
     ended: &'a AtomicBool,
 }
 

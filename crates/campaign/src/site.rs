@@ -4,7 +4,7 @@ use pagetide_arena::Arena;
 use pagetide_store::{CampaignNote, Store};
 
 use crate::campaign::Campaign;
-use crate::event::Watch;
+use crate::event::EventListener;
 use crate::plan::PlannedTrial;
 use crate::run::{Options, Run, RunError, trials as run_trials};
 
@@ -17,12 +17,12 @@ pub struct Site<'a> {
     /// Options for each run of trials.
     pub options: &'a Options<'a>,
     /// Receives progress events and can stop the search.
-    pub watch: &'a dyn Watch,
+    pub watch: &'a dyn EventListener,
 }
 
 impl Site<'_> {
     /// The same arena, store and options with another watcher.
-    pub(crate) fn watched<'b>(&'b mut self, watch: &'b dyn Watch) -> Site<'b> {
+    pub(crate) fn watched<'b>(&'b mut self, watch: &'b dyn EventListener) -> Site<'b> {
         Site {
             arena: self.arena,
             store: self.store,

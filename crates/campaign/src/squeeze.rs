@@ -21,7 +21,7 @@ pub use pagetide_verdict::squeeze::{Answer, Design, Point};
 use pagetide_verdict::squeeze::{Fit, Outcome, Search, Step, knee};
 
 use crate::campaign::{Campaign, ScenarioSpec, Until};
-use crate::event::{Event, Tally, Watch};
+use crate::event::{Event, EventListener, Tally};
 use crate::locked::locked;
 use crate::run::{RunError, prepared};
 use crate::site::Site;
@@ -354,7 +354,7 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
 /// A watcher that converts the progress of one step to progress of the whole search, which has a limited number of
 /// runs.
 struct Counting<'a> {
-    inner: &'a dyn Watch,
+    inner: &'a dyn EventListener,
     is_first: bool,
     /// Estimated wall-clock time and number of trials when this step began; `None` before the first event.
     before: Mutex<Option<(Nanos, usize)>>,
@@ -376,7 +376,7 @@ impl Counting<'_> {
     }
 }
 
-impl Watch for Counting<'_> {
+impl EventListener for Counting<'_> {
     fn event(&self, event: &Event<'_>) {
         match event {
             // Each step makes a new plan; only the first is reported.

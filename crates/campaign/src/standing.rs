@@ -10,7 +10,7 @@ use pagetide_record::wire::Phase;
 use pagetide_store::Store;
 use pagetide_store::{RunEnd, RunState, RunningTrial};
 
-use crate::event::{Event, Tally, Watch};
+use crate::event::{Event, EventListener, Tally};
 use crate::locked::locked;
 
 /// Shortest time between two writes of the state, except when a trial starts or ends.
@@ -36,7 +36,7 @@ pub struct StateWriter<'a, W> {
     state: Mutex<(RunState, Instant)>,
 }
 
-impl<'a, W: Watch> StateWriter<'a, W> {
+impl<'a, W: EventListener> StateWriter<'a, W> {
     /// Creates a writer for a run of the campaign called `name`. Nothing is written before the first event.
     pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
         let (arguments, folder) = command_line().unwrap_or_default();
@@ -149,7 +149,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
     }
 }
 
-impl<W: Watch> Watch for StateWriter<'_, W> {
+impl<W: EventListener> EventListener for StateWriter<'_, W> {
     fn event(&self, event: &Event<'_>) {
         self.take(event);
         self.inner.event(event);

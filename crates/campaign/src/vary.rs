@@ -12,7 +12,7 @@ use crate::variants::{NameTaken, NotAPair, name_all, pair};
 /// A key with several values, given as `KEY=V1,V2,…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Name of a setting or of a word in a program, or one of `kernel`, `boot`, `swap`, `swap-size`,
+    /// Name of a setting, or of a word in a program's command line, or one of `kernel`, `boot`, `swap`, `swap-size`,
     /// `memory`, `limit` and `cpus`.
     pub key: String,
     /// Values of the key, at least two.

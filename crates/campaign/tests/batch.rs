@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::common::{Diary, ScriptedArena, campaign, contents, go, options};
 use pagetide_arena::{Progress, Step};
 use pagetide_campaign::{
-    BatchFolder, Campaign, Cluster, ClusterError, Elsewhere, Nobody, Node, Options, Outcome,
-    RunError, TaskError, Watch, run, work,
+    BatchFolder, Campaign, Cluster, ClusterError, Elsewhere, EventListener, Nobody, Node, Options,
+    Outcome, RunError, TaskError, run, work,
 };
 use pagetide_record::{Maker, RecordReader};
 use pagetide_store::{Filter, Store};
@@ -151,7 +151,12 @@ impl Bench {
         }
     }
 
-    fn on(&self, cluster: &Threads, detach: bool, watch: &dyn Watch) -> Result<Outcome, RunError> {
+    fn on(
+        &self,
+        cluster: &Threads,
+        detach: bool,
+        watch: &dyn EventListener,
+    ) -> Result<Outcome, RunError> {
         let options = Options {
             elsewhere: Some(Elsewhere { cluster, detach }),
             command: "pagetide run test.toml --on threads".to_owned(),

@@ -10,7 +10,7 @@ use pagetide_campaign::bisect::{
     bisect, predict, question,
 };
 use pagetide_campaign::{
-    Campaign, Nobody, Options, ScenarioSpec, Site, Until, Vocabulary, Watch, maker,
+    Campaign, EventListener, Nobody, Options, ScenarioSpec, Site, Until, Vocabulary, maker,
 };
 use pagetide_compare::bisected::BisectResult;
 use pagetide_quantity::Nanos;
@@ -81,7 +81,7 @@ impl<'a> Bench<'a> {
         self.folder.join("logs/bisect.log")
     }
 
-    fn go(&self, asked: &Bisect, watch: &dyn Watch) -> Result<BisectOutcome, BisectError> {
+    fn go(&self, asked: &Bisect, watch: &dyn EventListener) -> Result<BisectOutcome, BisectError> {
         let mut store = Store::open(&self.folder.join("store")).unwrap();
         let options = Options {
             jobs: Some(2),

@@ -125,6 +125,44 @@ fn a_file_means_what_it_says() {
 }
 
 #[test]
+fn cpus_are_a_number_or_a_list_and_make_cells() {
+    let with = |line: &str, own: &str| {
+        let text = GOOD
+            .replace("seed = 9", &format!("seed = 9\n{line}"))
+            .replace("swap = \"none\"", &format!("swap = \"none\"\n{own}"));
+        parse("good.toml", &text, &vocabulary())
+    };
+    let cpus = |line: &str, own: &str| {
+        let campaign = with(line, own).unwrap();
+        let texts = campaign.cells().map(|cell| cell.cpus.to_string());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(cpus("", ""), ["1"; 9]);
+    assert_eq!(cpus("cpus = 4", ""), ["4:5us"; 9]);
+    let mixed = cpus("cpus = [1, \"4:10us\"]", "cpus = 2");
+    assert_eq!(mixed.len(), 17);
+    assert_eq!((&*mixed[0], &*mixed[16]), ("1", "2:5us"));
+    assert!(mixed[1..16].contains(&"4:10us".to_owned()));
+    let labels = with("cpus = 4", "").unwrap();
+    assert!(
+        labels
+            .cells()
+            .all(|cell| cell.label().ends_with(" · 4 CPUs"))
+    );
+    for (wrong, word) in [
+        ("cpus = 0", "`0` CPUs"),
+        ("cpus = 9", "`9` CPUs"),
+        ("cpus = \"four\"", "`four` CPUs"),
+        ("cpus = [2, 2]", "given twice"),
+        ("cpus = \"4:1s\"", "turns of `1s`"),
+        ("cpus = true", "from 1 to 8"),
+    ] {
+        let why = with(wrong, "").unwrap_err().to_string();
+        assert!(why.contains(word) && why.contains(":4:"), "{wrong}: {why}");
+    }
+}
+
+#[test]
 fn until_sure_takes_a_cap_and_looks() {
     let until = |sampling: &str| {
         let text = GOOD.replace("seeds = 8", sampling);

@@ -16,5 +16,6 @@ mod refusal;
 mod reuse;
 mod sampling;
 mod settling;
+mod several;
 mod shard;
 mod swaps;

@@ -1,4 +1,4 @@
-//! Tests of cells that get all their trials before the next cell, and of their results, which are told early.
+//! Tests of cells that get all their trials before the next cell, and whose results are reported early.
 
 use crate::common::{Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;

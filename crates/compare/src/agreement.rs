@@ -1,6 +1,6 @@
 //! Whether arenas agree: the effects of one campaign that ran in several arenas, metric by metric.
 //!
-//! The arenas do not share records, so nothing is compared across them but effects: each is the difference between a
+//! Only effects are compared across arenas, because arenas share no records. An effect is the difference between a
 //! variant and the baseline in one arena, with its interval.
 
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::select::{campaign, compare_note};
 /// Endings of campaign names that stand for arenas: the campaign `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
-/// An effect whose interval lies within this share of no effect counts as none. Margins of verdicts are smaller, and
-/// would need hundreds of repeats in an arena with noise.
+/// An effect whose interval lies within this distance from no effect counts as none. The margins of verdicts are
+/// smaller, but an arena with noise would need hundreds of repeats for them.
 const SMALL: f64 = 0.10;
 
 /// The effects of one campaign in several arenas.
@@ -30,7 +30,7 @@ pub struct Agreement {
     pub arenas: Vec<ArenaSide>,
     /// One row for each metric of each cell and variant that was judged in at least two arenas.
     pub rows: Vec<AgreementRow>,
-    /// Labels of cells that only one arena has.
+    /// Labels of cells that exist in one arena only.
     pub alone: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct AgreementRow {
     pub direction: Direction,
     /// The effect in each arena, in the order of [`Agreement::arenas`]; `None` if the arena did not judge it.
     pub effects: Vec<Option<ArenaEffect>>,
-    /// Whether the arenas agree in the sign of the effect.
+    /// Whether the effects have the same sign in all arenas.
     pub sign: Agrees,
     /// Whether the sizes of the effect can be the same: the intervals of all arenas have a common value. `None` if an
     /// arena has no interval.
@@ -94,9 +94,9 @@ pub enum Sign {
     More,
     /// The variant's value is surely smaller than the baseline's.
     Less,
-    /// There is no difference, or the interval lies within 10 % of none.
+    /// There is no difference, or the interval lies within 10 % of no effect.
     None,
-    /// The data do not decide the sign.
+    /// The sign is not certain.
     Open,
 }
 
@@ -108,7 +108,7 @@ pub enum Agrees {
     Yes,
     /// Two arenas have different signs.
     No,
-    /// No two arenas have different signs, but at least one is open.
+    /// No two arenas have different signs, but the sign is not certain in at least one arena.
     Open,
 }
 
@@ -217,9 +217,9 @@ impl Agrees {
     }
 }
 
-/// Compares the effects of a campaign in the arenas in which it ran. `names` are campaigns, one for each arena. A single
-/// name stands for all arenas: `x`, `x-host` and `x-vm`; no name stands for the campaign that ran last. With `all`,
-/// metrics that decide in no arena are included.
+/// Compares the effects of a campaign in the arenas in which it ran. `names` are campaigns, one for each arena. A
+/// single name stands for all arenas: `x`, `x-host` and `x-vm`. An empty list stands for the campaign that ran last.
+/// With `all`, metrics that decide in no arena are included.
 pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement, CompareError> {
     let mut notes: Vec<CampaignNote> = match names {
         [] => arenas_of(store, &campaign(store, None)?)?,
@@ -301,8 +301,8 @@ fn of_comparisons(arenas: Vec<ArenaSide>, comparisons: &[Comparison], all: bool)
     }
 }
 
-/// Text by which the same cell is found in several arenas: its label, in which disks have no latency, because only the
-/// exact arena can choose it.
+/// Text by which the same cell is found in several arenas: the cell's label without the latencies of disks, which
+/// only the exact arena can set.
 fn key(cell: &Cell) -> String {
     let Some(subject) = &cell.subject else {
         return cell.label.clone();
@@ -314,7 +314,7 @@ fn key(cell: &Cell) -> String {
     cell.label.replace(&subject.swap.to_string(), &kind)
 }
 
-/// The rows of one cell. `same` is the cell in each arena.
+/// The rows of one cell. `same` has the cell in each arena.
 fn of_cell(
     cell: &Cell,
     same: &[Option<&Cell>],
@@ -384,7 +384,8 @@ fn effect_of(
     ArenaEffect::of(judgement)
 }
 
-/// True if the intervals have a common value; `None` if an effect has no interval, or if they are not of one kind.
+/// True if the intervals have a common value; `None` if an effect has no interval, or if ratios and differences are
+/// mixed.
 fn common(effects: &[Option<ArenaEffect>]) -> Option<bool> {
     let mut low = f64::NEG_INFINITY;
     let mut high = f64::INFINITY;
@@ -426,7 +427,7 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
 /// Scenarios whose workload is several processes.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
-/// What differs between the arenas and can change this metric, the likeliest first.
+/// Differences between the arenas that can change this metric, the likeliest first.
 fn reasons(
     arenas: &[ArenaSide],
     subjects: &[Option<&Subject>],
@@ -470,7 +471,8 @@ fn reasons(
     }
     if disk && is_time {
         found.push(
-            "the real device has no fixed latency, and a queue that others use too".to_owned(),
+            "the real device has no fixed latency, and other processes use its queue too"
+                .to_owned(),
         );
     }
     if exact.is_some_and(|subject| SEVERAL.contains(&subject.scenario.as_str())) {

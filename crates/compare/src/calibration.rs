@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use pagetide_outside::{Place, read, readable_json, replace};
+use pagetide_outside::{FileOrigin, read, readable_json, replace};
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::told;
 use pagetide_record::ArenaKind;
@@ -70,7 +70,7 @@ impl CalibrationNote {
     /// Reads the last calibration of an arena from the store; `None` if there is none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
-        let parsed = match read(&path, Place::Own, MOST_CALIBRATION_BYTES) {
+        let parsed = match read(&path, FileOrigin::Own, MOST_CALIBRATION_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
         };

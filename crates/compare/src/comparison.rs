@@ -29,7 +29,7 @@ pub struct Comparison {
     /// Error rate shared by all primary metrics of all cells and columns, from 0 to 1.
     pub alpha: f64,
     /// The look at which a sequential plan was judged; `None` if the number of trials is fixed.
-    pub look: Option<Look>,
+    pub look: Option<InterimLook>,
     /// Overall verdict on the primary metrics.
     pub overall: Overall,
     /// Warnings about the records and the judgements, for the reader.
@@ -173,7 +173,7 @@ impl Values {
 
 /// The look of a sequential plan at which a comparison was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Look {
+pub struct InterimLook {
     /// Number of the look, counted from 0.
     pub number: usize,
     /// Number of seeds (or sampling units) of each variant that this look includes.

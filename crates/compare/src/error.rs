@@ -46,7 +46,7 @@ pub enum CompareError {
         /// The most similar known name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// A campaign ran in one arena only, so there is nothing to agree with.
+    /// A campaign ran in one arena only, so there is no other arena to compare with.
     #[error(
         "{campaign} ran in the arena {arena} only: run the same command with --on {}, or name the campaigns of both arenas",
         other(*.arena)
@@ -54,7 +54,7 @@ pub enum CompareError {
     OneArena {
         /// Identity of the campaign's run.
         campaign: String,
-        /// The arena in which it ran.
+        /// The arena in which the campaign ran.
         arena: ArenaKind,
     },
     /// Only one side was named.
@@ -126,7 +126,7 @@ fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// Name of the arena in which a campaign could run too.
+/// Name of another arena in which the campaign could run.
 fn other(arena: ArenaKind) -> &'static str {
     match arena {
         ArenaKind::Exact => "host",

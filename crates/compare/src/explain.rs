@@ -21,6 +21,6 @@ mod mechanism;
 pub use account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTime};
 pub use claims::{Claim, claims};
 pub use evidence::{Evidence, LIST_MOVES, Reading, Source};
-pub use explanation::{Answer, Basis, Explanation, Finding, Lead};
+pub use explanation::{Answer, Basis, Explanation, Lead, MechanismShare};
 pub use gather::{CellExplanation, explain, explain_with_accounts};
 pub use mechanism::Mechanism;

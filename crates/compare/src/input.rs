@@ -60,6 +60,19 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     )
 }
 
+/// Adds a warning to the labels of cells whose trials ran in plain emulation in real time.
+fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
+    for (at, cell) in cells.iter_mut().enumerate() {
+        let trials = columns.iter().flat_map(|column| &column.trials);
+        let own = trials.filter(|trial| trial.cell == at);
+        let mark = own.map(|trial| trial.row.cell.subject.arena.in_label());
+        if let Some(mark) = mark.max() {
+            cell.label.push_str(mark);
+        }
+    }
+    cells
+}
+
 impl Input {
     /// Returns the trials of a campaign; no record is used for two entries. `columns` lists the indices of the variants
     /// in the note, in the order wanted; `None` selects all variants.
@@ -136,8 +149,8 @@ impl Input {
             campaign: Some(id),
             imported: note.imported.clone(),
             baseline,
+            cells: marked(note.cells.clone(), &columns),
             columns,
-            cells: note.cells.clone(),
             looks: note.looks.clone(),
             planned: planned.unwrap_or(0),
             cautions,

@@ -11,8 +11,8 @@ use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule
 
 use crate::beside;
 use crate::comparison::{
-    Caution, Cell, Column, Comparison, InvalidTrial, Look, MetricRow, Overall, Side, TrialRef,
-    Values,
+    Caution, Cell, Column, Comparison, InterimLook, InvalidTrial, MetricRow, Overall, Side,
+    TrialRef, Values,
 };
 use crate::error::CompareError;
 use crate::guests;
@@ -132,13 +132,13 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
 
 /// Returns the last look whose trials are all planned, or the first look if no look is fully planned. `None` if the
 /// plan is not sequential.
-fn look(input: &Input) -> Option<Look> {
+fn look(input: &Input) -> Option<InterimLook> {
     let number = input
         .looks
         .iter()
         .rposition(|units| *units <= input.planned)
         .unwrap_or(0);
-    input.looks.get(number).map(|units| Look {
+    input.looks.get(number).map(|units| InterimLook {
         number,
         units: *units,
         planned: input.looks.clone(),

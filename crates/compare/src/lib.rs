@@ -11,6 +11,7 @@ pub mod beside;
 pub mod bisected;
 mod calibration;
 pub mod comparison;
+pub mod covered;
 mod difference;
 mod divergence;
 mod error;
@@ -43,7 +44,7 @@ pub mod version;
 
 pub use calibration::{CalibrationError, CalibrationNote};
 pub use comparison::{
-    Caution, Cell, Column, Comparison, FailOn, InvalidTrial, Look, MetricRow, Overall, Side,
+    Caution, Cell, Column, Comparison, FailOn, InterimLook, InvalidTrial, MetricRow, Overall, Side,
     TrialRef, Values,
 };
 pub use difference::{Difference, differences};

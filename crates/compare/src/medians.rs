@@ -58,14 +58,15 @@ pub fn medians(
 ) -> Result<(Vec<MetricMedian>, Vec<InvalidSeed>), CompareError> {
     let (mut medians, mut all_invalid) = (Vec::new(), Vec::new());
     let input = Input::of_campaign(store, note, None)?;
+    let cells = input.cells;
     let trials = input.columns.into_iter().flat_map(|column| column.trials);
-    let mut by_cell: Vec<Vec<Row>> = note.cells.iter().map(|_| Vec::new()).collect();
+    let mut by_cell: Vec<Vec<Row>> = cells.iter().map(|_| Vec::new()).collect();
     for trial in trials {
         if let Some(rows) = by_cell.get_mut(trial.cell) {
             rows.push(trial.row);
         }
     }
-    for (cell, rows) in note.cells.iter().zip(by_cell) {
+    for (cell, rows) in cells.iter().zip(by_cell) {
         let Some(first) = rows.first() else { continue };
         let scenario = first.cell.subject.scenario.clone();
         let (valid, invalid): (Vec<_>, Vec<_>) = rows.into_iter().partition(Row::is_valid);

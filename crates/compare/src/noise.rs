@@ -1,4 +1,4 @@
-//! How many repeats a difference of times would need, from the noise of trials that ran.
+//! Number of repeats that are needed to detect a difference of times, computed from the noise of earlier trials.
 
 use pagetide_quantity::Unit;
 use pagetide_store::Store;
@@ -8,28 +8,30 @@ use crate::comparison::Values;
 use crate::error::CompareError;
 use crate::select::{campaign, show_of};
 
-/// Fewest trials from which noise is estimated.
+/// Minimum number of trials from which noise is estimated.
 const FEWEST: usize = 3;
-/// Most digits of a number of repeats are meaningless above this.
+/// Largest number of repeats that is reported.
 const MOST: f64 = 100_000.0;
 /// Sum of the quantiles of the normal distribution for an error rate of 5 % (two-sided) and a probability of 90 %.
 const QUANTILES: f64 = 1.959_964 + 1.281_552;
 
-/// Number of repeats that a time needs.
+/// Number of repeats that are needed to detect a difference in one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeNeed {
     /// Label of the cell.
     pub cell: String,
     /// Name of the metric.
     pub metric: String,
-    /// Standard deviation relative to the mean.
+    /// Standard deviation of the time relative to its mean.
     pub noise: f64,
-    /// Repeats of each variant that find the difference with a probability of 90 %, rounded up.
+    /// Number of repeats of each variant with which the difference is detected with a probability of 90 %, rounded
+    /// up.
     pub repeats: u64,
 }
 
-/// The repeats of each variant that would find a difference of `effect` (0.05 for 5 %) in each time that the scenarios
-/// name first, from the trials of the baseline that the campaign `name` already has. Empty without such a campaign.
+/// Numbers of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of
+/// each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a
+/// campaign.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,
@@ -40,7 +42,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     let mut all = Vec::new();
     for cell in &comparison.cells {
         let times = cell.metrics.iter().filter(|row| row.unit == Unit::Nanos);
-        // The mean time is what a scenario is asked for; quantiles and parts of it have more noise.
+        // The first primary time is the scenario's main time; quantiles and parts of it have more noise.
         let time = times
             .clone()
             .find(|row| row.primary && row.name != "system");
@@ -71,11 +73,11 @@ fn relative_deviation(values: &Values) -> Option<f64> {
     Some((squares / (numbers.len() - 1) as f64).sqrt() / mean)
 }
 
-/// Repeats of each of two variants whose means differ by `effect`: n = 2 (z₁ + z₂)² (noise / effect)².
+/// Number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ + z₂)² (noise
+/// / effect)².
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
-    let rounded = needed.clamp(2.0, MOST).ceil();
-    (2..).find(|count| *count as f64 >= rounded).unwrap_or(2)
+    pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())
 }
 
 #[cfg(test)]

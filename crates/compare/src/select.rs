@@ -168,7 +168,7 @@ pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, &note, None)?)
 }
 
-/// Shows a campaign with the records that its note lists so far; with a single variant, nothing is judged.
+/// Shows a campaign with the records that its note lists so far. With a single variant, nothing is judged.
 pub(crate) fn show_of(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     compare(store, &Input::of_campaign(store, note, None)?)
 }

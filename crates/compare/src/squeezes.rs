@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use pagetide_outside::{Place, read, readable_json, replace};
+use pagetide_outside::{FileOrigin, read, readable_json, replace};
 use pagetide_store::Store;
 use pagetide_store::whole_file::WriteError;
 use pagetide_verdict::waiting::{Incomparable, RateRatio, compare};
@@ -93,7 +93,7 @@ impl ComparedSqueezes {
 
     /// Loads the searches that were saved for a campaign; `None` if there are none, or if the file cannot be read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
-        let bytes = read(&kept(store, campaign), Place::Own, MOST_SEARCH_BYTES).ok()?;
+        let bytes = read(&kept(store, campaign), FileOrigin::Own, MOST_SEARCH_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

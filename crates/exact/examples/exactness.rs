@@ -1,6 +1,6 @@
 //! Checks that trials repeat exactly, and measures the time that a trial takes before and after its scenario.
 //!
-//! `cargo run --release -p pagetide-exact --example exactness -- [REPEATS] [SIDE_BY_SIDE] [KERNEL…]` repeats one
+//! `cargo run --release -p pagetide-exact --example exactness -- [REPEATS] [SIDE_BY_SIDE] [cpus=N] [KERNEL…]` repeats one
 //! swapping trial of random references on each kernel and each kind of swap. It prints the number of different digests
 //! (one, if all is well). It also prints the median time from starting the emulator to the scenario's first
 //! instruction, and from the scenario's end to the stored record. Exits with status 1 if digests differ.
@@ -14,7 +14,7 @@ use std::time::Duration;
 use pagetide_arena::{Arena, NoProgress, Options, Trial, VariantSpec};
 use pagetide_exact::Exact;
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{Maker, MemorySpec, RecordWriter, SwapSpec};
+use pagetide_record::{CpusSpec, Maker, MemorySpec, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
@@ -32,6 +32,11 @@ fn main() -> Result<ExitCode, Fault> {
     let repeats: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let side_by_side: usize = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let mut kernels: Vec<String> = arguments.collect();
+    let cpus = kernels
+        .iter()
+        .find_map(|word| word.strip_prefix("cpus="))
+        .map_or(Ok(CpusSpec::ONE), str::parse)?;
+    kernels.retain(|word| !word.starts_with("cpus="));
     if kernels.is_empty() {
         kernels = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"]
             .map(String::from)
@@ -48,7 +53,7 @@ fn main() -> Result<ExitCode, Fault> {
     let mut differ = false;
     for kernel in &kernels {
         for swap in [SwapSpec::ZRAM, SwapSpec::Ssd(Nanos::from_micros(80))] {
-            let tally = repeat(&exact, kernel, swap, repeats, side_by_side)?;
+            let tally = repeat(&exact, kernel, (swap, cpus), repeats, side_by_side)?;
             let trials: usize = tally.digests.values().sum();
             println!(
                 "{kernel:20} {:9} {trials:6} {:7} {:7}  {:>17}  {:>9}",
@@ -74,7 +79,7 @@ fn main() -> Result<ExitCode, Fault> {
 fn repeat(
     exact: &Exact,
     kernel: &str,
-    swap: SwapSpec,
+    (swap, cpus): (SwapSpec, CpusSpec),
     repeats: usize,
     side_by_side: usize,
 ) -> Result<Tally, Fault> {
@@ -84,6 +89,7 @@ fn repeat(
         seed: 7,
         memory: MemorySpec::Free(Bytes::from_mib(12)),
         swap,
+        cpus,
         variant: VariantSpec {
             kernel: kernel.to_owned(),
             ..VariantSpec::default()

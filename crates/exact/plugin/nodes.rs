@@ -1,14 +1,16 @@
-//! Counts the accesses of programs to slow memory nodes. Built as a shared object that the emulator loads as a plugin.
+//! Counts the accesses of programs to slow memory nodes. Built as a shared object that the emulator loads as a
+//! plugin.
 //!
-//! An access counts if it is by code of a program (not of the kernel), between the two instructions that mark the start
-//! and the end of the scenario, and not in a cache of 64 lines of 64 bytes. The cache has one line for each of the 64
-//! positions within a page, the one that was accessed last. So a program that reads a line byte by byte, or that uses
-//! its stack between two accesses, is counted once. There is no other model of a cache. The plugin only counts: it does not change the
-//! guest's time, which is its number of instructions.
+//! An access counts under three conditions: it is by code of a program (not of the kernel), it happens between the
+//! two instructions that mark the start and the end of the scenario, and it misses a cache of 64 lines of 64 bytes.
+//! For each of the 64 positions of a line within a page, the cache contains the line that was accessed last. So a
+//! program that reads a line byte by byte, or that uses its stack between two accesses, is counted once. There is no
+//! other model of a cache. The plugin only counts: it does not change the guest's time, which is its number of
+//! instructions.
 //!
 //! Arguments: each `slow=START-END` is a range of physical addresses, in decimal, of a slow node; END is not part of
-//! it. `out=PATH` is the file to which the counts are written at the end mark: three little-endian numbers of 64 bits,
-//! which are [`MAGIC`], the accesses to slow nodes, and the accesses to all nodes.
+//! the range. `out=PATH` is the file to which the counts are written at the end mark: three little-endian numbers of
+//! 64 bits, which are [`MAGIC`], the accesses to slow nodes, and the accesses to all nodes.
 
 #![no_std]
 #![allow(dead_code, reason = "the shared modules have more than this plugin needs")]
@@ -50,7 +52,7 @@ static CHOOSE: extern "C" fn() = choose;
 const MAGIC: u64 = 0x0073_6564_6f6e_6770;
 /// Base-2 logarithm of the size of a cache line in bytes.
 const LINE_SHIFT: u32 = 6;
-/// Number of lines of the cache: the positions of a line within a page.
+/// Number of lines of the cache: one for each position of a line within a page.
 const LINES: usize = 64;
 
 /// The emulator's description of the memory that an access goes to.
@@ -73,7 +75,8 @@ struct Counts {
 
 static COUNTS: AtomicPtr<Counts> = AtomicPtr::new(null_mut());
 
-/// The only counts. All callbacks come from the thread that runs all CPUs, one at a time.
+/// Returns the counts of this plugin, which exist once. All callbacks come from the thread that runs all CPUs, one at
+/// a time.
 fn counts() -> &'static mut Counts {
     // SAFETY: set once in `qemu_plugin_install` before any callback, and never freed. Callbacks do not nest.
     unsafe { &mut *COUNTS.load(Ordering::Relaxed) }

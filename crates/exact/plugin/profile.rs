@@ -34,7 +34,7 @@ use format::{
     FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED, USER,
 };
 use insn::Kind;
-use programs::{Place, Programs};
+use programs::{FileOrigin, Programs};
 use span::Span;
 use stacks::Stacks;
 
@@ -152,7 +152,7 @@ const fn function_of(data: u64) -> u32 {
 impl Profile {
     /// Function of an address, and the function's flags if the address is its start. `place` is the file that the
     /// current block belongs to, if it belongs to a program.
-    fn span(&self, address: u64, place: Option<Place>) -> (u32, u32) {
+    fn span(&self, address: u64, place: Option<FileOrigin>) -> (u32, u32) {
         let found = Span::find(&self.spans, address).unwrap_or((UNNAMED, 0));
         match place.filter(|_| found.0 == USER) {
             Some(place) => self.programs.function(place, address).unwrap_or(found),
@@ -161,7 +161,7 @@ impl Profile {
     }
 
     /// Reads the instructions of a block. Returns the place of the block in the files of programs, if it is known.
-    fn parse(&mut self, block: Handle) -> Option<Place> {
+    fn parse(&mut self, block: Handle) -> Option<FileOrigin> {
         self.parts.clear();
         self.code.clear();
         for at in 0..self.api.length(block) {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::format::MAGIC;
 use crate::span::Span;
 
-/// Least number of bytes of a block for which all files are searched. Fewer bytes would be found by chance.
+/// Minimum size in bytes of a block for which all files are searched. A shorter block could match by chance.
 const LEAST_BYTES: usize = 8;
 /// Size of a page. Files are mapped in whole pages.
 const PAGE: u64 = 4096;
@@ -39,7 +39,7 @@ pub struct Programs {
 
 /// The file and the place to which a block of code belongs.
 #[derive(Clone, Copy)]
-pub struct Place(Mapping);
+pub struct FileOrigin(Mapping);
 
 impl Programs {
     /// Parses the file of programs, whose format is in `src/profiler.rs`. Function numbers must be below `functions`.
@@ -84,13 +84,13 @@ impl Programs {
 
     /// Place of the block at `address` that consists of the bytes `code`; `None` if it belongs to no file, or possibly
     /// to several.
-    pub fn place(&mut self, address: u64, code: &[u8]) -> Option<Place> {
+    pub fn place(&mut self, address: u64, code: &[u8]) -> Option<FileOrigin> {
         let known = self.mappings.iter().find(|mapping| {
             let segment = &self.segments[mapping.segment];
             segment.has(address.wrapping_sub(mapping.bias), code)
         });
         if let Some(known) = known {
-            return Some(Place(*known));
+            return Some(FileOrigin(*known));
         }
         if code.len() < LEAST_BYTES {
             return None;
@@ -112,12 +112,12 @@ impl Programs {
             }
         }
         self.mappings.extend(found);
-        found.map(Place)
+        found.map(FileOrigin)
     }
 
     /// Function at an address near a block of this place, and the function's flags if the address is its start. `None`
     /// if the address is outside of the file's executable part.
-    pub fn function(&self, Place(mapping): Place, address: u64) -> Option<(u32, u32)> {
+    pub fn function(&self, FileOrigin(mapping): FileOrigin, address: u64) -> Option<(u32, u32)> {
         let segment = &self.segments[mapping.segment];
         let own = address.wrapping_sub(mapping.bias);
         let offset = own.checked_sub(segment.start)?;

@@ -29,7 +29,8 @@ pub struct Node {
     pub own: u64,
     /// Number of calls of the function at this place.
     pub calls: u64,
-    /// Instructions that the idle loop executed while a task of the workload waited here, and no other could run.
+    /// Instructions that the idle loop executed while a task of the workload waited here, and no other task of it
+    /// could run.
     pub waited: u64,
     /// Number of these waits.
     pub waits: u64,
@@ -70,7 +71,7 @@ struct Task {
     is_known: bool,
     /// True if the task is new since recording began.
     is_new: bool,
-    /// True if the task has executed code of a program.
+    /// True if the task has executed code of a program, and not only of the kernel.
     is_program: bool,
 }
 
@@ -89,7 +90,7 @@ pub struct Stacks {
     programs: u32,
     /// Index of the task that runs the scenario.
     main: usize,
-    /// Count of the idle loop when tasks were last switched.
+    /// Instructions of the idle loop at the latest switch of tasks.
     idle: u64,
     /// Instructions of the idle loop since a task of the workload last ran.
     waiting: u64,
@@ -250,9 +251,9 @@ impl Stacks {
         self.waited(counts);
     }
 
-    /// If the current task belongs to the workload: adds the time in which no task of the workload ran to the place at
-    /// which this task waited. The workload is the task of the scenario, and all tasks that were created since and run
-    /// programs.
+    /// Adds the time in which no task of the workload ran to the place at which the current task waited, if the
+    /// current task belongs to the workload. The workload is the task of the scenario, and all tasks that were
+    /// created since and run programs.
     fn waited(&mut self, counts: &[u64]) {
         let idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting += idle.wrapping_sub(self.idle);

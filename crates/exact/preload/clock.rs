@@ -10,14 +10,16 @@
 #![no_std]
 
 mod stop;
+mod thread;
+mod turns;
 
 use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::{AtomicI64, Ordering};
 
+use thread::is_main;
+
 /// Microseconds by which one call advances the clock.
 const STEP: c_long = 1000;
-/// Source: Linux `arch/x86/entry/syscalls/syscall_64.tbl`.
-const GETTID: c_long = 186;
 
 /// `struct timeval` of the C library.
 #[repr(C)]
@@ -26,24 +28,7 @@ pub struct Time {
     micros: c_long,
 }
 
-unsafe extern "C" {
-    fn getpid() -> c_int;
-    fn syscall(number: c_long, ...) -> c_long;
-}
-
 static CALLS: AtomicI64 = AtomicI64::new(0);
-
-/// Id of the calling thread.
-fn thread() -> c_long {
-    // SAFETY: this reads and writes no memory of this process.
-    unsafe { syscall(GETTID) }
-}
-
-/// True if the calling thread is the main thread.
-fn is_main() -> bool {
-    // SAFETY: this reads and writes no memory of this process.
-    thread() == c_long::from(unsafe { getpid() })
-}
 
 /// Current time in microseconds since 1970, where the clock starts. Calls from the main thread do not advance it,
 /// because their number depends on the host.

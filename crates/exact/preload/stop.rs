@@ -13,9 +13,10 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use crate::{is_main, syscall, thread};
+use crate::thread::{is_main, me};
+use crate::turns;
 
 /// Source: glibc `dlfcn.h`.
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
@@ -29,17 +30,16 @@ const LOOKS: u32 = 200_000;
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn syscall(number: c_long, ...) -> c_long;
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
-/// Value of [`REPORTER`] until a thread other than the main one has reported an event.
-const NOBODY: c_long = 0;
 /// Value of [`REPORTER`] once the main thread has seen the stop; from then on no thread waits.
-const NOTED: c_long = -1;
+const NOTED: *mut c_void = -1_isize as *mut c_void;
 
-/// Id of the thread that reported the first event, which is the guest's stop: the CPU thread. Threads that save the
-/// guest report later.
-static REPORTER: AtomicI64 = AtomicI64::new(NOBODY);
+/// The thread that reported the first event, which is the guest's stop: the CPU thread. Null until a thread other than
+/// the main one has reported an event. Threads that save the guest report later.
+static REPORTER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// True if the main thread has returned from a poll and has taken no lock since.
 static POLLED: AtomicBool = AtomicBool::new(false);
 /// Address of the emulator's big lock; null until it is known.
@@ -72,21 +72,39 @@ fn next(known: &AtomicPtr<c_void>, name: &CStr, version: Option<&CStr>) -> *mut 
 /// Notes that the calling thread has reported an event of the monitor.
 pub fn reported() {
     if !is_main() {
-        let _ = REPORTER.compare_exchange(NOBODY, thread(), Ordering::SeqCst, Ordering::SeqCst);
+        let _ = REPORTER.compare_exchange(null_mut(), me(), Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
-/// Makes the CPU thread wait until the main thread has seen the stop, for at most 10 s.
-fn wait() {
+/// Waits until `done` returns true, for at most 10 s. Returns false if the time is over.
+pub fn pause(done: impl Fn() -> bool) -> bool {
     let pause: [c_long; 2] = [0, LOOK_NANOS];
     for _ in 0..LOOKS {
-        if REPORTER.load(Ordering::SeqCst) == NOTED {
-            return;
+        if done() {
+            return true;
         }
         // SAFETY: the timespec outlives the call; no remainder is asked for.
         unsafe { syscall(NANOSLEEP, pause.as_ptr(), null_mut::<c_long>()) };
     }
-    REPORTER.store(NOTED, Ordering::SeqCst);
+    false
+}
+
+/// Makes the CPU thread wait until the main thread has seen the stop, for at most 10 s.
+fn wait() {
+    if !pause(|| REPORTER.load(Ordering::SeqCst) == NOTED) {
+        REPORTER.store(NOTED, Ordering::SeqCst);
+    }
+}
+
+/// True if a thread has reported a stop that the main thread has not seen yet.
+fn is_reported() -> bool {
+    let reporter = REPORTER.load(Ordering::Relaxed);
+    !reporter.is_null() && reporter != NOTED
+}
+
+/// Address of the C library's original function of this name. It is looked up once and then stored in `known`.
+pub fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    next(known, name, None)
 }
 
 /// Replaces the C library's `pthread_mutex_lock`.
@@ -100,9 +118,14 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
         POLLED.store(false, Ordering::Relaxed);
         BIG.store(mutex, Ordering::SeqCst);
     } else {
-        let reporter = REPORTER.load(Ordering::Relaxed);
-        if reporter > NOBODY && mutex == BIG.load(Ordering::SeqCst) && reporter == thread() {
+        if is_reported()
+            && mutex == BIG.load(Ordering::SeqCst)
+            && REPORTER.load(Ordering::Relaxed) == me()
+        {
             wait();
+        }
+        if mutex == BIG.load(Ordering::Relaxed) {
+            turns::before_lock();
         }
     }
     let real = next(&REAL, c"pthread_mutex_lock", None);
@@ -117,13 +140,24 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    if REPORTER.load(Ordering::Relaxed) > NOBODY && is_main() {
+    if is_reported() && is_main() {
         REPORTER.store(NOTED, Ordering::SeqCst);
     }
     // The symbol version before this one uses another layout of the condition.
     let real = next(&REAL, c"pthread_cond_wait", Some(c"GLIBC_2.3.2"));
+    let is_main = is_main();
+    let takes_turns = turns::are_taken();
+    if takes_turns && is_main {
+        turns::main_waits(true);
+    }
     // SAFETY: the symbol of this name has this type; the caller vouches for both pointers.
-    unsafe { transmute::<*mut c_void, Wait>(real)(condition, mutex) }
+    let done = unsafe { transmute::<*mut c_void, Wait>(real)(condition, mutex) };
+    if takes_turns && is_main {
+        turns::main_waits(false);
+    } else if takes_turns && mutex == BIG.load(Ordering::SeqCst) {
+        turns::waited();
+    }
+    done
 }
 
 /// Replaces the C library's `ppoll`.
@@ -140,8 +174,18 @@ pub unsafe extern "C" fn ppoll(
     static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let real = next(&REAL, c"ppoll", None);
     // SAFETY: the symbol of this name has this type; the caller vouches for the pointers.
-    let ready = unsafe { transmute::<*mut c_void, Poll>(real)(files, count, timeout, mask) };
-    if is_main() {
+    let poll =
+        |timeout| unsafe { transmute::<*mut c_void, Poll>(real)(files, count, timeout, mask) };
+    let is_main = is_main();
+    let ready = if is_main && turns::are_taken() && !files.is_null() {
+        let length = usize::try_from(count).unwrap_or(0);
+        // SAFETY: the caller vouches for `count` elements at `files`, which only it changes.
+        let polled = unsafe { core::slice::from_raw_parts(files.cast(), length) };
+        turns::poll_as_main(polled, timeout, poll)
+    } else {
+        poll(timeout)
+    };
+    if is_main {
         POLLED.store(true, Ordering::Relaxed);
     }
     ready

@@ -22,8 +22,9 @@ use crate::machine::{BOOT_SHIFT, MachineSpec};
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::nodes;
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::recipe::{Contents, Recipe};
+use crate::turns::Turns;
 
 /// Number of lines from the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;
@@ -41,7 +42,7 @@ pub struct Boot<'a> {
     /// Emulator to run.
     pub emulator: &'a Emulator,
     /// Limit on the number of emulators that run at once.
-    pub places: &'a Places,
+    pub places: &'a EmulatorSlots,
     /// Wall-clock time without progress of the guest after which the boot is given up.
     pub patience: Duration,
     /// Tells whether the user asked to stop.
@@ -93,7 +94,9 @@ impl Boot<'_> {
         let (mut monitor, theirs) = Monitor::pair()?;
         let mut arguments = recipe.arguments.clone();
         // If this option is given twice, the emulator uses the last value.
-        arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
+        if !machine.timing.is_real() {
+            arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
+        }
         arguments.extend(wiring.arguments);
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
@@ -101,7 +104,10 @@ impl Boot<'_> {
         inherited.push(theirs.as_raw_fd());
         inherited.extend(fds);
         let _place = self.places.take(self.progress)?;
-        let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
+        let turns = Turns::Boot.of(machine.cpus);
+        let mut running =
+            self.emulator
+                .start_in(machine.timing, turns, &arguments, &inherited, &errors)?;
         drop(theirs);
 
         let mut guard = Guard::new(
@@ -129,7 +135,9 @@ impl Boot<'_> {
                 _ => self.error("saving it went wrong: is the disk full?".to_owned()),
             });
         };
-        self.emulator.proven(&saved)?;
+        if !machine.timing.is_real() {
+            self.emulator.proven(&saved)?;
+        }
         let _ = monitor.command("quit", &json!({}), &mut still);
         let _ = running.wait();
         let stub = folder.join("stub");

@@ -59,7 +59,7 @@ pub(crate) fn contents(
     })
 }
 
-/// The verified image of the root with this digest, and the file that describes the root to the guest.
+/// Returns the verified image of the root with this digest, and the file that describes the root to the guest.
 fn handover(
     roots: &Roots,
     digest: &str,

@@ -14,6 +14,7 @@ use pagetide_quantity::command::{command, told};
 use pagetide_record::ArenaKind;
 
 use crate::emulator::Emulator;
+use crate::emulators::{added, runs_several};
 use crate::error::ExactError;
 use crate::memory;
 use crate::profiler::{Counted, Profiler};
@@ -27,6 +28,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
         emulator_piece(emulator.as_ref()),
+        several(emulator.as_ref().ok(), cache),
         plugins(emulator.as_ref().ok()),
         doctor::memory(),
         doctor::folder("cache", cache, "--cache DIR or PAGETIDE_CACHE"),
@@ -75,6 +77,22 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     }
 }
 
+/// Finds the emulator for trials with several CPUs, among the installed one and those in the cache folder.
+fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
+    let name = "several CPUs";
+    let found = emulator.cloned().filter(runs_several);
+    match found.or_else(|| added(cache).filter(runs_several)) {
+        Some(found) => Diagnosis::works(name, format!("{} ({})", found.version, found.program)),
+        None => Diagnosis::new(
+            name,
+            State::Limits,
+            "the emulator is older than QEMU 8.1: trials run, but not with --cpus above 1"
+                .to_owned(),
+            command(&["emulator", "add"]),
+        ),
+    }
+}
+
 /// Checks with the test firmware that the emulator can run the plugin that counts instructions.
 fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
     let name = "profiles";
@@ -83,7 +101,7 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
         Diagnosis::new(name, State::Limits, found, remedy)
     };
     let Some(emulator) = emulator else {
-        return lacks("not tried for want of an emulator".to_owned());
+        return lacks("not tried, because there is no emulator".to_owned());
     };
     match runs_with_plugin(emulator) {
         Ok(()) => Diagnosis::works(name, "the emulator counts instructions by function"),
@@ -137,12 +155,23 @@ fn firmware() -> Vec<u8> {
 /// Exit code of the emulator after the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Sentence that says whether KVM works. A host that is itself a guest may run three instructions but fail on a kernel.
+/// Folder of a module that replaces KVM on hosts that are themselves guests. The module executes only kernels that
+/// were built for it.
+const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
+
+/// Sentence that says that a guest ran under KVM. A host that is itself a guest may run three instructions but fail on a kernel.
 /// So a kernel from the cache is booted, if there is one. It panics for lack of a file system, and the emulator exits.
-pub fn kvm(cache: &Path) -> String {
+///
+/// # Errors
+///
+/// The sentence that says why no guest runs under KVM.
+pub fn kvm(cache: &Path) -> Result<String, String> {
     let Ok(emulator) = Emulator::find() else {
-        return "KVM was not tried for want of an emulator".to_owned();
+        return Err("KVM was not tried, because there is no emulator".to_owned());
     };
+    if !Path::new("/dev/kvm").exists() {
+        return Err("KVM does not work: there is no /dev/kvm".to_owned());
+    }
     let kernel = Cache::open(cache)
         .and_then(|cache| cache.list())
         .ok()
@@ -152,14 +181,15 @@ pub fn kvm(cache: &Path) -> String {
         Some(kernel) => boots_under(&emulator, "kvm", &kernel.image()),
     };
     match (tried, kernel) {
-        (Err(why), _) => format!("KVM does not work: {why}"),
-        (Ok(()), Some(kernel)) => format!("KVM works ({} booted)", kernel.release),
-        (Ok(()), None) => {
-            format!(
-                "KVM runs three instructions; {}, then ask again",
-                told("kernel add debian:bookworm")
-            )
-        }
+        (Err(why), _) if Path::new(PARAVIRTUAL).exists() => Err(format!(
+            "KVM does not work: {why}; its module here is kvm_pvm, which runs only kernels that were built for it"
+        )),
+        (Err(why), _) => Err(format!("KVM does not work: {why}")),
+        (Ok(()), Some(kernel)) => Ok(format!("KVM works ({} booted)", kernel.release)),
+        (Ok(()), None) => Ok(format!(
+            "KVM runs three instructions; {}, then ask again",
+            told("kernel add debian:bookworm")
+        )),
     }
 }
 

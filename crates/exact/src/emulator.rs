@@ -16,6 +16,8 @@ use crate::error::{ExactError, io};
 use crate::memory;
 use crate::nodes::memory_name;
 use crate::processor::Processor;
+use crate::timing::Timing;
+use crate::turns::Turns;
 
 /// Name of the emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -163,10 +165,23 @@ impl Emulator {
         }
     }
 
-    /// Starts the emulator with these arguments and the preloaded [`Clock`]. File descriptors in `inherited` stay open
-    /// in the child under the same numbers. Standard error goes to `errors`.
+    /// Starts the emulator with these arguments and the preloaded [`Clock`], for a guest with one CPU. File descriptors
+    /// in `inherited` stay open in the child under the same numbers. Standard error goes to `errors`.
     pub fn start(
         &self,
+        arguments: &[String],
+        inherited: &[RawFd],
+        errors: &File,
+    ) -> Result<Running, ExactError> {
+        self.start_in(Timing::Counted, None, arguments, inherited, errors)
+    }
+
+    /// Starts the emulator like [`Self::start`], in counted or in real time. In real time, the emulator uses the
+    /// host's clock, and may use all processors. `turns` is `None` for a guest with one CPU.
+    pub fn start_in(
+        &self,
+        timing: Timing,
+        turns: Option<Turns>,
         arguments: &[String],
         inherited: &[RawFd],
         errors: &File,
@@ -179,7 +194,8 @@ impl Emulator {
         let mut command = command(&self.program, self.launch.as_ref());
         command
             .args(arguments)
-            .envs([clock.variable()])
+            .envs((!timing.is_real()).then(|| clock.variable()))
+            .envs(turns.filter(|_| !timing.is_real()).map(Turns::variable))
             .stdout(Stdio::null())
             .stderr(stderr);
         // SAFETY: between fork and exec, only async-signal-safe calls are made, on descriptors that stay open until
@@ -194,7 +210,7 @@ impl Emulator {
                 Ok(())
             });
         }
-        let processor = Processor::take();
+        let processor = (!timing.is_real()).then(Processor::take).flatten();
         let spawned = match &processor {
             Some(processor) => processor.on(|| child::start(&mut command)),
             None => child::start(&mut command),

@@ -1,8 +1,8 @@
 //! Which emulator runs a trial.
 //!
-//! A machine with one CPU runs in the installed emulator. Several CPUs need a newer one than some distributions have:
-//! before QEMU 8.1, the first CPU keeps its turn until a timer is due, and the others starve. If the installed emulator
-//! is older, an emulator that was added to the cache is used.
+//! A machine with one CPU runs in the installed emulator. Several CPUs need a newer version than some distributions
+//! have: before QEMU 8.1, the first CPU keeps its turn until a timer is due, and the other CPUs get no time. If the
+//! installed emulator is older, an emulator that was added to the cache is used.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -23,13 +23,13 @@ const OLDEST_FOR_SEVERAL: (u32, u32) = (8, 1);
 pub struct Emulators {
     cache: PathBuf,
     first: Arc<Emulator>,
-    /// The emulator for several CPUs, once it was looked for and found.
+    /// The emulator for several CPUs; `None` until it is first needed.
     several: Mutex<Option<Arc<Emulator>>>,
 }
 
 impl Emulators {
-    /// Finds the emulator for one CPU: the installed one, or if there is none, the newest in the cache. Fails if there
-    /// is neither.
+    /// Finds the emulator for one CPU: the installed one, or the newest one in the cache if none is installed. Fails
+    /// if there is no emulator.
     pub fn open(cache: &Path) -> Result<Self, ExactError> {
         let first = match Emulator::find() {
             Err(why @ ExactError::NoEmulator { .. }) => added(cache).ok_or(why)?,
@@ -47,7 +47,7 @@ impl Emulators {
         &self.first
     }
 
-    /// The emulator for a machine with these CPUs. Fails if none is new enough.
+    /// The emulator for a machine with these CPUs. Fails if no emulator is new enough.
     pub fn of(&self, cpus: CpusSpec) -> Result<Arc<Emulator>, ExactError> {
         if !cpus.are_several() || runs_several(&self.first) {
             return Ok(Arc::clone(&self.first));

@@ -13,6 +13,19 @@ use pagetide_record::{MemorySpec, NodesSpec};
 /// Why the exact arena could not run a trial or make a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ExactError {
+    /// A profiled pass was requested in real time.
+    #[error(
+        "--profile counts instructions, which the arena vm does not: use it in the arena exact"
+    )]
+    ProfileInRealTime,
+    /// No guest runs under KVM on this machine.
+    #[error(
+        "the arena vm needs KVM: {why}; use exact, which needs none, or --emulated to try the arena without meaning of its times"
+    )]
+    NoKvm {
+        /// Why no guest runs under KVM.
+        why: String,
+    },
     /// No emulator is installed.
     #[error(
         "running a guest needs {program}, which is not installed: apt-get install qemu-system-x86"
@@ -52,7 +65,7 @@ pub enum ExactError {
         /// Version of the installed emulator.
         version: String,
     },
-    /// A profiled pass was requested on several CPUs.
+    /// A profiled pass was requested on a machine with several CPUs.
     #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
     ProfileOfSeveral,
     /// The program named as emulator is not QEMU, or is a build that does not state its version.
@@ -132,10 +145,10 @@ pub enum ExactError {
         /// Least memory with which a guest boots.
         least: Bytes,
     },
-    /// The memory is not the sum over the nodes.
+    /// The stated memory differs from the sum over the nodes.
     #[error(
-        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of what is free on each, {sum}; leave out \
-         --memory, or give one of both"
+        "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of the free memory of all nodes, {sum}; leave \
+         out --memory or --nodes"
     )]
     NodesAndMemory {
         /// Memory requested for the guest.
@@ -155,7 +168,7 @@ pub enum ExactError {
     },
     /// The limit of the workload's memory group is zero or larger than the machine's memory.
     #[error(
-        "--limit {limit} never acts in {memory} of memory: give one above 0 and below --memory"
+        "--limit {limit} never acts in {memory} of memory: give a limit above 0 and below --memory"
     )]
     Limit {
         /// The limit as given.

@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, host,
+    Arena, ArenaError, Guest, Options, PreparedTrial, Progress, Trial, TrialResult, host,
 };
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, Machine, Pass, RecordWriter, Subject,
+    ArenaKind, ArenaSpec, CpusSpec, FileSystem, FilesOn, FilesSpec, Machine, Pass, RecordWriter,
+    Subject,
 };
 use pagetide_root::Roots;
 
 use crate::boot::Boot;
 use crate::contents::contents;
+use crate::doctor;
 use crate::emulator::Emulator;
 use crate::emulators::Emulators;
 use crate::error::{ExactError, ended, is_restore};
@@ -29,11 +31,12 @@ use crate::machine::{CPU, LEAST, MACHINE, MachineSpec};
 use crate::making::Maker;
 use crate::measured;
 use crate::modules::{boot_arguments, modules};
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::preparation::{Preparation, agrees, fits, fits_policy};
 use crate::program;
 use crate::recipe::Recipe;
 use crate::snapshot::{Snapshot, Snapshots};
+use crate::timing::Timing;
 use crate::trial;
 
 /// Virtual time without progress after which a trial is ended.
@@ -43,14 +46,16 @@ const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 pub struct Exact {
     options: Options,
     emulators: Emulators,
-    places: Places,
+    places: EmulatorSlots,
     snapshots: Snapshots,
     guest: String,
     kernels: Kernels,
-    /// Recipes of snapshots, by the name that the snapshot would have without modules, and by whether the scenario needs
-    /// packet sockets. A kernel's modules are then read once for all trials of a machine.
+    /// Recipes of snapshots that were already made, so that a kernel's modules are read once for all trials of a
+    /// machine. The key is the name that the snapshot would have without modules, and whether the scenario needs
+    /// packet sockets.
     recipes: Mutex<BTreeMap<(String, bool), Arc<Recipe>>>,
     machine: Machine,
+    timing: Timing,
     say: Arc<Say>,
 }
 
@@ -60,8 +65,39 @@ fn default_swap_size(memory: Bytes) -> Bytes {
 }
 
 impl Exact {
+    /// Fails if the trial asks for a profile that this arena cannot make.
+    fn can_profile(&self, trial: &Trial) -> Result<(), ExactError> {
+        match trial.pass {
+            Pass::Profiled if self.timing.is_real() => Err(ExactError::ProfileInRealTime),
+            Pass::Profiled if trial.cpus.are_several() => Err(ExactError::ProfileOfSeveral),
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the exact arena. `say` receives a message for each long step, such as fetching or booting a kernel.
     pub fn open(
+        options: Options,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ExactError> {
+        Self::open_in(Timing::Counted, options, say)
+    }
+
+    /// Opens the arena `vm`, which runs the same guests as the exact arena in real time: under KVM, or in plain
+    /// emulation if the user asks for it. Fails with the reason if a guest does not run under KVM here.
+    pub fn open_vm(
+        options: Options,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ExactError> {
+        if options.emulated {
+            say("plain emulation: its times are no measure of anything");
+            return Self::open_in(Timing::Emulated, options, say);
+        }
+        doctor::kvm(&options.cache).map_err(|why| ExactError::NoKvm { why })?;
+        Self::open_in(Timing::Kvm, options, say)
+    }
+
+    fn open_in(
+        timing: Timing,
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ExactError> {
@@ -71,7 +107,7 @@ impl Exact {
         let most = options.jobs.map_or(processors, |jobs| jobs.max(processors));
         let say: Arc<Say> = Arc::new(say);
         Ok(Self {
-            places: Places::of(&options.cache, most),
+            places: EmulatorSlots::of(&options.cache, most),
             kernels: Kernels::new(&options, Arc::clone(&say)),
             options,
             emulators,
@@ -79,6 +115,7 @@ impl Exact {
             guest: program::digest(),
             recipes: Mutex::default(),
             machine: host::machine(),
+            timing,
             say,
         })
     }
@@ -118,10 +155,15 @@ impl Exact {
 
 impl Arena for Exact {
     fn kind(&self) -> ArenaKind {
-        ArenaKind::Exact
+        if self.timing.is_real() {
+            ArenaKind::Vm
+        } else {
+            ArenaKind::Exact
+        }
     }
 
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
+        self.can_profile(trial).map_err(ArenaError::wrong)?;
         let memory = trial.memory.bytes();
         if memory < LEAST {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
@@ -135,10 +177,13 @@ impl Arena for Exact {
             .swap
             .total(trial.swap_size, default_swap_size(memory))
             .map_err(ArenaError::wrong)?;
-        if trial.cpus.are_several() && trial.pass == Pass::Profiled {
-            return Err(ArenaError::wrong(ExactError::ProfileOfSeveral));
-        }
-        let emulator = self.emulators.of(trial.cpus).map_err(ArenaError::refused)?;
+        // In real time, CPUs do not take turns, so that any emulator runs several.
+        let turning = if self.timing.is_real() {
+            CpusSpec::ONE
+        } else {
+            trial.cpus
+        };
+        let emulator = self.emulators.of(turning).map_err(ArenaError::refused)?;
         let context = pagetide_scenario::Context {
             memory: trial.limit.unwrap_or(memory),
             swap_size,
@@ -203,12 +248,13 @@ impl Arena for Exact {
             &boot,
         )
         .with_cpus(subject.cpus)
-        .with_nodes(&subject.nodes);
+        .with_nodes(&subject.nodes)
+        .with_timing(self.timing);
         subject.arena = ArenaSpec {
-            kind: ArenaKind::Exact,
+            kind: self.kind(),
             emulator: emulator.version.clone(),
             machine: MACHINE.to_owned(),
-            cpu: CPU.to_owned(),
+            cpu: self.timing.cpu(CPU).to_owned(),
             cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
         };
@@ -223,18 +269,29 @@ impl Arena for Exact {
     }
 
     fn side_by_side(&self, largest: &PreparedTrial) -> usize {
-        let wanted = self.options.jobs.unwrap_or_else(host::cpus).max(1);
+        // In real time, trials that run at the same time slow each other down.
+        let usual = || {
+            if self.timing.is_real() {
+                1
+            } else {
+                host::cpus()
+            }
+        };
+        let wanted = self.options.jobs.unwrap_or_else(usual).max(1);
         let Ok(ready) = largest.own::<Preparation>() else {
             return 1;
         };
         let one = ready.machine.memory.0 + (64 << 20);
-        let free = host::available().0.saturating_sub(host::KEPT.0);
+        let free = host::available().0.saturating_sub(host::RESERVED_MEMORY.0);
         usize::try_from(free / one)
             .unwrap_or(wanted)
             .clamp(1, wanted)
     }
 
     fn estimate(&self, subject: &Subject) -> Option<Nanos> {
+        if self.timing.is_real() {
+            return None;
+        }
         estimate::of(subject)
     }
 
@@ -258,7 +315,7 @@ impl Arena for Exact {
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let subject = prepared.subject();
         let ready = prepared.own::<Preparation>()?;
         let Preparation {
@@ -269,11 +326,11 @@ impl Arena for Exact {
             ..
         } = ready;
         let free = host::available();
-        if free.0 < machine.memory.0 + host::KEPT.0 {
+        if free.0 < machine.memory.0 + host::RESERVED_MEMORY.0 {
             return Err(ArenaError::broken(ExactError::HostMemory {
                 wanted: machine.memory,
                 free,
-                kept: host::KEPT,
+                kept: host::RESERVED_MEMORY,
             }));
         }
         let recipe = self.recipe(subject, ready).map_err(ArenaError::broken)?;

@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use pagetide_outside::{Place, open};
+use pagetide_outside::{FileOrigin, open};
 
 /// Name of the file with the list in a snapshot's folder: one zstd frame with checksum.
 pub const FILE: &str = "functions";
@@ -20,7 +20,7 @@ const LEVEL: i32 = 1;
 
 /// Reads the list of functions from a snapshot's folder; `None` if it is missing or damaged.
 pub fn kept(folder: &Path) -> Option<Vec<u8>> {
-    let file = open(&folder.join(FILE), Place::Own).ok()?;
+    let file = open(&folder.join(FILE), FileOrigin::Own).ok()?;
     let mut list = Vec::new();
     let mut decoder = zstd::Decoder::with_buffer(BufReader::new(file))
         .ok()?

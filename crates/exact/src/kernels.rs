@@ -25,14 +25,15 @@ pub(crate) struct Kernels {
     refresh: bool,
     stop: Arc<AtomicBool>,
     by_name: Mutex<BTreeMap<String, Arc<Kernel>>>,
-    /// Digests of kernels, with needs and swap that each was found to meet. A kernel's configuration is then read once
-    /// for all trials with the same needs.
+    /// Combinations of a kernel (by digest), needs and swap that passed the check, so that a kernel's configuration
+    /// is read once for all trials with the same needs.
     able: Mutex<HashSet<(Digest, Vec<Need>, SwapSpec)>>,
     say: Arc<Say>,
 }
 
 impl Kernels {
-    /// The kernels of the cache that `options` name. `say` receives a message for each step of fetching a kernel.
+    /// Creates an object for the kernels of the cache that `options` name. `say` receives a message for each step of
+    /// fetching a kernel.
     pub(crate) fn new(options: &Options, say: Arc<Say>) -> Self {
         Self {
             folder: options.cache.clone(),

@@ -46,7 +46,9 @@ mod setting;
 pub mod slow;
 pub mod snapshot;
 mod tiers;
+pub mod timing;
 pub mod trial;
+pub mod turns;
 mod watched;
 
 pub use error::ExactError;

@@ -6,7 +6,7 @@ use pagetide_scenario::Needs;
 
 use crate::error::ExactError;
 
-/// Fails if the scenario cannot run in a memory group, or if the limit never acts on a machine of this size.
+/// Fails if the scenario cannot run in a memory group, or if the limit is 0 or larger than the machine's memory.
 pub fn check(subject: &Subject, needs: &Needs, limit: Bytes) -> Result<(), ExactError> {
     let scenario = || subject.scenario.clone();
     if let Some(why) = needs.own_machine {

@@ -17,6 +17,8 @@ use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{CpusSpec, MemorySpec, SwapSpec};
 
+use crate::timing::Timing;
+
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
 /// The emulated CPU model: all features of the emulator except ERMS and FSRM.
@@ -35,12 +37,12 @@ pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
 /// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
 /// locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
-/// Memory that a CPU beyond the first takes: the kernel's data of each CPU, its share of compressors, and a spinner.
+/// Memory for each CPU beyond the first: the kernel's per-CPU data, buffers of compressors, and a spinner.
 const OF_CPU: Bytes = Bytes::from_mib(8);
-/// Memory that the ring buffer of a CPU beyond the first takes in an observed trial.
+/// Memory for the ring buffer of each CPU beyond the first in an observed trial.
 const RING_OF_CPU: Bytes = Bytes::from_mib(4);
-/// Boot arguments of a guest with several CPUs. The timer that ends turns belongs to the guest's program (`hpet`), which
-/// maps its registers (`iomem`).
+/// Boot arguments of a guest with several CPUs. The guest's program programs the timer that ends turns, so the kernel
+/// must not use the timer (`hpet`) and must let the program map its registers (`iomem`).
 const OF_SEVERAL: &str = " hpet=disable iomem=relaxed";
 
 /// Memory reserved for observing a machine with these CPUs. Each CPU has a ring buffer of its own.
@@ -60,6 +62,15 @@ const OVERHEAD: Bytes = Bytes::from_mib(128);
 const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
      tsc_early_khz=1000000 rootfstype=ramfs swiotlb=noforce random.trust_cpu=on cryptomgr.notests earlyprintk=serial,0x4e0,115200,keep";
 
+/// Memory of one node of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineNode {
+    /// Total memory of the node.
+    pub memory: Bytes,
+    /// True if the node is slow and has no processor.
+    pub is_slow: bool,
+}
+
 /// The emulated machine of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {
@@ -73,15 +84,8 @@ pub struct MachineSpec {
     pub nodes: Vec<MachineNode>,
     /// CPUs of the machine.
     pub cpus: CpusSpec,
-}
-
-/// Memory of one node of the emulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineNode {
-    /// Total memory of the node.
-    pub memory: Bytes,
-    /// True if the node is slow and has no processor.
-    pub is_slow: bool,
+    /// How the guest's clock advances.
+    pub timing: Timing,
 }
 
 /// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
@@ -120,10 +124,21 @@ impl MachineSpec {
             cmdline,
             nodes: Vec::new(),
             cpus: CpusSpec::ONE,
+            timing: Timing::Counted,
         }
     }
 
-    /// The same machine with these CPUs, and memory for what they take.
+    /// This machine with another clock.
+    #[must_use]
+    pub fn with_timing(self, timing: Timing) -> Self {
+        Self {
+            cmdline: timing.boot_arguments(&self.cmdline),
+            timing,
+            ..self
+        }
+    }
+
+    /// This machine with `cpus`, and with additional memory for each CPU beyond the first.
     #[must_use]
     pub fn with_cpus(mut self, cpus: CpusSpec) -> Self {
         if !cpus.are_several() {
@@ -149,21 +164,13 @@ impl MachineSpec {
         };
         let mut all = text(&["-M"]);
         let memory = self.memory_option();
-        let hpet = if self.cpus.are_several() { "on" } else { "off" };
+        let takes_turns = self.cpus.are_several() && !self.timing.is_real();
+        let hpet = if takes_turns { "on" } else { "off" };
         all.push(format!("{MACHINE},{memory}hpet={hpet},nvdimm=on"));
         all.extend(self.node_arguments());
-        all.extend(text(&[
-            "-accel",
-            "tcg,tb-size=512",
-            "-icount",
-            "shift=0,sleep=off",
-            "-cpu",
-            CPU,
-            "-smp",
-            &self.cpus.count.to_string(),
-            "-seed",
-            "42",
-        ]));
+        all.extend(self.timing.arguments(CPU));
+        let count = self.cpus.count.to_string();
+        all.extend(text(&["-smp", &count, "-seed", "42"]));
         all.extend(text(&[
             "-rtc",
             "base=2026-01-01,clock=vm",
@@ -215,8 +222,8 @@ pub(crate) fn region_at(memory: u64) -> u64 {
     (FOUR_GIB + memory.saturating_sub(low_memory(memory))).next_multiple_of(1 << 30)
 }
 
-/// Number of bytes of a machine's memory that the emulator puts below 4 GiB, if the machine has so much. The rest is at
-/// 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
+/// Number of bytes of a machine's memory that the emulator puts below 4 GiB if the machine has more than that. The
+/// rest is at 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
 pub(crate) fn low_memory(memory: u64) -> u64 {
     if memory >= 0xb000_0000 {
         0x8000_0000

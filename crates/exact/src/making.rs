@@ -47,9 +47,9 @@ fn words(system: FileSystem, size: Bytes) -> Vec<String> {
 }
 
 impl Maker {
-    /// The program that makes a file system of this size. It comes from Debian 12, so that it is the same on every
-    /// machine; its package is fetched if it is not in the cache, which `cache` opens. `None` for a file system that
-    /// needs no program.
+    /// The program that makes a file system of this size; `None` for a file system that needs no program. The program
+    /// comes from Debian 12, so that it is the same on every machine. Its package is fetched if it is not in the
+    /// cache, which `cache` opens.
     pub fn of(
         system: FileSystem,
         size: Bytes,

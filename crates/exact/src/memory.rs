@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use pagetide_guest::tracearea::{self, Piece};
 use pagetide_quantity::Bytes;
-use pagetide_record::wire::{self, HEAD, Place, Region};
+use pagetide_record::wire::{self, FramePosition, HEAD, Region};
 use rustix::fs::MemfdFlags;
 
 use crate::error::{ExactError, io};
@@ -183,7 +183,7 @@ impl Output {
     }
 
     /// Positions of the complete frames in the region.
-    pub fn frames(&self) -> Result<Vec<Place>, ExactError> {
+    pub fn frames(&self) -> Result<Vec<FramePosition>, ExactError> {
         wire::places(self.size as u64, |at, buffer| {
             self.file.read_exact_at(buffer, at)
         })
@@ -191,7 +191,7 @@ impl Output {
     }
 
     /// Content of a frame.
-    pub fn bytes(&self, frame: &Place) -> Result<Vec<u8>, ExactError> {
+    pub fn bytes(&self, frame: &FramePosition) -> Result<Vec<u8>, ExactError> {
         let mut bytes = Vec::new();
         self.body(frame)
             .read_to_end(&mut bytes)
@@ -200,7 +200,7 @@ impl Output {
     }
 
     /// Reader of a frame's content.
-    pub fn body(&self, frame: &Place) -> impl Read {
+    pub fn body(&self, frame: &FramePosition) -> impl Read {
         self.part(frame.at, frame.length)
     }
 

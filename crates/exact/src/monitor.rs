@@ -130,8 +130,8 @@ impl Monitor {
         )
     }
 
-    /// The command that keeps a restored emulator from announcing itself to a network. It would do so by timers of the
-    /// host's clock. Such a timer ends the turn of a CPU, so a guest with several CPUs would depend on the host.
+    /// The command that keeps a restored emulator from announcing the guest to a network. Announcements use timers of
+    /// the host's clock. Such a timer ends the turn of a CPU, so a guest with several CPUs would depend on the host.
     pub fn no_announcements() -> (&'static str, Value) {
         ("migrate-set-parameters", json!({ "announce-rounds": 0 }))
     }

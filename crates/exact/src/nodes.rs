@@ -1,13 +1,13 @@
 //! The memory nodes of the emulated machine: their sizes, and the emulator's arguments for them.
 //!
-//! A machine with one node has one memory, without any argument for nodes. With several nodes:
+//! A machine with one node has one memory, and no arguments for nodes. With several nodes:
 //! - The first node has all processors, the memory for the kernel and the harness, and the content of simulated disks.
 //! - Each further node has the workload's share and what the kernel needs for the node itself.
 //! - A slow node is slow by the firmware's tables only: a larger distance (SLIT), a larger latency and a smaller
-//!   bandwidth (HMAT). From these the kernel makes a lower memory tier. Emulation has the same price for all memory.
+//!   bandwidth (HMAT). From these the kernel makes a lower memory tier. The emulator itself is equally fast on all nodes.
 //!
-//! The figures in the tables are fixed. They do not depend on the latency that prices an access to a slow node, so that
-//! another price changes no trial.
+//! The figures in the tables are fixed. They do not depend on the latency that prices an access to a slow node, so a
+//! change of the price changes nothing that the guest sees.
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +16,18 @@ use pagetide_record::NodesSpec;
 
 use crate::machine::{MachineNode, MachineSpec, region_at};
 
-/// Memory that the kernel needs on each node but the first, for the node's own structures. The unused rest becomes
-/// ballast.
+/// Memory that the kernel needs on each node except the first for the node's own structures. What the kernel leaves
+/// unused is taken by ballast.
 const OVERHEAD: Bytes = Bytes::from_mib(24);
 /// Sizes of nodes are multiples of this size, because the kernel groups pages in blocks of up to 4 MiB.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// Distance between two fast nodes, and to a slow node. A node's distance to itself is 10. Source: ACPI, table SLIT.
+/// Distance between two fast nodes, and between any other node and a slow node. A node's distance to itself is 10.
+/// Source: ACPI, table SLIT.
 const DISTANCES: [u32; 2] = [20, 28];
-/// Latency of a read and of a write in nanoseconds, of a fast node and of a slow node. Source: ACPI, table HMAT.
+/// Latency of a read or write in nanoseconds: of a fast node, and of a slow node. Source: ACPI, table HMAT.
 const LATENCIES: [u32; 2] = [100, 300];
-/// Bandwidth in bytes per second, of a fast node and of a slow node.
+/// Bandwidth in bytes per second: of a fast node, and of a slow node.
 const BANDWIDTHS: [&str; 2] = ["100G", "25G"];
 
 impl MachineSpec {
@@ -57,7 +58,7 @@ impl MachineSpec {
         self
     }
 
-    /// Size of each file with the guest's memory: one for each node.
+    /// Sizes of the files with the guest's memory, one for each node.
     pub fn memories(&self) -> Vec<Bytes> {
         if self.nodes.is_empty() {
             return vec![self.memory];

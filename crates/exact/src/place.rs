@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The places for emulators on a cache: as many emulators may run at once.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct EmulatorSlots {
     folder: PathBuf,
     count: usize,
     patience: Duration,
@@ -31,19 +31,19 @@ pub struct Places {
 /// A place for one emulator, released when dropped. The kernel releases it however the holder ends.
 #[derive(Debug)]
 #[must_use]
-pub struct Place {
+pub struct EmulatorSlot {
     /// The locked file of the place. `None` if no file could be locked, or no place became free in time.
     lock: Option<File>,
 }
 
-impl Place {
+impl EmulatorSlot {
     /// True if a place is held; false if the wait timed out or no file could be locked.
     pub fn is_taken(&self) -> bool {
         self.lock.is_some()
     }
 }
 
-impl Places {
+impl EmulatorSlots {
     /// Creates `count` places, whose files are in the cache folder.
     pub fn of(cache: &Path, count: usize) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Places {
     /// # Errors
     ///
     /// [`ExactError::Stopped`] if the user stops the wait.
-    pub fn take(&self, progress: &dyn Progress) -> Result<Place, ExactError> {
+    pub fn take(&self, progress: &dyn Progress) -> Result<EmulatorSlot, ExactError> {
         // If the folder cannot be created, locking reports the error.
         let _ = std::fs::create_dir_all(&self.folder);
         let began = Instant::now();
@@ -70,20 +70,20 @@ impl Places {
                 return Ok(place);
             }
             if began.elapsed() >= self.patience {
-                return Ok(Place { lock: None });
+                return Ok(EmulatorSlot { lock: None });
             }
             std::thread::sleep(PAUSE);
         }
     }
 
     /// Takes a free place without waiting; `None` if all places are taken.
-    fn free(&self) -> Option<Place> {
+    fn free(&self) -> Option<EmulatorSlot> {
         (0..self.count).find_map(|number| {
             let path = self.folder.join(number.to_string());
             match try_lock(&path, FlockOperation::NonBlockingLockExclusive) {
                 Ok(None) => None,
-                Ok(lock) => Some(Place { lock }),
-                Err(_) => Some(Place { lock: None }),
+                Ok(lock) => Some(EmulatorSlot { lock }),
+                Err(_) => Some(EmulatorSlot { lock: None }),
             }
         })
     }
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    fn islocked(place: &Place) -> bool {
+    fn islocked(place: &EmulatorSlot) -> bool {
         place.lock.is_some()
     }
 
@@ -120,7 +120,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..7 {
                 // Each thread has its own value, as separate processes would.
-                let places = Places::of(folder.path(), 2);
+                let places = EmulatorSlots::of(folder.path(), 2);
                 let seen = &seen;
                 scope.spawn(move || {
                     let place = places.take(&NoProgress).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         });
         assert_eq!(*seen.lock().unwrap(), (0, 2));
         // All places are free again.
-        let places = Places::of(folder.path(), 2);
+        let places = EmulatorSlots::of(folder.path(), 2);
         let both = [places.free().unwrap(), places.free().unwrap()];
         assert!(both.iter().all(islocked) && places.free().is_none());
     }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_wait_ends_when_told_and_goes_on_without_a_place_where_nobody_leaves_his() {
         let folder = tempfile::tempdir().unwrap();
-        let mut places = Places::of(folder.path(), 1);
+        let mut places = EmulatorSlots::of(folder.path(), 1);
         let held = places.take(&NoProgress).unwrap();
         let stop = Stop(AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, b"").unwrap();
         let began = Instant::now();
-        let place = Places::of(&file, 2).take(&NoProgress).unwrap();
+        let place = EmulatorSlots::of(&file, 2).take(&NoProgress).unwrap();
         assert!(!islocked(&place) && began.elapsed() < Duration::from_secs(5));
     }
 }

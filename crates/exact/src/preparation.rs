@@ -1,4 +1,4 @@
-//! A prepared trial: its kernel and machine are found, and everything that cannot run was refused.
+//! A prepared trial: its kernel and machine are known, and it was checked that the trial can run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct Preparation {
 }
 
 impl Preparation {
-    /// Inputs that determine the snapshot for this subject if it loads these modules. `guest` is the digest of
-    /// the guest's program.
+    /// Inputs that determine the snapshot for this subject with these modules. `guest` is the digest of the guest's
+    /// program.
     pub(crate) fn recipe(
         &self,
         subject: &Subject,
@@ -43,6 +43,7 @@ impl Preparation {
             trace_size: TRACE.0,
             spare: spare(machine.cpus),
             modules,
+            real_time: machine.timing.is_real(),
             ssd: ssds(subject, needs),
             nodes: nodes_of_guest(subject),
             swap: subject.swap,
@@ -69,7 +70,8 @@ impl Preparation {
     }
 }
 
-/// The nodes as the guest needs them: without the latency of slow nodes, which prices accesses after the trial.
+/// The nodes with the default latency of slow nodes, so that the snapshot does not depend on the stated latency. That
+/// latency only prices accesses after the trial.
 fn nodes_of_guest(subject: &Subject) -> NodesSpec {
     let nodes = subject.nodes.clone();
     nodes
@@ -97,7 +99,7 @@ pub(crate) fn fits_policy(
     })
 }
 
-/// Fails if the memory is not the sum over the nodes.
+/// Fails if the memory differs from the sum over the nodes.
 pub(crate) fn agrees(memory: MemorySpec, nodes: &NodesSpec) -> Result<(), ExactError> {
     match nodes.sum() {
         Some(sum) if memory != MemorySpec::Free(sum) => Err(ExactError::NodesAndMemory {

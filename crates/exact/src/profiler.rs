@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 
-use pagetide_profile::{Profile, Symbol, Tally, TallyNode, USER};
+use pagetide_profile::{NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER};
 use pagetide_quantity::Nanos;
 use pagetide_root::CodeFile;
 
@@ -31,9 +31,6 @@ use crate::memory;
 use format::{
     FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
 };
-
-/// Name of the function that stands for code of a file without a symbol.
-const NO_SYMBOL: &str = "(no symbol)";
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
@@ -111,6 +108,9 @@ pub struct Counted<'a> {
     pub watched: &'a [u64],
 }
 
+/// A profile, and the number of executions of each watched instruction by address.
+pub type ProfileAndCounts = (Profile, BTreeMap<u64, u64>);
+
 /// A plugin that counts the instructions of one trial.
 #[derive(Debug)]
 pub struct Profiler {
@@ -128,7 +128,7 @@ fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
-/// Adds the functions of programs to the list of symbols. Returns the file of programs for the plugin.
+/// Adds the functions of programs to `symbols`. Returns the file of programs for the plugin.
 fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     let (mut head, mut code, mut count) = (Vec::new(), Vec::new(), 0);
     for file in programs {
@@ -252,10 +252,7 @@ impl Profiler {
 
     /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
     /// number of executions of each watched instruction. `None` if the scenario did not end.
-    pub fn profile(
-        mut self,
-        elapsed: Nanos,
-    ) -> Result<Option<(Profile, BTreeMap<u64, u64>)>, ExactError> {
+    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<ProfileAndCounts>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;

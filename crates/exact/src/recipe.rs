@@ -38,14 +38,14 @@ impl Recipe {
     }
 }
 
-/// Files for the guest, each with path and content.
+/// Files for the guest, each with its path and content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
 /// Content of the guest's initial file system.
 pub struct Contents {
     /// Bytes of the program that runs as `/init`.
     pub program: &'static [u8],
-    /// All further files.
+    /// Files for the guest apart from its program.
     pub files: Files,
     /// Image of the program's root; `None` for scenarios without a root.
     pub root: Option<Handover>,

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use pagetide_outside::{Place, open, read};
+use pagetide_outside::{FileOrigin, open, read};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Seal {
     /// differs, and how it differs.
     pub fn check(path: &Path, key: &str, names: &[impl AsRef<str>]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let seal = read(path, Place::Own, MOST_SEAL_BYTES)
+        let seal = read(path, FileOrigin::Own, MOST_SEAL_BYTES)
             .ok()
             .and_then(|text| serde_json::from_slice::<Self>(&text).ok())
             .filter(|seal| seal.key == key)
@@ -72,7 +72,7 @@ impl Seal {
         // Sizes are checked first, because that is fast.
         for name in names.iter().map(AsRef::as_ref) {
             let sum = seal.files.get(name).ok_or("its seal is not whole")?;
-            let file = open(&folder.join(name), Place::Own);
+            let file = open(&folder.join(name), FileOrigin::Own);
             let file = file.map_err(|why| format!("{name}: {why}"))?;
             let bytes = file.metadata().map_or(0, |data| data.len());
             if bytes != sum.bytes {

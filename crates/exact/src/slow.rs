@@ -1,10 +1,10 @@
-//! The modelled clock of a machine with slow memory nodes: accesses to slow nodes are counted by a plugin in the
-//! emulator, and priced.
+//! The modelled clock of a machine with slow memory nodes. A plugin in the emulator counts accesses to slow nodes,
+//! and each access has a price.
 //!
-//! Emulation has one price for all memory, so the exact clock cannot tell a slow node from a fast one. The plugin
-//! (`plugin/nodes.rs`) counts the accesses of programs to slow nodes. After the trial, each is priced by the latency of
-//! the slow nodes, and the sum is added to the exact time. The result is a metric of its own. The exact clock, and all
-//! that the guest sees, are unchanged.
+//! Every access to memory takes the same time on the exact clock, so this clock cannot distinguish a slow node from a
+//! fast one. The plugin (`plugin/nodes.rs`) counts the accesses of programs to slow nodes. After the trial, each
+//! access is priced by the latency of the slow nodes, and the sum is added to the exact time. The result is a metric
+//! of its own. The exact clock, and all that the guest sees, are unchanged.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,8 +23,8 @@ use crate::memory;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nodes.so"));
 /// First number of the file of counts: the bytes "pgnodes\0".
 const MAGIC: u64 = 0x0073_6564_6f6e_6770;
-/// First version of QEMU that tells a plugin the physical address of an access. Earlier ones tell the sum of the
-/// memory's offset among all memories and its offset in the guest's memory. Source: QEMU `plugins/api.c`,
+/// First version of QEMU that passes the physical address of an access to a plugin. Earlier versions pass the sum of
+/// the memory's offset among all memories and its offset in the guest's memory. Source: QEMU `plugins/api.c`,
 /// `qemu_plugin_hwaddr_phys_addr`.
 const TELLS_PHYSICAL: (u32, u32) = (8, 2);
 
@@ -43,12 +43,12 @@ const MODELLED: MetricDef = MetricDef::of(
     "exact time of the scenario plus the stated latency for each access to a slow memory node; a model, which no other metric contains",
 );
 
-/// Number of accesses of programs during a scenario.
+/// Numbers of accesses of programs to memory during a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
-    /// Accesses to slow nodes.
+    /// Number of accesses to slow nodes.
     pub slow: u64,
-    /// Accesses to all nodes.
+    /// Number of accesses to all nodes.
     pub all: u64,
 }
 
@@ -91,7 +91,7 @@ impl SlowCounter {
         [&self.object, &self.counts].map(AsRawFd::as_raw_fd)
     }
 
-    /// The counts of the plugin; `None` if the scenario did not end.
+    /// Reads the counts of the plugin; `None` if the scenario did not end.
     pub fn accesses(mut self) -> Result<Option<Accesses>, ExactError> {
         let fault = || io("reading", "the counts of accesses to slow memory");
         let mut bytes = [0; 24];
@@ -129,7 +129,8 @@ pub fn add(results: &mut Results, subject: &Subject, accesses: Option<Accesses>)
     results.facts.extend([fact]);
 }
 
-/// Ranges of addresses of the slow nodes, as the emulator tells them to a plugin: physical addresses, or else sums.
+/// Ranges of addresses of the slow nodes in the form that the emulator passes to a plugin: physical addresses if
+/// `is_physical`, otherwise sums as for [`TELLS_PHYSICAL`].
 fn ranges(machine: &MachineSpec, is_physical: bool) -> Vec<[u64; 2]> {
     let mut ranges = Vec::new();
     let low = low_memory(machine.memory.0);

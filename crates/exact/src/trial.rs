@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Finding, Progress, Step};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
 use pagetide_guest::spec::Order;
 use pagetide_guest::tracearea::{self, Piece};
 use pagetide_guest::workload::OUTCOME;
@@ -22,7 +22,7 @@ use pagetide_profile::PROFILE;
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
-use pagetide_record::wire::{Kind, Phase, Place};
+use pagetide_record::wire::{FramePosition, Kind, Phase};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_root::Roots;
 use pagetide_scenario::{GROUP_SETTING, Needs};
@@ -39,12 +39,13 @@ use crate::machine::MachineSpec;
 use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
-use crate::place::Places;
+use crate::place::EmulatorSlots;
 use crate::profiler::{Counted, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
 use crate::tiers;
+use crate::turns::Turns;
 use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
@@ -66,7 +67,7 @@ pub struct Run<'a> {
     /// Emulator to run.
     pub emulator: &'a Emulator,
     /// Limit on the number of emulators that run at once.
-    pub places: &'a Places,
+    pub places: &'a EmulatorSlots,
     /// Kernel of the guest.
     pub kernel: &'a Kernel,
     /// Machine to emulate.
@@ -95,7 +96,7 @@ struct Plugins<'a> {
 
 /// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
 struct Started {
-    // The monitor is not used again: any later command would introduce host timing.
+    // The monitor is not used again, because any later command would make the trial depend on the host's timing.
     _monitor: Monitor,
     running: Running,
     console: File,
@@ -122,7 +123,7 @@ impl Run<'_> {
         host: &Machine,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let broken = ended(ArenaError::broken);
         let place = self.places.take(progress).map_err(&broken)?;
         let started = Instant::now();
@@ -216,7 +217,7 @@ impl Run<'_> {
             machine: host.clone(),
             ..Wall::default()
         };
-        Ok(Finding {
+        Ok(TrialResult {
             results: results.unwrap_or_default(),
             // The trial is valid even if the kernel's configuration can no longer be read.
             kernel_config: self
@@ -229,7 +230,8 @@ impl Run<'_> {
     }
 
     /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
-    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if it has one.
+    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if the kernel has a
+    /// patch.
     fn profiler(
         &self,
         needs: &Needs,
@@ -341,7 +343,10 @@ impl Run<'_> {
             arguments.extend(slow.arguments());
             inherited.extend(slow.fds());
         }
-        let running = self.emulator.start(&arguments, &inherited, errors)?;
+        let turns = Turns::Trial.of(self.machine.cpus);
+        let running =
+            self.emulator
+                .start_in(self.machine.timing, turns, &arguments, &inherited, errors)?;
         // Now only the emulator has its end of the connection open, so its death is noticed.
         drop(theirs);
         let patience = RESTORE_LIMIT.min(self.hang_wall);
@@ -369,7 +374,9 @@ impl Run<'_> {
             Some(_) => fault("it did not end"),
             None => fault("it gave up"),
         })?;
-        self.emulator.proven(&restored)?;
+        if !self.machine.timing.is_real() {
+            self.emulator.proven(&restored)?;
+        }
         // The guest was saved at its ready point and is still paused. This is the last command from outside.
         monitor
             .send(&[("cont", json!({}))])
@@ -510,7 +517,8 @@ impl Run<'_> {
 /// The series that the scenario recorded about the state of every page, in the order of recording.
 fn states_of_pages(output: &Output) -> Vec<Series> {
     let frames = output.frames().unwrap_or_default();
-    let is_state = |frame: &&Place| frame.kind == Kind::Series && frame.name.starts_with("pages-");
+    let is_state =
+        |frame: &&FramePosition| frame.kind == Kind::Series && frame.name.starts_with("pages-");
     let frames = frames.iter().filter(is_state);
     frames
         .filter_map(|frame| Series::decode(&frame.name, &output.bytes(frame).ok()?).ok())
@@ -537,7 +545,7 @@ fn keep_profile(
 /// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
-    let is_log = |frame: &&Place| frame.kind == Kind::Blob && frame.name == ACCESSES;
+    let is_log = |frame: &&FramePosition| frame.kind == Kind::Blob && frame.name == ACCESSES;
     let frame = frames.iter().find(is_log)?;
     (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
 }

@@ -16,8 +16,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Finds the addresses of changed code. `ranges` are the functions of the guest's kernel. A line in a function that
-    /// is missing there, or whose name is used twice, is moved to the code that is left out.
+    /// Finds the addresses of changed code. `ranges` are the functions of the guest's kernel. A line is moved to the
+    /// code that is left out if its function is not in `ranges`, or if several functions have the same name.
     pub fn new(mut code: ChangedCode, ranges: &[Range]) -> Self {
         let mut starts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         for range in ranges {

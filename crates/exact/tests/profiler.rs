@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 use std::arch::global_asm;
+use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -15,8 +16,11 @@ use pagetide_exact::memory;
 use pagetide_exact::profiler::{Counted, Profiler, Range};
 use pagetide_profile::Profile;
 use pagetide_quantity::Nanos;
+use pagetide_root::{CodeFile, CodeSegment, CodeSymbol};
 use pagetide_testing::{Need, skip};
 
+/// First address of the code in its file, for tests in which the code stands for a program.
+const START: u64 = 0x7000;
 /// Physical address at which the guest is loaded and runs.
 const LOAD: u64 = 0x10_0000;
 
@@ -246,22 +250,23 @@ fn ranges() -> Vec<Range> {
     .into()
 }
 
-/// Runs the guest under an emulator with the plugin, and returns its profile.
-fn profile(emulator: &Emulator) -> Profile {
+/// Bytes of the code that the guest runs.
+fn image() -> &'static [u8] {
     let length = offset(&raw const guest_end);
     // SAFETY: the bytes between both labels are assembled as one piece.
-    let image = unsafe { std::slice::from_raw_parts(&raw const guest_begin, length) };
+    unsafe { std::slice::from_raw_parts(&raw const guest_begin, length) }
+}
+
+/// Runs the guest under an emulator with the plugin. Returns its profile and the executions of the watched
+/// instructions.
+fn profile(emulator: &Emulator, counted: Counted<'_>) -> (Profile, BTreeMap<u64, u64>) {
+    let image = image();
     let image = memory::holding("guest", image).unwrap();
     let (console, errors) = (
         memory::anonymous("console").unwrap(),
         memory::anonymous("errors").unwrap(),
     );
-    let ranges = ranges();
-    let profiler = Profiler::new(Counted {
-        ranges: &ranges,
-        ..Counted::default()
-    })
-    .unwrap();
+    let profiler = Profiler::new(counted).unwrap();
     let console_path = memory::path(console.as_raw_fd());
     let mut arguments: Vec<String> = [
         "-accel",
@@ -301,7 +306,13 @@ fn profile(emulator: &Emulator) -> Profile {
     let size = console.metadata().unwrap().len();
     console.read_exact_at(&mut time, size - 8).unwrap();
     let elapsed = Nanos(u64::from_le_bytes(time));
-    profiler.profile(elapsed).unwrap().unwrap().0
+    profiler.profile(elapsed).unwrap().unwrap()
+}
+
+/// Instructions and calls of a function; `None` if it was not executed.
+fn of(profile: &Profile, name: &str) -> Option<(u64, u64)> {
+    let function = profile.functions.iter().find(|one| one.name == name);
+    function.map(|one| (one.instructions, one.calls))
 }
 
 #[test]
@@ -309,11 +320,24 @@ fn every_instruction_is_counted_once_also_where_blocks_are_left_early() {
     let Ok(emulator) = Emulator::find() else {
         return skip(Need::Emulator, "QEMU is not installed");
     };
-    let profile = profile(&emulator);
-    let found = |name: &str| {
-        let function = profile.functions.iter().find(|one| one.name == name);
-        function.map(|one| (one.instructions, one.calls))
+    let ranges = ranges();
+    let inside = |name: &str, place: u64| {
+        let range = ranges.iter().find(|range| range.name == name).unwrap();
+        range.start + place
     };
+    // The loop's `decl` and a store that faults are watched, and an address at which no instruction begins.
+    let mut watched = [inside("loop", 5), inside("touches", 13), inside("loop", 1)];
+    watched.sort_unstable();
+    let counted = Counted {
+        ranges: &ranges,
+        watched: &watched,
+        ..Counted::default()
+    };
+    let (profile, executed) = profile(&emulator, counted);
+    assert_eq!(executed[&inside("loop", 5)], 1000);
+    assert_eq!(executed[&inside("touches", 13)], 2 * 64);
+    assert_eq!(executed[&inside("loop", 1)], 0);
+    let found = |name: &str| of(&profile, name);
     assert_eq!(found("loop"), Some((1 + 2 * 1000 + 1, 1)));
     assert_eq!(found("leaf"), Some((2 * (79 + 67), 79 + 67)));
     // Each of 64 stores faults once, in the middle of its block.
@@ -344,4 +368,62 @@ fn every_instruction_is_counted_once_also_where_blocks_are_left_early() {
         (14 * 64, 64)
     );
     assert!(paths.contains(&"main;leaf".to_owned()), "{paths:?}");
+}
+
+#[test]
+fn code_of_programs_is_found_by_its_bytes_wherever_it_is_mapped_and_the_rest_has_no_name() {
+    let Ok(emulator) = Emulator::find() else {
+        return skip(Need::Emulator, "QEMU is not installed");
+    };
+    // The file of the guest has other addresses than the guest runs at. `jumps` and what follows have no symbols.
+    let ranges = ranges();
+    let named = ranges.iter().zip(ranges.iter().skip(1));
+    let symbols = named.take_while(|(range, _)| range.name != "jumps");
+    let symbols = symbols.map(|(range, next)| CodeSymbol {
+        start: range.start - LOAD + START,
+        size: next.start - range.start,
+        name: range.name.clone(),
+    });
+    let segment = |bytes: &[u8], symbols| CodeSegment {
+        start: START,
+        bytes: bytes.to_vec(),
+        symbols,
+    };
+    let file = |path: &str, segment| CodeFile {
+        path: path.to_owned(),
+        segments: vec![segment],
+    };
+    // Another file has the same size, but other bytes.
+    let other: Vec<u8> = image().iter().map(|byte| !byte).collect();
+    let programs = [
+        file("/lib/other.so", segment(&other, Vec::new())),
+        file("/usr/bin/guest", segment(image(), symbols.collect())),
+    ];
+    let counted = Counted {
+        programs: &programs,
+        ..Counted::default()
+    };
+    let (profile, _) = profile(&emulator, counted);
+    let found = |name: &str| of(&profile, name);
+    assert_eq!(found("loop"), Some((1 + 2 * 1000 + 1, 1)));
+    assert_eq!(found("leaf"), Some((2 * (79 + 67), 79 + 67)));
+    assert_eq!(found("device"), Some((7 * 10, 10)));
+    assert!(found("jumps").is_none());
+    let none = profile
+        .functions
+        .iter()
+        .find(|one| one.name == "(no symbol)");
+    let none = none.unwrap();
+    assert_eq!(
+        (none.module.as_deref(), none.is_program),
+        (Some("guest"), true)
+    );
+    assert!(none.instructions >= 14 * 67, "{none:?}");
+    let paths: Vec<String> = (0..profile.nodes.len())
+        .map(|node| profile.path(node).join(";"))
+        .collect();
+    assert!(
+        paths.iter().any(|path| path.ends_with("main;leaf")),
+        "{paths:?}"
+    );
 }

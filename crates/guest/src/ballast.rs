@@ -7,11 +7,10 @@ use std::fs;
 use std::io;
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
-use pagetide_system::free::{ZONEINFO, Zones};
+use pagetide_system::free::{ZONEINFO, Zones, zones};
 use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
-use crate::nodes;
 
 /// Largest accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
@@ -29,6 +28,16 @@ pub fn free() -> Result<Bytes, GuestError> {
             file: ZONEINFO,
             what: "nr_free_pages",
         })
+}
+
+/// Free memory of a memory node, including pages on per-CPU lists.
+pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
+    // Adds the per-CPU differences to the global counters.
+    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+    let text = fs::read_to_string(ZONEINFO).map_err(io("reading", ZONEINFO))?;
+    let zones = zones(&text);
+    let own = zones.iter().filter(|zone| zone.node == node);
+    Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
 }
 
 /// Drops clean page-cache pages and reclaimable slabs, so that they do not count as used.
@@ -51,7 +60,7 @@ impl Reserve {
     /// Reserves address space for `pages` pages. Allocates page tables, but not the pages themselves.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
         let reserve = Self(map(
-            Place::Machine,
+            MemoryArea::Machine,
             Bytes((pages + 1) * PAGE_SIZE),
             libc::MLOCK_ONFAULT,
         )?);
@@ -84,7 +93,7 @@ impl Ballast {
 
 /// Memory in which a ballast is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryArea {
     /// Anywhere in the machine.
     Machine,
     /// On the memory node with this number only.
@@ -92,7 +101,7 @@ pub enum Place {
 }
 
 /// Allocates `size` bytes in this place and keeps them locked until the guest ends.
-fn take(place: Place, size: Bytes) -> Result<(), GuestError> {
+fn take(place: MemoryArea, size: Bytes) -> Result<(), GuestError> {
     if size.0 > 0 {
         std::mem::forget(map(place, size, 0)?);
     }
@@ -101,18 +110,18 @@ fn take(place: Place, size: Bytes) -> Result<(), GuestError> {
 
 /// Allocates and locks `size` bytes, which must not be zero.
 pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
-    map(Place::Machine, size, 0)
+    map(MemoryArea::Machine, size, 0)
 }
 
 /// Maps and locks `size` bytes in this place. `flags` are the flags of mlock2(2).
-fn map(place: Place, size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
+fn map(place: MemoryArea, size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
     let memory = Mapping::new(Source::Private, length).map_err(fault())?;
     // Children must not inherit the memory, and huge pages would make its size inexact.
     memory.advise(0, length, libc::MADV_DONTFORK);
     memory.advise(0, length, libc::MADV_NOHUGEPAGE);
-    if let Place::Node(node) = place {
+    if let MemoryArea::Node(node) = place {
         let node = u32::try_from(node).unwrap_or(u32::MAX);
         memory.bind(node).map_err(fault())?;
     }
@@ -122,34 +131,25 @@ fn map(place: Place, size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestE
 
 /// Allocates and locks memory until only `wanted` is free in the machine. Fails if less is free at the start.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
-    leave_on(Place::Machine, wanted)
-}
-
-/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
-/// ballast of all nodes are on it.
-pub fn leave_on_each(wanted: &[Bytes]) -> Result<(), GuestError> {
-    for (node, wanted) in wanted.iter().enumerate().rev() {
-        leave_on(Place::Node(node as u64), *wanted)?;
-    }
-    Ok(())
+    leave_on(MemoryArea::Machine, wanted)
 }
 
 /// Allocates and locks memory until only `wanted` is free in this place. Fails if less is free at the start. First
 /// nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself needs page
 /// tables.
-pub fn leave_on(place: Place, wanted: Bytes) -> Result<(), GuestError> {
+pub fn leave_on(place: MemoryArea, wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {
         drop_caches();
         let found = match place {
-            Place::Machine => free()?,
-            Place::Node(node) => nodes::free_on(node)?,
+            MemoryArea::Machine => free()?,
+            MemoryArea::Node(node) => free_on(node)?,
         };
         if found.0 + CLOSE_BYTES < wanted.0 {
             let (wanted, found) = (wanted.0 >> 10, found.0 >> 10);
             return Err(match place {
-                Place::Machine => GuestError::MemoryShort { wanted, found },
-                Place::Node(node) => GuestError::NodeShort {
+                MemoryArea::Machine => GuestError::MemoryShort { wanted, found },
+                MemoryArea::Node(node) => GuestError::NodeShort {
                     node,
                     wanted,
                     found,

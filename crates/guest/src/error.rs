@@ -88,7 +88,7 @@ pub enum GuestError {
         "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"
     )]
     Killed,
-    /// The kernel runs another number of CPUs than the machine has.
+    /// The kernel runs fewer or more CPUs than the machine has.
     #[error(
         "the kernel runs {online} of {wanted} CPUs: build it with CONFIG_SMP=y and CONFIG_NR_CPUS of at least {wanted}, and boot it without nr_cpus= or maxcpus="
     )]

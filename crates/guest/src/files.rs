@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// The file system to create: type, device and size.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct FileSystemSource<'a> {
     /// Type of the file system.
     pub system: FileSystem,
     /// Path of the device; `None` for a file system in memory.
@@ -60,7 +60,7 @@ pub struct Place<'a> {
     pub size: Bytes,
 }
 
-impl Place<'_> {
+impl FileSystemSource<'_> {
     /// Mounts the file system at [`MOUNT_POINT`].
     pub fn mount(&self) -> Result<(), GuestError> {
         let name = self.system.name();

@@ -39,6 +39,11 @@ impl Spinner {
         }
     }
 
+    /// Returns an object without a spinner process, for machines whose CPU may halt.
+    pub fn none() -> Self {
+        Self(0)
+    }
+
     /// Starts a spinner in the address space of this process. It becomes a child of this process's parent, which must
     /// be told the spinner's ID.
     pub fn share() -> Result<Self, GuestError> {
@@ -95,12 +100,19 @@ impl Spinner {
     /// Kills the spinner and waits for its end. The kernel frees the spinner's address space if no other process uses
     /// it.
     pub fn end(self) {
+        if self.0 == 0 {
+            return;
+        }
         self.signal(libc::SIGKILL);
         // SAFETY: waits for a child of ours; if it has already been reaped, the call fails immediately.
         unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
     }
 
     fn signal(&self, signal: libc::c_int) {
+        // Zero would mean all processes of this group.
+        if self.0 == 0 {
+            return;
+        }
         // SAFETY: plain system call. Process IDs are not reused in the short life of a guest.
         unsafe { libc::kill(self.0, signal) };
     }

@@ -97,8 +97,13 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         why: why.to_string(),
     })?;
     // Start it before the region is mapped, otherwise it would inherit the page tables of the region.
-    let spinner = Spinner::start()?;
-    if boot.cpus.are_several() {
+    let spinner = if boot.real_time {
+        ssd::in_real_time();
+        Spinner::none()
+    } else {
+        Spinner::start()?
+    };
+    if boot.cpus.are_several() && !boot.real_time {
         turns::keep_busy(boot.cpus, &spinner)?;
     }
     let region = region::map(boot.region_at, boot.region_size)?;
@@ -119,20 +124,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let turning = boot.swap.rotating_disks();
     let mut disks = swap.disks.clone();
     if let Some(size) = boot.filesystem {
-        let device = match (boot.files_on.system, boot.files_on.on) {
-            (FileSystem::Tmpfs, _) => None,
-            (_, FilesOn::Disk(spec)) => {
-                let device = held.add(|| disk::start(turning, size, spec))?;
-                disks.push(device.clone());
-                Some(device)
-            }
-            (_, FilesOn::Ssd | FilesOn::Null) => {
-                let device = next(&mut ssds)?;
-                held.add(|| Ok(fill(&device, size)?))?;
-                Some(device)
-            }
-        };
-        file_system(&boot, device.as_deref(), size)?;
+        disks.extend(disk_for_files(&boot, size, turning, &mut ssds, &mut held)?);
     }
     let counters = CounterSet::open(&scope(&swap, &boot));
     let missing: Vec<String> = counters
@@ -184,7 +176,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     settings.rewrite("vm.min_free_kbytes");
     ballast::drop_caches();
     workload.waits()?;
-    if boot.cpus.are_several() {
+    if boot.cpus.are_several() && !boot.real_time {
         turns::start(boot.cpus)?;
     }
     // The mapping survives a restore, but its content does not: the restored guest has a new region.
@@ -204,6 +196,34 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
+/// Creates the trial's file system of `size` bytes on the disk that the trial asks for. Returns the device if it is a
+/// simulated rotating disk. `turning` is the number of rotating disks that swap uses. Adds memory that holds a disk's
+/// content to `held`.
+fn disk_for_files(
+    boot: &BootSpec,
+    size: Bytes,
+    turning: usize,
+    ssds: &mut impl Iterator<Item = String>,
+    held: &mut Held,
+) -> Result<Option<String>, GuestError> {
+    let mut rotating = None;
+    let device = match (boot.files_on.system, boot.files_on.on) {
+        (FileSystem::Tmpfs, _) => None,
+        (_, FilesOn::Disk(spec)) => {
+            let device = held.add(|| disk::start(turning, size, spec))?;
+            rotating = Some(device.clone());
+            Some(device)
+        }
+        (_, FilesOn::Ssd | FilesOn::Null) => {
+            let device = next(ssds)?;
+            held.add(|| Ok(fill(&device, size)?))?;
+            Some(device)
+        }
+    };
+    file_system(boot, device.as_deref(), size)?;
+    Ok(rotating)
+}
+
 /// Locks memory until the specified amount is free, if an amount is specified.
 fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     let Some(free) = boot.free else {
@@ -219,7 +239,7 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     if let Some(first) = wanted.first_mut() {
         first.0 += most;
     }
-    ballast::leave_on_each(&wanted)
+    nodes::leave(&wanted)
 }
 
 /// Tells the kernel the size of the machine without the pages that the arena holds, and makes the kernel derive its
@@ -277,7 +297,7 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
             if let (Some(maker), Some(device)) = (&boot.maker, device) {
                 maker::run(maker, device)?;
             }
-            let source = files::Place {
+            let source = files::FileSystemSource {
                 system,
                 device,
                 size,
@@ -394,7 +414,8 @@ fn run(ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
         order,
         text,
     };
-    sequence::run(&mut steps, ready.counters, Some(ready.idle), report);
+    let idle = (!steps.boot.real_time).then_some(ready.idle);
+    sequence::run(&mut steps, ready.counters, idle, report);
 }
 
 /// The steps of a trial in the guest.
@@ -483,6 +504,7 @@ impl Steps for GuestSteps<'_> {
             self.text,
             &self.region,
             self.order.hang_after,
+            self.boot.real_time,
             self.peak.as_mut(),
             &self.spinner,
         )
@@ -540,7 +562,7 @@ fn observer(
         let free = nodes::free(&boot.nodes)?;
         spare.release();
         let observer = Observer::start(boot, region, &scope(swap, boot), ring)?;
-        ballast::leave_on_each(&free)?;
+        nodes::leave(&free)?;
         return Ok(observer);
     }
     let free = ballast::free()?;

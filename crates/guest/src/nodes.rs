@@ -1,17 +1,17 @@
-//! Memory nodes: equal free memory on each node, and proof that a slow node is a tier of its own.
+//! Memory nodes: sets the free memory of each node, and checks that a slow node is in a tier of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use pagetide_quantity::{Bytes, Pages};
+use pagetide_quantity::Bytes;
 use pagetide_record::NodesSpec;
 use pagetide_record::nodes::{MemoryPolicy, POLICY};
 use pagetide_record::outcome::Invalid;
-use pagetide_system::free::{ZONEINFO, zones};
 
-use crate::error::{GuestError, io as fault};
+use crate::ballast::{self, MemoryArea};
+use crate::error::GuestError;
 
 /// Folder with a folder for each memory node.
 const NODES: &str = "/sys/devices/system/node";
@@ -28,18 +28,17 @@ pub fn folders(nodes: &NodesSpec) -> Vec<PathBuf> {
 /// Free memory of each node, including pages on per-CPU lists.
 pub fn free(nodes: &NodesSpec) -> Result<Vec<Bytes>, GuestError> {
     (0..nodes.all().len())
-        .map(|node| free_on(node as u64))
+        .map(|node| ballast::free_on(node as u64))
         .collect()
 }
 
-/// Free memory of a node, including pages on per-CPU lists.
-pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
-    // Adds the per-CPU differences to the global counters.
-    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
-    let text = fs::read_to_string(ZONEINFO).map_err(fault("reading", ZONEINFO))?;
-    let zones = zones(&text);
-    let own = zones.iter().filter(|zone| zone.node == node);
-    Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
+/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
+/// ballast of all nodes are on it.
+pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
+    for (node, wanted) in wanted.iter().enumerate().rev() {
+        ballast::leave_on(MemoryArea::Node(node as u64), *wanted)?;
+    }
+    Ok(())
 }
 
 /// Sets the memory policy of this process, which its child processes inherit. Fails if set_mempolicy(2) fails.
@@ -65,15 +64,15 @@ pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
     }
 }
 
-/// Memory policy of the workload. `None` if the settings state none. The text was checked before the trial, so an
-/// unreadable one is taken as the default.
+/// Memory policy of the workload; `None` if the settings do not state a policy. The text was checked before the
+/// trial, so an invalid text is treated as the default policy.
 pub fn policy(settings: &BTreeMap<String, String>) -> Option<MemoryPolicy> {
     settings
         .get(POLICY)
         .map(|text| text.parse().unwrap_or_default())
 }
 
-/// Tries a memory policy in this process, which then has the default again. Fails if the kernel refuses it.
+/// Tries a memory policy in this process, and sets the default policy again. Fails if the kernel refuses the policy.
 pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
     obey(policy)
         .and_then(|()| obey(MemoryPolicy::Default))
@@ -83,7 +82,7 @@ pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
         })
 }
 
-/// Memory tiers with the list of each one's nodes, such as `0-1,3`; empty on a kernel without tiers.
+/// Names of the memory tiers, each with its list of nodes, such as `0-1,3`; empty on a kernel without tiers.
 fn tiers() -> BTreeMap<String, String> {
     let entries = fs::read_dir(TIERS).into_iter().flatten().flatten();
     let read = |entry: fs::DirEntry| {
@@ -118,7 +117,7 @@ pub fn proven_tiers(nodes: &NodesSpec) -> Result<String, GuestError> {
     Ok(all.join("; "))
 }
 
-/// True if a list of numbers and ranges, such as `0-1,3`, has this number.
+/// True if a list of numbers and ranges, such as `0-1,3`, contains this number.
 fn has(list: &str, number: usize) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

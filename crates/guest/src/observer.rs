@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use pagetide_harness::supervise;
 use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
-use pagetide_probe::{Finding, ProbeError, Probes, Scope};
+use pagetide_probe::{ProbeError, ProbeResult, Probes, Scope};
 use pagetide_quantity::Nanos;
 use pagetide_record::TraceRing;
 use pagetide_record::wire::{Kind, Region};
@@ -228,7 +228,7 @@ fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, byt
 fn store(
     region: &Region,
     contents: &Contents,
-    found: Vec<(String, Finding)>,
+    found: Vec<(String, ProbeResult)>,
 ) -> Result<(), GuestError> {
     let full = |why| io("writing", "what was observed")(io::Error::other(why));
     for series in found.into_iter().filter_map(|(_, found)| found.series) {

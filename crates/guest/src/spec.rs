@@ -71,10 +71,13 @@ pub struct BootSpec {
     pub spare: Bytes,
     /// Kernel modules in the order in which they are loaded.
     pub modules: Vec<ModuleSpec>,
+    /// True if time passes as on the host, and not by instructions. The CPU then halts when it is idle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub real_time: bool,
     /// Simulated solid-state disks; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
-    /// Memory nodes of the machine; the default for one node.
+    /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Kind of swap of the guest.

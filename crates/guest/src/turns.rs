@@ -1,9 +1,9 @@
 //! Several CPUs: a spinner on each, and the timers that end their turns.
 //!
 //! The emulator runs its CPUs one after the other in one thread. It divides the time until the machine's next timer
-//! evenly among them, so without further timers a turn lasts up to a tick. The guest therefore programs timers of
-//! the HPET such that one is due at the end of each round, in which each CPU has a turn. They interrupt nobody. The
-//! kernel does not use the HPET (`hpet=disable`).
+//! evenly among the CPUs, so without further timers a turn could last a whole tick. The guest therefore programs
+//! timers of the HPET such that one is due at the end of each round, in which each CPU has a turn. These timers cause
+//! no interrupts. The kernel does not use the HPET (`hpet=disable`).
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -30,9 +30,10 @@ const COMPARATOR: usize = 8;
 /// Distance between the registers of two timers.
 const TIMER_BYTES: usize = 0x20;
 
-/// The main counter runs.
+/// Bit of the configuration: the main counter runs.
 const RUNNING: u32 = 1;
-/// The timer is periodic, its comparator is set by the next write, and it has 32 bits. Its interrupt is not enabled.
+/// Bits of a timer's configuration: the timer is periodic, its comparator is set by the next write, and it has 32
+/// bits. The bit that enables its interrupt is not set.
 const PERIODIC: u32 = 1 << 3 | 1 << 6 | 1 << 8;
 /// The counter's period in femtoseconds: 10 ns.
 const TICK_FEMTOSECONDS: u32 = 10_000_000;
@@ -41,7 +42,8 @@ const TICK_NANOS: u64 = 10;
 /// Number of reads after which a counter that has not changed is considered stopped.
 const READS: u32 = 1000;
 
-/// Pins `first` to the first CPU and starts a spinner on each of the others. Fails if the kernel runs fewer CPUs.
+/// Pins `first` to the first CPU and starts a spinner on each of the other CPUs. Fails if the kernel runs fewer CPUs
+/// than the machine has.
 pub fn keep_busy(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
     // SAFETY: plain system call.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -70,11 +72,16 @@ pub fn start(cpus: CpusSpec) -> Result<(), GuestError> {
     let source = Source::File(file.as_fd(), HPET);
     let registers = Mapping::new(source, LENGTH).map_err(io("mapping", on()))?;
     let base = registers.start();
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "a page and offsets of registers, which are multiples of four"
+    )]
+    let register = |at: usize| base.wrapping_add(at).cast::<u32>();
     // SAFETY: the offsets lie within the mapping and are aligned; the device's registers are accessed by 32 bits, and this
     // process is the only one that uses them.
-    let read = |at: usize| unsafe { base.add(at).cast::<u32>().read_volatile() };
+    let read = |at: usize| unsafe { register(at).read_volatile() };
     // SAFETY: as above.
-    let write = |at: usize, value: u32| unsafe { base.add(at).cast::<u32>().write_volatile(value) };
+    let write = |at: usize, value: u32| unsafe { register(at).write_volatile(value) };
     let round = cpus.turn.0 * u64::from(cpus.count) / TICK_NANOS;
     let round = u32::try_from(round).unwrap_or(u32::MAX / 2);
     write(CONFIG, 0);

@@ -46,7 +46,7 @@ impl Workload {
         let (mut ours, id) = pipe()?;
         let signals = supervise::block_child_signal();
         // With several CPUs, the memory would be in use on all of them, and each change of it would interrupt them.
-        let shares = !boot.cpus.are_several();
+        let shares = !boot.cpus.are_several() && !boot.real_time;
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         let child = unsafe { libc::fork() };
         match child {
@@ -109,6 +109,7 @@ impl Workload {
         text: &[u8],
         region: &Region,
         hang_after: Nanos,
+        real_time: bool,
         peak: Option<&mut ZswapPeak>,
         idle: &Spinner,
     ) -> Vec<Invalid> {
@@ -118,7 +119,7 @@ impl Workload {
             let why = format!("starting it: {why}");
             return vec![Invalid::Scenario { why }];
         }
-        let limit = (hang_after, "virtual");
+        let limit = (hang_after, if real_time { "wall" } else { "virtual" });
         let child = (self.child, Reap::All);
         let invalid = supervise::wait(child, region, limit, self.signals, peak, || {
             // Makes the kernel log which task waits for what.
@@ -235,9 +236,13 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     let watch: &mut dyn pagetide_scenario::PhaseWatch =
         if observed { &mut phases } else { &mut nobody };
     let begin = monotonic();
-    let place = pagetide_scenario::Place {
+    let place = pagetide_scenario::TrialContext {
         region,
-        clock: pagetide_scenario::Clock::RawTsc,
+        clock: if boot.real_time {
+            pagetide_scenario::Clock::Monotonic
+        } else {
+            pagetide_scenario::Clock::RawTsc
+        },
         work_dir: Path::new(work_dir),
         data,
         watch,

@@ -21,7 +21,7 @@ use crate::peak::ZSWAP_PEAK;
 pub const REPORT: &str = "report";
 /// Name of the frame that contains the whole kernel log.
 pub const LOG: &str = "log";
-/// Name of the fact with the number of times that the workload met the limit of its control group.
+/// Name of the fact that states how often the workload reached the limit of its control group.
 pub const LIMIT_HITS: &str = "limit-hits";
 /// Name of the counters of the workload's control group.
 pub const GROUP: &str = "memory.stat";
@@ -53,7 +53,7 @@ pub struct Readings {
     /// Texts of files in `/proc` after the scenario.
     pub after: Moment,
     /// Idle counters before the scenario, read after all other data. `None` if idle processors are normal on this
-    /// machine, because it has several or others use it too.
+    /// machine, because it has several processors or other users.
     pub idle_before: Option<Idle>,
     /// Idle counters after the scenario, read before all other data.
     pub idle_after: Idle,

@@ -31,13 +31,13 @@ pub trait Steps {
     /// Applies the settings of the trial and reads them back.
     fn apply(&mut self) -> MachineState;
 
-    /// Starts the observer of an observed trial, and makes memory as it must be at the start. Called even if settings
-    /// were refused.
+    /// Starts the observer of an observed trial, and sets free memory to its value at the start. Called even if
+    /// settings were refused.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Waits for the start of the trial. From here on, nothing but the trial may happen.
+    /// Waits for the start of the trial. After it returns, nothing but the trial may run.
     fn wait_for_start(&mut self) {}
 
     /// Makes the observer record.
@@ -63,7 +63,8 @@ pub trait Steps {
         Ok(())
     }
 
-    /// Waits until the observer has written everything, after all counters have been read. Not called if it did not stop.
+    /// Waits until the observer has written everything, after all counters have been read. Not called if the observer
+    /// did not stop.
     fn end_observing(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use pagetide_probe::Scope;
 
-    /// Steps that note their names, and of which some fail.
+    /// Steps that record their names, and some of which fail.
     #[derive(Default)]
     struct Scripted {
         called: Vec<&'static str>,

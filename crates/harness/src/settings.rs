@@ -62,7 +62,8 @@ pub const KNOWN: [&str; 31] = [
     OF_NODES[2],
 ];
 
-/// Names of the settings that have an effect only on a machine with several memory nodes. On others they are not read.
+/// Names of the settings that have an effect only on a machine with several memory nodes. They are not read on other
+/// machines.
 const OF_NODES: [&str; 3] = ["numa/demotion_enabled", "kernel.numa_balancing", POLICY];
 
 /// True if the setting has an effect only on a machine with several memory nodes.

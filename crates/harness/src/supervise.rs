@@ -31,12 +31,12 @@ fn lock(what: libc::c_int) {
 pub enum Reap {
     /// All children: for PID 1, whose children include the orphans of the workload.
     All,
-    /// Only the workload: for a process with other children, whose ends are the business of others.
+    /// Only the workload: for a process that waits for its other children elsewhere.
     Workload,
 }
 
-/// Returns why the result of a workload must not be used whose main process ended with this status of `waitpid`; `None`
-/// if it exited with status 0.
+/// Returns why a workload's result must not be used, given the status that `waitpid` returned for its main process;
+/// `None` if the process exited with status 0.
 pub fn fault(status: libc::c_int) -> Option<Invalid> {
     let how = if libc::WIFSIGNALED(status) {
         format!("signal {}", libc::WTERMSIG(status))
@@ -81,7 +81,7 @@ pub fn wait(
         // SAFETY: `status` lives through the call.
         let ended = unsafe { libc::waitpid(awaited, &raw mut status, libc::WNOHANG) };
         if ended == child {
-            // A workload that was killed as hung has its reason already.
+            // For a workload that was killed because it hung, the reason is already known.
             if invalid.is_empty() || libc::WIFEXITED(status) {
                 invalid.extend(fault(status));
             }

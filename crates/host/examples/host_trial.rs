@@ -227,7 +227,7 @@ fn instance(
     Ok(entry)
 }
 
-/// Writes to memory of this size for some seconds, in this process and a part of it in a child. Leaves a daemon behind.
+/// Writes to `bytes` of memory for `seconds`, to a part of it in a child process. Leaves a daemon running.
 fn work(bytes: u64, seconds: f64) -> Result<(), Box<dyn Error>> {
     // SAFETY: this process has one thread.
     if unsafe { libc::fork() } == 0 {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pagetide_arena::{Arena, ArenaError, Finding, Options, PreparedTrial, Progress, Trial, host};
+use pagetide_arena::{
+    Arena, ArenaError, Options, PreparedTrial, Progress, Trial, TrialResult, host,
+};
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject, Warning};
 use rustix::fs::{FlockOperation, flock};
@@ -20,9 +22,9 @@ use crate::session::Session;
 use crate::state::StateFolder;
 use crate::trial::Run;
 
-/// Number of times that a trial is run if others spoil it.
+/// Maximum number of runs of a trial; it is run again if other processes spoiled it.
 const ATTEMPTS: u32 = 3;
-/// Interval at which a waiting trial looks whether it may run.
+/// Interval at which a waiting trial checks whether it may run.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Receives a message for each thing that the user should know.
@@ -33,11 +35,12 @@ pub struct Host {
     options: Options,
     hierarchy: Hierarchy,
     state: StateFolder,
-    /// The right to change the machine; `None` before the first trial. Trials run one at a time, and hold it.
+    /// The session that may change the machine; `None` before the first trial. Locked during a trial, so that trials
+    /// run one at a time.
     session: Mutex<Option<Session>>,
     /// Digest of the program whose scenarios run.
     program: String,
-    /// Path of this program, which is started again as guardian and as workload.
+    /// Path of the running program, which is started again as guardian and as workload.
     path: PathBuf,
     machine: Machine,
     tally: Mutex<Tally>,
@@ -52,7 +55,7 @@ struct Tally {
     doubtful_times: u32,
     /// Number of trials with a doubt about counts too.
     doubtful_counts: u32,
-    /// The latest reason for doubt.
+    /// Latest reason for doubt, as text.
     why: String,
 }
 
@@ -109,8 +112,8 @@ impl Host {
         )
     }
 
-    /// Like [`Host::open`], with the path of the program that is started again, which calls [`crate::serve_if_asked`],
-    /// and with the folder of journals.
+    /// Like [`Host::open`], with the path of the program that is started again as guardian and as workload, and with
+    /// the folder of journals. The program must call [`crate::serve_if_asked`].
     pub fn open_with(
         options: Options,
         program: String,
@@ -170,7 +173,7 @@ impl Host {
         Ok(file)
     }
 
-    /// The session, which is started if needed, with a living guardian.
+    /// Returns the session with a running guardian, and starts either if needed.
     fn session(&self) -> Result<MutexGuard<'_, Option<Session>>, ArenaError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if session.is_none() {
@@ -179,7 +182,7 @@ impl Host {
             if !swept.undone.is_empty() {
                 let all: Vec<String> = swept.undone.iter().map(ToString::to_string).collect();
                 self.say(&format!(
-                    "undone what an earlier run left: {}",
+                    "an earlier run left changes, which are now undone: {}",
                     all.join(", ")
                 ));
             }
@@ -280,7 +283,7 @@ impl Arena for Host {
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let subject = prepared.subject();
         let plan: &TrialPlan = prepared.own()?;
         let folder = self.folder();
@@ -320,7 +323,7 @@ impl Arena for Host {
             }
             if ended.is_spoiled && attempt < ATTEMPTS {
                 attempt += 1;
-                self.say("others on this machine spoiled a trial; it runs again");
+                self.say("other processes of this machine spoiled a trial; it runs again");
                 continue;
             }
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ pub struct SettingFile {
     pub path: PathBuf,
     /// Value before the change.
     pub old: String,
-    /// Value that is written; `None` if the file may only change as a side effect.
+    /// Value that pagetide writes; `None` if the file may only change as a side effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<String>,
 }
@@ -36,7 +36,7 @@ pub enum Change {
         /// Folder of the group.
         group: PathBuf,
     },
-    /// Files of settings were written. Where the value of the tool still stands, the old value is written.
+    /// Files of settings were written. Undone by writing the old value to each file that still has pagetide's value.
     Settings {
         /// The files that were written or may change as a side effect.
         files: Vec<SettingFile>,

@@ -1,4 +1,5 @@
-//! What can spoil a trial on a machine that does other things too: read before, during and after the trial.
+//! What can spoil a trial on a machine that does other things at the same time; read before, during and after the
+//! trial.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +16,22 @@ use crate::swap_device::SwapDevice;
 pub const MOST_OTHER_CPU: f64 = 0.10;
 /// Share of the time that a hypervisor may take before times are doubtful.
 pub const MOST_STEAL: f64 = 0.01;
-/// Share of a trial's time in which some process of the group may wait for a processor although it could run.
+/// Share of a trial's time in which some process of the group may wait for a processor although it could run. Applies
+/// only if other processes use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each
+/// other.
 pub const MOST_CPU_WAIT: f64 = 0.05;
+/// Share of the processors that other processes must use before waits of the group are attributed to them.
+pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Share of a trial's time in which processes outside of the group may wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
-/// Pages that others may swap in or out during a trial, or that the kernel may reclaim for others: 4 MiB.
+/// Pages that other processes may swap in or out during a trial, or that the kernel may reclaim for them: 4 MiB.
 pub const MOST_OTHER_PAGES: u64 = 1024;
 /// Share of the highest frequency below which a processor counts as slowed down.
 pub const LEAST_FREQUENCY: f64 = 0.9;
 /// Memory that must stay available to the machine, as a share of all memory.
 pub const LEAST_AVAILABLE: f64 = 0.10;
 
-/// A reason why a trial's results may be wrong, or are.
+/// A reason why a trial's results may be wrong, or cannot be used at all.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Doubt {
     /// Another process had pages in the swap area of the trial.
@@ -45,11 +50,11 @@ pub enum Doubt {
         total: Bytes,
     },
     /// The group is gone, with its limits and counters.
-    #[error("the memory group was removed during the trial by somebody else: run it again")]
+    #[error("the memory group was removed by another program during the trial: run it again")]
     GroupGone,
-    /// The kernel reclaimed or swapped for others.
+    /// The kernel reclaimed or swapped pages for other processes.
     #[error(
-        "the kernel {what} {pages} pages for others during the trial: run it on a quiet machine"
+        "the kernel {what} {pages} pages for other processes during the trial: run it on a quiet machine"
     )]
     OtherReclaim {
         /// What the kernel did, such as `swapped in`.
@@ -60,7 +65,7 @@ pub enum Doubt {
     /// Other processes used the processors.
     #[error("other processes used {0:.0} % of the processors: times are doubtful")]
     Busy(f64),
-    /// The hypervisor gave processor time to others.
+    /// The hypervisor gave processor time to other guests.
     #[error("the hypervisor took {0:.1} % of the processors' time: times are doubtful")]
     Steal(f64),
     /// Processes of the group waited for a processor.
@@ -82,7 +87,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// True if no result of the trial may be used, so that it must run again. False if it is only doubtful.
+    /// True if the results must not be used and the trial must run again. False if the results are only doubtful.
     pub fn is_invalid(&self) -> bool {
         matches!(
             self,
@@ -135,9 +140,9 @@ struct Reading {
     vmstat: Counters,
     /// The group's counters, from `memory.stat`.
     group: Counters,
-    /// Processor time of the group in microseconds; `None` if the kernel does not tell it.
+    /// Processor time of the group in microseconds; `None` if the kernel does not report it.
     group_cpu: Option<u64>,
-    /// Pressure of the machine and of the group, in nanoseconds of `some`.
+    /// Time in nanoseconds in which some task of the machine waited for memory.
     memory_wait: u64,
     group_memory_wait: u64,
     group_cpu_wait: u64,
@@ -155,7 +160,7 @@ fn pressure(path: &Path) -> u64 {
     counters(path, Syntax::Pressure).get("some").unwrap_or(0)
 }
 
-/// Number in a file of sysfs.
+/// Number in a file of sysfs; `None` if it cannot be read.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -174,7 +179,8 @@ fn cpus() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Lowest share of its highest frequency at which a processor runs now; `None` if the kernel does not tell it.
+/// Lowest current frequency of a processor, as a share of its highest frequency; `None` if the kernel does not report
+/// it.
 fn frequency() -> Option<f64> {
     let share = |cpu: PathBuf| {
         let now = number(&cpu.join("cpufreq/scaling_cur_freq"))?;
@@ -247,8 +253,8 @@ impl Conditions {
         .collect()
     }
 
-    /// Checks before a trial that the machine has enough memory for a workload of `wanted` bytes, swap in memory
-    /// included. Returns the reason if not.
+    /// Fails if the machine does not have enough memory for a workload of `wanted` bytes, swap in memory included.
+    /// Called before a trial.
     pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
@@ -276,7 +282,8 @@ impl Conditions {
         }
     }
 
-    /// Looks at what changes during a trial. Returns the reason if the trial should be ended now.
+    /// Reads available memory, use of the swap area by other processes, and processor frequency during a trial.
+    /// Returns a reason for doubt if the trial should be ended now.
     pub fn sample(&mut self, group: &Group, swap: Option<&SwapDevice>) -> Option<Doubt> {
         if group.usage().is_none() {
             self.is_gone = true;
@@ -329,7 +336,7 @@ impl Conditions {
     }
 }
 
-/// What others did between two readings that are `span` apart.
+/// Reasons for doubt in the difference between two readings, the second of which was made `span` after the first.
 fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let change = |now: &Counters, then: &Counters, names: &[&str]| {
@@ -359,12 +366,13 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     }
     let all = after.cpu.all.saturating_sub(before.cpu.all).max(1) as f64;
     let seconds = span.as_secs_f64().max(1e-3);
+    let mut others = f64::INFINITY;
     if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
         // Ticks are converted by the number of ticks that passed on all processors in this time.
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;
-        let others = busy - ours;
+        others = busy - ours;
         if others > MOST_OTHER_CPU {
             doubts.push(Doubt::Busy(others * 100.0));
         }
@@ -375,7 +383,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     }
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9 / seconds;
     let waited = share(after.group_cpu_wait, before.group_cpu_wait);
-    if waited > MOST_CPU_WAIT {
+    if waited > MOST_CPU_WAIT && others > SOME_OTHER_CPU {
         doubts.push(Doubt::CpuWait(waited * 100.0));
     }
     let of_group = share(after.group_memory_wait, before.group_memory_wait);
@@ -434,6 +442,21 @@ mod tests {
             }]
         );
         assert!(!doubts[0].is_invalid());
+    }
+
+    #[test]
+    fn processes_of_a_group_that_wait_for_each_other_are_no_reason_for_doubt() {
+        let span = Duration::from_secs(1);
+        let before = Reading {
+            cpu: CpuTime::default(),
+            ..reading(0, &[], &[])
+        };
+        let waited = |busy| Reading {
+            group_cpu_wait: 800_000_000,
+            ..reading(busy, &[], &[])
+        };
+        assert_eq!(compared(&before, &waited(10), span), []);
+        assert_eq!(compared(&before, &waited(50), span), [Doubt::CpuWait(80.0)]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn swap(cache: &Path) -> Diagnosis {
         return Diagnosis::new(
             NAME,
             State::Limits,
-            "not root: only the swap that is there, which others use too",
+            "not root: only the swap that this machine has, which other processes use too",
             "run it as root",
         );
     }
@@ -123,12 +123,15 @@ fn memory() -> Diagnosis {
 
 fn pressure() -> Diagnosis {
     if Path::new("/proc/pressure/cpu").exists() {
-        return Diagnosis::works("pressure", "the kernel tells who waits for what");
+        return Diagnosis::works(
+            "pressure",
+            "the kernel reports how long processes wait for memory and processors",
+        );
     }
     Diagnosis::new(
         "pressure",
         State::Limits,
-        "the kernel does not tell who waits, so fewer doubtful trials are found",
+        "the kernel does not report pressure, so fewer doubtful trials are found",
         "boot with psi=1",
     )
 }
@@ -147,7 +150,7 @@ fn journals() -> Diagnosis {
         "undoing",
         State::Limits,
         format!("{left} journals in {path}: another run is at work, or was killed"),
-        "the next run on the host undoes what a killed one left",
+        "the next run with --on host undoes what a killed run left",
     )
 }
 

@@ -28,7 +28,7 @@ pub enum HostError {
     },
     /// A limit of a group has another value than the one that was written.
     #[error(
-        "setting {file} to {wanted}: the kernel made it {found}; choose a value that it accepts"
+        "setting {file} to {wanted}: the kernel set {found} instead; choose a value that it accepts"
     )]
     Limit {
         /// Path of the limit's file.

@@ -10,12 +10,11 @@ use std::path::Path;
 use pagetide_quantity::Bytes;
 use pagetide_system::swaps;
 
-use crate::group::swap_of_version_1;
-use crate::group_files::{self, number};
+use crate::group_files::{self, number, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 
-/// Use of an area that may be nobody's: caches of swap slots for each processor (before kernel 6.15), and slots of pages
-/// whose process has ended and that wait in the swap cache for reclaim. On 6.12 with one processor, 1.2 MiB were seen.
+/// Swap space that may belong to no process: caches of swap slots for each processor (before kernel 6.15), and slots
+/// of pages in the swap cache whose process has ended. On 6.12 with one processor, 1.2 MiB were seen.
 const NOBODYS: Bytes = Bytes(4 << 20);
 
 /// Use of a swap area by processes outside of a workload's group.
@@ -52,14 +51,15 @@ impl ForeignUse {
         Bytes(rest.min(self.others.0))
     }
 
-    /// True if the area can be switched off without reading back pages of other processes. What is left in it then is
-    /// nobody's, or is shared memory of no group, and can be read back without reaching anybody's limit.
+    /// True if the area can be switched off without reading back pages of other processes. Pages that are left in the
+    /// area then belong to no process, or are shared memory of no group, so reading them back brings no group to its
+    /// limit.
     pub fn allows_switching_off(&self) -> bool {
         self.used.0 == 0 || (self.others.0 == 0 && of_processes(&all_processes()) == 0)
     }
 }
 
-/// Swap space of a group with the groups in it, of version 1 or 2; `None` if it has no memory controller.
+/// Swap space of a group and all groups in it, of version 1 or 2; `None` if the group has no memory controller.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }
@@ -100,7 +100,7 @@ fn of_processes(pids: &[u32]) -> u64 {
     pids.iter().filter_map(swap).sum::<u64>() << 10
 }
 
-/// Names of the groups and processes outside of `group` that use swap, with the largest first, at most `most`.
+/// Names and swap space of the groups and processes outside of `group`, the largest first, at most `most`.
 pub fn owners(group: Option<&Path>, most: usize) -> Vec<(String, Bytes)> {
     let mut found: Vec<(String, Bytes)> = Vec::new();
     let ours = group.map(group_files::all_members).unwrap_or_default();
@@ -133,7 +133,7 @@ mod tests {
         assert!(!area(1, 0, 1).allows_switching_off());
         assert_eq!(area(55, 8, 43).certain(), Bytes::from_mib(43));
         assert_eq!(area(8, 8, 0).certain(), Bytes(0));
-        // Slots that are nobody's are no reason to end a trial.
+        // Slots that belong to no process are no reason to end a trial.
         assert_eq!(area(40, 8, 0).certain(), Bytes(0));
         assert_eq!(area(10, 8, 100).certain(), Bytes(0));
     }

@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, PAGE_SIZE};
 
 use crate::change::{Change, Left};
 use crate::error::{HostError, io};
-use crate::group_files::{self, number, number_of};
+use crate::group_files::{self, number, number_of, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 use crate::journal::{Entry, Journal};
 use crate::process::Process;
@@ -17,19 +17,19 @@ use crate::process::Process;
 /// Limits of a memory group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most memory of the group (`memory.max`).
+    /// Maximum memory of the group (`memory.max`).
     pub max: Bytes,
-    /// Memory from which the group is slowed down and reclaimed (`memory.high`); `None` for no such limit. Version 1
-    /// does not have it.
+    /// Memory above which the group is slowed down and reclaimed (`memory.high`); `None` for no such limit. Version 1
+    /// does not have this limit.
     pub high: Option<Bytes>,
-    /// Most swap of the group (`memory.swap.max`); `None` for no limit.
+    /// Maximum swap of the group (`memory.swap.max`); `None` for no limit.
     pub swap_max: Option<Bytes>,
-    /// Swappiness of the group; only version 1 has it for a group.
+    /// Swappiness of the group; `None` to leave it as it is. Only version 1 has a swappiness for each group.
     pub swappiness: Option<u8>,
 }
 
 impl Limits {
-    /// A limit on memory, and none on swap.
+    /// Limits with this maximum of memory and no limit on swap.
     pub const fn of(max: Bytes) -> Self {
         Self {
             max,
@@ -50,7 +50,7 @@ const BATCH: Bytes = Bytes(128 * PAGE_SIZE);
 pub struct GroupUse {
     /// Current memory of the group.
     pub memory: Bytes,
-    /// Largest memory of the group; `None` if the kernel does not tell it (before 5.19 with version 2).
+    /// Largest memory of the group; `None` if the kernel does not report it (before 5.19 with version 2).
     pub peak: Option<Bytes>,
     /// Swap space that the group uses, also for pages that are in memory as well.
     pub swap: Bytes,
@@ -65,7 +65,8 @@ pub struct GroupUse {
 pub struct Group {
     /// Folder with the files of the memory controller.
     path: PathBuf,
-    /// Folder of the group of version 2 with pressure and CPU time, if that is another one.
+    /// Folder of the second group, of version 2, that has pressure and CPU time; `None` if `path` is of version 2
+    /// itself.
     twin: Option<PathBuf>,
     version: u8,
     entries: Vec<Entry>,
@@ -76,7 +77,7 @@ pub struct Group {
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
-    /// Creates a group and sets its limits, which are read back.
+    /// Creates a group, sets its limits and reads them back.
     pub fn make(
         journal: &Journal,
         hierarchy: &Hierarchy,
@@ -186,8 +187,8 @@ impl Group {
         path.join("memory.pressure").exists().then_some(path)
     }
 
-    /// Opens the files through which a process enters the group: it writes `0` to each of them. A child writes to them
-    /// between fork and exec.
+    /// Opens the `cgroup.procs` files of the group. A process that writes `0` to each of them enters the group; a
+    /// child does so between fork and exec.
     pub fn doors(&self) -> Result<Vec<File>, HostError> {
         let folders = [Some(&self.path), self.twin.as_ref()].into_iter().flatten();
         folders
@@ -264,13 +265,6 @@ impl Drop for Group {
         // What could not be undone stays in the journal.
         self.journal.undo(&self.entries);
     }
-}
-
-/// Swap space that a group of version 1 uses, with the groups in it.
-pub(crate) fn swap_of_version_1(group: &Path) -> Option<u64> {
-    let file = "memory.stat";
-    let swap = number_of(group, file, "total_swap")?;
-    Some(swap + number_of(group, file, "total_swapcached").unwrap_or(0))
 }
 
 /// Enables the memory controller for children of the group in which groups are made. If processes are in the way, they

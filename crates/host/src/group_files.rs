@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Pause between two looks at a group.
+/// Pause between two checks of a group.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time to wait until killed processes are gone. A process that waits for a slow disk cannot end before.
+/// Longest time to wait until killed processes are gone. A process that waits for a slow disk can end only after its
+/// request.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Processes in a group itself, without those in groups below; empty if the group is gone.
@@ -27,7 +28,7 @@ pub fn tree(group: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
     for entry in entries {
-        // Links are no groups.
+        // Symbolic links are not groups.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             all.extend(tree(&entry.path()));
         }
@@ -137,7 +138,7 @@ pub fn number(group: &Path, file: &str) -> Option<u64> {
         .ok()
 }
 
-/// Number in a line of a file of names and numbers.
+/// Number in the line of `name`, in a file with a name and a number in each line; `None` if there is none.
 pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(group.join(file)).ok()?;
     text.lines().find_map(|line| {
@@ -147,4 +148,11 @@ pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
             .parse()
             .ok()
     })
+}
+
+/// Swap space that a group of version 1 uses, including the groups in it.
+pub fn swap_of_version_1(group: &Path) -> Option<u64> {
+    let file = "memory.stat";
+    let swap = number_of(group, file, "total_swap")?;
+    Some(swap + number_of(group, file, "total_swapcached").unwrap_or(0))
 }

@@ -21,11 +21,11 @@ use crate::error::HostError;
 use crate::journal::{Content, Journal};
 use crate::process::Process;
 
-/// What the tool writes to the pipe if it ends in order.
+/// What the tool writes to the pipe before it ends regularly.
 const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";
-/// How often the guardian tries to undo what cannot be undone at first.
+/// Number of attempts of the guardian to undo a change.
 const TRIES: u32 = 3;
 /// Signals that the guardian ignores.
 const IGNORED: [libc::c_int; 10] = [
@@ -92,7 +92,7 @@ impl Guardian {
 
     /// True if the guardian still runs.
     pub fn is_alive(&mut self) -> bool {
-        // An error means that somebody else has waited for it.
+        // An error means that the guardian was already waited for elsewhere.
         matches!(self.child.try_wait(), Ok(None))
     }
 
@@ -139,7 +139,7 @@ fn serve(path: &Path, tool: u32) {
     }
     for attempt in 0..TRIES {
         sleep(Duration::from_secs(u64::from(attempt)));
-        // Read again: the tool has written to it since.
+        // The journal is read again, because the tool has written to it in the meantime.
         let Ok(content) = Content::read(path) else {
             return;
         };
@@ -158,7 +158,7 @@ fn wait(tool: Option<&OwnedFd>, process: Process) {
     while process.is_alive() {
         let mut polled = vec![PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         polled.extend(tool.map(|tool| PollFd::from_borrowed_fd(tool.as_fd(), PollFlags::IN)));
-        // Any event is an end. A signal is none.
+        // Any event means that the tool has ended. A signal is not an event.
         if poll(&mut polled, None) != Err(rustix::io::Errno::INTR) {
             return;
         }

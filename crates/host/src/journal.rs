@@ -21,7 +21,7 @@ use crate::undo;
 
 /// Version of the format. A journal with another version is not touched.
 pub const VERSION: u32 = 1;
-/// Most changes that may stand at a time.
+/// Maximum number of changes that may stand at a time.
 const MOST: usize = 10_000;
 /// Size in bytes from which the file is written anew with the standing changes only.
 const REWRITE_FROM: u64 = 256 << 10;
@@ -41,7 +41,7 @@ pub struct Header {
     pub tool: Process,
 }
 
-/// A line of a journal after the first.
+/// Any line of a journal except the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
@@ -249,7 +249,7 @@ impl Journal {
         Ok(Entry(number))
     }
 
-    /// Writes which process undoes the changes if the tool is gone.
+    /// Writes to the journal which process undoes the changes if the tool is gone.
     pub fn record_guardian(&self, guardian: Process) -> Result<(), HostError> {
         let mut open = self.open();
         open.write(&Line::Guardian(guardian))?;
@@ -257,7 +257,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes a change that is recorded first. If `make` fails, the change counts as not made.
+    /// Records a change and then makes it. If `make` fails, the change counts as not made.
     pub fn make<T>(
         &self,
         change: Change,
@@ -288,7 +288,7 @@ impl Journal {
     pub fn undo_all(&self) -> Vec<Left> {
         let left = self.undo_if(|_| true);
         if left.is_empty() {
-            // If it cannot be removed, the next start finds it without changes, and removes it.
+            // If the file cannot be removed, the next start finds no changes in it, and removes it.
             let _ = fs::remove_file(self.path());
         }
         left

@@ -4,9 +4,9 @@ use std::path::Path;
 
 /// Start of the kernel's report on a lack of memory. Source: kernel `mm/oom_kill.c`, `dump_header`.
 const BEGIN: &str = "invoked oom-killer";
-/// Line of this report that names the group and the process to be killed.
+/// Text in the report's line that names the group and the process to be killed.
 const NAMES: &str = "oom-kill:constraint=";
-/// Line that says which process was killed.
+/// Text in the line that says which process was killed.
 const KILLED: &str = "Killed process";
 
 /// The reports of processes killed in the group at this path, with their lines in the log's order. Messages about the rest

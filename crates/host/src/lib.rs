@@ -21,7 +21,8 @@ pub mod hierarchy;
 mod identity;
 pub mod journal;
 mod kernel_log;
-pub mod loop_device;
+mod loop_control;
+mod loop_device;
 mod plan;
 pub mod process;
 mod program_root;
@@ -31,6 +32,7 @@ pub mod session;
 pub mod setting;
 pub mod state;
 pub mod swap_device;
+mod swap_header;
 pub mod sweep;
 mod topology;
 mod trial;
@@ -52,9 +54,9 @@ pub use state::StateFolder;
 pub use swap_device::{SwapDevice, SwapOn};
 pub use sweep::{Swept, sweep};
 
-/// Runs as the guardian or as the workload's process if the command line says so, and then does not return or returns
-/// true. Otherwise does nothing and returns false. Must be called at the start of `main`, before any thread is started,
-/// by each program that opens the arena.
+/// Does nothing and returns false unless the command line asks for the guardian or the workload's process. Otherwise
+/// does that process's whole work, and then returns true or ends the process. Must be called at the start of `main`,
+/// before any thread is started, by each program that opens the arena.
 pub fn serve_if_asked() -> bool {
     workload::serve_if_asked() || guardian::serve_if_asked()
 }

@@ -1,5 +1,5 @@
-//! What a trial needs of this machine: limits of its group, swap, and settings. All that cannot be had is refused here,
-//! before anything is changed.
+//! What a trial needs of this machine: limits of its group, swap, and settings. A need that this machine cannot meet
+//! is refused here, before anything is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,11 +19,11 @@ use crate::group::Limits;
 use crate::hierarchy::Hierarchy;
 use crate::refusal::Refusal;
 
-/// Part of the available memory that a trial may take, as its reciprocal.
+/// A trial may take one part in `PART` of the available memory.
 const PART: u64 = 4;
-/// Names of the kernel that an arena without a choice of kernels accepts.
+/// Names of a kernel in a request that stand for the running kernel.
 const RUNNING: [&str; 2] = ["", "running"];
-/// Name of the setting that a group of version 1 has for itself.
+/// Name of the setting that version 1 has for each group.
 const SWAPPINESS: &str = "vm.swappiness";
 
 /// The swap of a trial.
@@ -35,7 +35,7 @@ pub(crate) enum SwapPlan {
     Loop,
     /// A free zram device with this compressor.
     Zram(String),
-    /// The swap that the machine has, which others use too.
+    /// The swap areas that the machine already has, which other processes use too.
     Existing,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn plan(
         limits.swappiness = value.parse().ok();
     }
     settings.extend(of_swap);
-    // What the scenario needs and the variant does not set. A value that stands already changes nothing.
+    // Settings that the scenario needs and the variant does not set. A setting that has its value already is skipped.
     for (name, value) in &needs.settings {
         let now = settings::path(name).and_then(|path| fs::read_to_string(path).ok());
         let is_set = settings.contains_key(name);
@@ -210,7 +210,7 @@ fn known(name: &str, value: &str) -> Result<(), Refusal> {
     }
 }
 
-/// The swap for a kind of swap, with the settings of the whole machine that it needs.
+/// Returns the swap of a trial for a kind of swap, and the settings of the whole machine that it needs.
 fn swap(kind: SwapSpec) -> Result<(SwapPlan, BTreeMap<String, String>), Refusal> {
     let refuse = |why: &str| {
         Err(Refusal::Swap {

@@ -88,7 +88,7 @@ pub enum Refusal {
         names: String,
     },
     /// A setting does not exist here.
-    #[error("setting {name} is not on this machine ({why}): leave it out")]
+    #[error("setting {name} cannot be used on this machine ({why}): leave it out")]
     NoSetting {
         /// Name of the setting.
         name: String,
@@ -122,7 +122,7 @@ pub enum Refusal {
     /// The workload process did not start.
     #[error("starting the workload's process: {why}")]
     NotStarted {
-        /// What it reported, or how it ended.
+        /// What the process reported, or how it ended.
         why: String,
     },
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::wire::{self, HEAD, Place, Region};
+use pagetide_record::wire::{self, FramePosition, HEAD, Region};
 use pagetide_system::{Mapping, Source};
 
 use crate::refusal::Refusal;
@@ -81,21 +81,21 @@ impl Output {
     }
 
     /// The complete frames.
-    pub(crate) fn frames(&self) -> io::Result<Vec<Place>> {
+    pub(crate) fn frames(&self) -> io::Result<Vec<FramePosition>> {
         wire::places(self.frames, |at, buffer| {
             self.file.read_exact_at(buffer, at)
         })
     }
 
     /// Content of a frame.
-    pub(crate) fn bytes(&self, frame: &Place) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes(&self, frame: &FramePosition) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(frame.length).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, frame.at)?;
         Ok(bytes)
     }
 
     /// Reads the content of a frame piece by piece.
-    pub(crate) fn body<'a>(&'a self, frame: &Place) -> impl Read + 'a {
+    pub(crate) fn body<'a>(&'a self, frame: &FramePosition) -> impl Read + 'a {
         Body {
             file: &self.file,
             at: frame.at,
@@ -128,7 +128,7 @@ fn map(file: &File) -> io::Result<Mapping> {
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region behind a descriptor that this process inherited, for the rest of its life.
+/// Maps the region of an inherited descriptor, until this process ends.
 pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
     let file = unsafe { File::from_raw_fd(descriptor) };
@@ -139,8 +139,8 @@ pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     Ok(unsafe { Region::new(start, length) })
 }
 
-/// Excludes an inherited region, except its first page, from processes that are forked later: they do not write frames,
-/// and each would need memory for its page tables.
+/// Excludes an inherited region, except its first page, from processes that are forked later. They write no frames,
+/// and each would need memory for page tables of the region.
 pub(crate) fn keep_from_children(region: &Region<'static>) {
     let head: *const wire::Head = region.head();
     let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);

@@ -27,8 +27,8 @@ pub struct Applied {
 /// Applies settings and reads each of them back. A setting that cannot be read is refused, because its old value could
 /// not be restored.
 pub fn apply(journal: &Journal, wanted: &BTreeMap<String, String>) -> Result<Applied, HostError> {
-    // The access that restores on drop tells the old values; the one that does not restore is used for writing, because
-    // the journal restores.
+    // Old values are read through the access that restores on drop. Values are written through the access that does not
+    // restore, because the journal restores them.
     let restoring = Settings::of_machine(MachineFate::Continues);
     let mut refused = Vec::new();
     let mut readable = wanted.clone();

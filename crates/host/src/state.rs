@@ -45,7 +45,7 @@ impl StateFolder {
 
     /// Creates the folder if needed.
     pub fn make(&self) -> Result<(), HostError> {
-        // Readable by the owner only: nobody else can plant a journal.
+        // Only the owner may access the folder, so no other user can put a journal there.
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)

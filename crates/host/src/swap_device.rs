@@ -1,9 +1,8 @@
 //! A swap area of our own: a loop device on a file without a name, or a free zram device.
 
 use std::ffi::CString;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
@@ -13,7 +12,9 @@ use crate::error::{HostError, io};
 use crate::foreign::ForeignUse;
 use crate::group::Group;
 use crate::journal::{Entry, Journal};
-use crate::loop_device::{self, LoopDevice};
+use crate::loop_control::LoopDevice;
+use crate::loop_device;
+use crate::swap_header::{format, new_uuid, node};
 
 /// Flags of swapon(2): the highest priority, so that pages of a workload go to this area first. Source: kernel
 /// `include/linux/swap.h`, `SWAP_FLAG_PREFER` and `SWAP_FLAG_PRIO_MASK`.
@@ -103,7 +104,7 @@ impl SwapDevice {
                 },
                 size,
                 why: format!("{device}: {why}"),
-                remedy: "run it as root, or use the swap that is there".to_owned(),
+                remedy: "run it as root, or use the swap that this machine has".to_owned(),
             })
         })?;
         swap.entries.push(entry);
@@ -185,18 +186,13 @@ impl Drop for SwapDevice {
     }
 }
 
-/// The choice in brackets of a file that lists choices; the whole text if there are no brackets.
+/// Returns the choice in brackets from a file that lists choices, or the whole text if there are no brackets.
 fn chosen(shown: &str) -> &str {
     let shown = shown.trim();
     shown
         .split_whitespace()
         .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
         .unwrap_or(shown)
-}
-
-/// Path of the device node of a block device.
-pub(crate) fn node(name: &str) -> String {
-    format!("/dev/{name}")
 }
 
 /// Name of a zram device that has no size yet. Never makes a device: reading `hot_add` would leave it behind.
@@ -224,73 +220,9 @@ fn free_zram() -> Result<String, (String, &'static str)> {
     ))
 }
 
-/// A random identity, in the usual form.
-fn new_uuid() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/uuid")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
-}
-
-/// Bytes of an identity. `None` if the text is no identity.
-fn uuid_bytes(uuid: &str) -> Option<[u8; 16]> {
-    let digits: String = uuid.chars().filter(|c| *c != '-').collect();
-    Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
-}
-
-/// Writes a swap header with an identity. Source: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
-/// version, the last page, the number of bad pages and the identity; the magic in the last ten bytes of the first page.
-fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
-    let too_large = |_| io::Error::other("the device is too large");
-    let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];
-    let last = u32::try_from(size.0 / PAGE_SIZE - 1).map_err(too_large)?;
-    header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
-    header[1028..1032].copy_from_slice(&last.to_le_bytes());
-    header[1036..1052].copy_from_slice(&uuid_bytes(uuid).unwrap_or_default());
-    let magic = header.len() - 10;
-    header[magic..].copy_from_slice(b"SWAPSPACE2");
-    let file = File::options().write(true).open(device)?;
-    file.write_all_at(&header, 0)?;
-    file.sync_all()
-}
-
-/// Identity in the swap header of a device; `None` if the device cannot be read or has no swap header.
-pub(crate) fn uuid(device: &str) -> Option<String> {
-    let mut file = File::options()
-        .read(true)
-        .custom_flags(libc::O_CLOEXEC)
-        .open(device)
-        .ok()?;
-    let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];
-    file.read_exact(&mut header).ok()?;
-    if !header.ends_with(b"SWAPSPACE2") {
-        return None;
-    }
-    let bytes: [u8; 16] = header[1036..1052].try_into().ok()?;
-    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    let parts = [
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    ];
-    Some(parts.join("-"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_header_has_the_identity_that_is_read_back() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path().display().to_string();
-        assert_eq!(uuid(&path), None);
-        let ours = new_uuid();
-        format(&path, Bytes::from_mib(1), &ours).unwrap();
-        assert_eq!(uuid(&path).unwrap(), ours);
-    }
 
     #[test]
     fn the_choice_in_brackets_is_found() {

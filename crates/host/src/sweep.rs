@@ -13,7 +13,7 @@ use crate::state::StateFolder;
 
 /// Longest time to wait for a guardian that is undoing changes.
 const GUARDIAN_PATIENCE: Duration = Duration::from_mins(1);
-/// Pause between two looks at a guardian.
+/// Pause between two checks of a guardian.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Result of a sweep.
@@ -42,7 +42,7 @@ pub(crate) fn locked(folder: &StateFolder, _lock: &File) -> Swept {
             swept.untouched.push((path, why));
         }
     }
-    // A journal that was being written anew when the tool was killed. The old one is still there.
+    // The tool was killed while it rewrote its journal. The old journal still exists.
     let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let new = entries.map(|entry| entry.path());
     for path in new.filter(|path| path.extension().is_some_and(|end| end == "new")) {
@@ -58,7 +58,7 @@ fn lives(header: &Header, process: Process) -> bool {
     header.boot == process::boot() && process.is_alive()
 }
 
-/// Sweeps one journal. The error says why it was not touched.
+/// Undoes the changes of one journal. The error says why the journal was not touched.
 fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
     let content = match Content::read(path) {
         Ok(content) => content,
@@ -76,7 +76,7 @@ fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
         return Err("it belongs to another container of this machine".to_owned());
     }
     if lives(&header, header.tool) {
-        // Another campaign that runs now. It is no trouble.
+        // The journal belongs to another campaign that runs now, and is left alone.
         return Ok(());
     }
     let began = Instant::now();

@@ -6,7 +6,8 @@ use std::fs;
 /// Folder of the processors in sysfs.
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Facts about the processors: which are online, their number of cores and packages, and the size of the last cache.
+/// Facts about the processors: which are online, their number of cores and packages, and the size of the last-level
+/// cache.
 pub(crate) fn facts() -> BTreeMap<String, String> {
     let read = |path: &str| {
         let text = fs::read_to_string(format!("{CPUS}/{path}")).ok()?;

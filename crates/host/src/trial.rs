@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Finding, Progress, Step};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
 use pagetide_harness::counters::CounterSet;
 use pagetide_harness::judgement::{LIMIT_HITS, Report};
 use pagetide_harness::sequence::{self, MachineState, Steps};
@@ -38,10 +38,10 @@ use crate::swap_device::{SwapDevice, SwapOn};
 use crate::topology;
 use crate::workload::{OUTCOME, Order, Workload};
 
-/// Time between the end of all preparations and the start of the scenario, so that deferred work of the kernel, such as
-/// writing back the swap header, is not part of the trial.
+/// Pause between the end of all preparations and the start of the scenario. Deferred work of the kernel, such as
+/// writing back the swap header, ends in it and is not part of the trial.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Interval at which the tool looks whether the workload has ended.
+/// Interval at which the tool checks whether the workload has ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// Longest time for the processes of a killed group to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
@@ -50,11 +50,11 @@ const KILL_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) hierarchy: &'a Hierarchy,
-    /// Program that is started as the workload's process.
+    /// Path of the program that is started as the workload's process.
     pub(crate) program: &'a Path,
     /// Folder for swap files and the files of scenarios, on a disk.
     pub(crate) folder: &'a Path,
-    /// Folder with the roots of programs.
+    /// Folder of the cache, which contains the root file systems of programs.
     pub(crate) cache: &'a Path,
     pub(crate) subject: &'a Subject,
     pub(crate) plan: &'a TrialPlan,
@@ -68,9 +68,9 @@ pub(crate) struct Run<'a> {
 
 /// A trial that has ended and was cleaned up. Its output has not been written to the record.
 pub(crate) struct EndedTrial {
-    pub(crate) finding: Finding,
+    pub(crate) finding: TrialResult,
     output: Output,
-    /// True if others spoiled the trial, so that it should be repeated.
+    /// True if other processes spoiled the trial, so that it should be repeated.
     pub(crate) is_spoiled: bool,
     /// Changes that could not be undone.
     pub(crate) left: Vec<Left>,
@@ -190,13 +190,7 @@ impl Run<'_> {
         let mut results = self.results(report, &output, &text)?;
         add_deaths(&mut results, killed);
         let is_spoiled = add_doubts(&mut results, &doubts);
-        if remaining > 0 {
-            results.warnings.push(note(format!(
-                "{remaining} processes of the workload could not be killed"
-            )));
-        }
-        let texts = left.iter().map(ToString::to_string);
-        results.warnings.extend(texts.map(note));
+        warn_of_remains(&mut results, remaining, &left);
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
         };
@@ -210,7 +204,7 @@ impl Run<'_> {
             ..Wall::default()
         };
         Ok(EndedTrial {
-            finding: Finding {
+            finding: TrialResult {
                 results,
                 kernel_config: BTreeMap::new(),
                 wall,
@@ -232,7 +226,7 @@ impl Run<'_> {
             .map_err(ArenaError::broken)
     }
 
-    /// Switches on the swap of the trial. `None` if the trial has no swap area of its own.
+    /// Switches on the swap of the trial. Returns `None` if the trial has no swap area of its own.
     fn swap(&self) -> Result<Option<SwapDevice>, ArenaError> {
         let on = match &self.plan.swap {
             SwapPlan::None | SwapPlan::Existing => return Ok(None),
@@ -291,6 +285,17 @@ fn note(text: String) -> Warning {
     Warning::Note { text }
 }
 
+/// Adds a warning if processes of the workload could not be killed, and one for each change that could not be undone.
+fn warn_of_remains(results: &mut Results, processes: usize, changes: &[Left]) {
+    if processes > 0 {
+        results.warnings.push(note(format!(
+            "{processes} processes of the workload could not be killed"
+        )));
+    }
+    let texts = changes.iter().map(ToString::to_string);
+    results.warnings.extend(texts.map(note));
+}
+
 /// Makes the trial invalid if the kernel killed processes of the group and its log does not say so.
 fn add_deaths(results: &mut Results, killed: u64) {
     if killed == 0 || results.invalid.iter().any(Invalid::is_death) {
@@ -305,7 +310,7 @@ fn add_deaths(results: &mut Results, killed: u64) {
     });
 }
 
-/// Adds the reasons for doubt to the results. Returns true if others spoiled the trial.
+/// Adds the reasons for doubt to the results. Returns true if other processes spoiled the trial.
 fn add_doubts(results: &mut Results, doubts: &[Doubt]) -> bool {
     let mut is_spoiled = false;
     for doubt in doubts {
@@ -337,7 +342,7 @@ struct HostSteps<'a> {
     workload: Option<Workload>,
     /// Observes the machine; `None` before the start.
     conditions: Option<Conditions>,
-    /// Reasons for doubt for which the trial was ended.
+    /// Reasons for doubt that ended the trial.
     doubts: Vec<Doubt>,
     /// True if the user stopped the trial.
     is_stopped: bool,
@@ -364,11 +369,11 @@ impl Steps for HostSteps<'_> {
         }
         match self.run.plan.swap {
             SwapPlan::Existing => state.warnings.push(note(
-                "others use the same swap area, so counts of swap may include theirs".to_owned(),
+                "other processes use the same swap area, so counts of swap may include their pages".to_owned(),
             )),
             // Source: kernel mm/zsmalloc.c: the pages of a pool are allocated without charging a group.
             SwapPlan::Zram(_) => state.warnings.push(note(
-                "the memory of zram's compressed pages is not part of the group's limit, but of the machine".to_owned(),
+                "zram's compressed pages are in the machine's memory, and do not count towards the group's limit".to_owned(),
             )),
             SwapPlan::None | SwapPlan::Loop => {}
         }
@@ -436,7 +441,7 @@ impl Steps for HostSteps<'_> {
 }
 
 impl HostSteps<'_> {
-    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by others.
+    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by other processes.
     fn watch(&mut self, workload: &mut Workload) -> Vec<Invalid> {
         let region = self.output.region();
         let head = region.head();

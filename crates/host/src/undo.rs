@@ -1,4 +1,5 @@
-//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what is no longer ours.
+//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what pagetide no longer
+//! owns.
 
 use std::ffi::CString;
 use std::fs;
@@ -15,19 +16,19 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::change::{Change, SettingFile};
 use crate::foreign::{self, ForeignUse};
 use crate::group_files;
-use crate::loop_device;
-use crate::swap_device;
+use crate::loop_control;
+use crate::swap_header;
 
-/// Longest time to wait until other processes have no pages in a swap area. The last pages of processes that were just
-/// killed take a moment.
+/// Longest time to wait until other processes have no pages in a swap area. The kernel frees the last pages of killed
+/// processes with a delay.
 const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks at a swap area.
+/// Pause between two checks of a swap area.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most owners of foreign pages that a message names.
+/// Maximum number of owners of foreign pages that a message names.
 const NAMED: usize = 3;
 
-/// Kills the processes of all groups among the changes, without waiting. A swap area is then emptied by the ends of its
-/// users instead of being read back into memory.
+/// Sends SIGKILL to the processes of all groups among the changes, without waiting. Their pages in a swap area are
+/// then freed instead of being read back into memory.
 pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     for change in changes {
         if let Change::Group { path } = change {
@@ -36,7 +37,7 @@ pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     }
 }
 
-/// Undoes a change. A change that no longer stands, or was replaced by somebody else's, is left alone. The error says
+/// Undoes a change. A change that no longer stands, or was replaced by another program, is left alone. The error says
 /// what stands in the way.
 pub(crate) fn undo(change: &Change) -> Result<(), String> {
     let text = |why: io::Error| why.to_string();
@@ -56,7 +57,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
             device,
             inode,
             added,
-        } => loop_device::release(*number, (*device, *inode), *added).map_err(text),
+        } => loop_control::release(*number, (*device, *inode), *added).map_err(text),
         Change::Zram { name, size, uuid } => zram(name, *size, uuid).map_err(text),
         Change::Swap { device, uuid } => swap(device, uuid),
         Change::Folder { path } => gone(fs::remove_dir_all(path)).map_err(text),
@@ -70,7 +71,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
     }
 }
 
-/// An object that does not exist was removed already.
+/// Turns the error "not found" of a removal into success.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
@@ -83,7 +84,7 @@ fn value(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Restores settings. If none of them has the value of the tool, somebody else has changed them, and nothing is written.
+/// Restores settings. If none of them has pagetide's value, another program has changed them, and nothing is written.
 fn settings(files: &[SettingFile]) -> Result<(), String> {
     let stands = |file: &&SettingFile| match (&file.ours, value(&file.path)) {
         (Some(ours), Some(now)) => means(&now, ours),
@@ -119,7 +120,7 @@ fn settings(files: &[SettingFile]) -> Result<(), String> {
 /// Switches a swap area off, unless pages of other processes are in it.
 fn swap(device: &str, uuid: &str) -> Result<(), String> {
     let is_on = || swaps::areas().iter().any(|path| path == device);
-    if !is_on() || swap_device::uuid(device).as_deref() != Some(uuid) {
+    if !is_on() || swap_header::uuid(device).as_deref() != Some(uuid) {
         return Ok(());
     }
     let began = Instant::now();
@@ -152,14 +153,14 @@ fn swap(device: &str, uuid: &str) -> Result<(), String> {
     Err(format!("swapoff: {}", io::Error::last_os_error()))
 }
 
-/// Resets a zram device, unless it has another size or another swap area than ours.
+/// Resets a zram device, unless its size or its swap area differs from the recorded one.
 fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     let folder = Path::new("/sys/block").join(name);
     let read = |file: &str| value(&folder.join(file)).unwrap_or_default();
     if read("initstate") != "1" || read("disksize") != size.to_string() {
         return Ok(());
     }
-    match swap_device::uuid(&swap_device::node(name)) {
+    match swap_header::uuid(&swap_header::node(name)) {
         Some(other) if other != uuid => return Ok(()),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! The process that runs the scenario. It is the tool's own program, started again, and has a single thread.
 //!
-//! It maps the output region and reads its order before it is in the workload's control group, so that the memory for
-//! both is not charged to this group. Then it waits until the tool has moved it there.
+//! The process maps the output region and reads its order before it enters the workload's control group, so that the
+//! memory for both is not charged to this group. Then it waits until the tool has moved it into the group.
 
 use std::io::{self, Read, Write};
 use std::os::fd::RawFd;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pagetide_record::Subject;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Place, Surroundings};
+use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Surroundings, TrialContext};
 use serde::{Deserialize, Serialize};
 
 use crate::program_root;
@@ -24,7 +24,7 @@ use crate::region::{self, Output};
 const ARGUMENT: &str = "--workload-of-host-trial";
 /// Name of the frame with the scenario's outcome.
 pub(crate) const OUTCOME: &str = "outcome";
-/// Longest time until the workload's process is ready.
+/// Longest time to wait until the workload's process is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the workload's process needs to run the scenario.
@@ -122,13 +122,14 @@ impl Workload {
 
 impl Drop for Workload {
     fn drop(&mut self) {
-        // It has ended already, except if the trial was stopped.
+        // The process has already ended, unless the trial was stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// In the new process, before the program is executed: passes on the output region, and ends the process with the tool.
+/// Runs in the new process before the program is executed. Passes on the output region, and makes the process end
+/// when the tool ends.
 fn prepare(descriptor: RawFd, tool: u32) -> io::Result<()> {
     // SAFETY: all calls take numbers only, and are async-signal-safe.
     unsafe {
@@ -145,8 +146,9 @@ fn prepare(descriptor: RawFd, tool: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs as the workload's process and returns true if the command line says so; otherwise does nothing and returns false.
-/// Must be called at the start of `main`, before any thread is started, by each program that opens the host arena.
+/// Does nothing and returns false unless the command line asks for the workload's process. Otherwise does that
+/// process's whole work and returns true. Must be called at the start of `main`, before any thread is started, by
+/// each program that opens the host arena.
 pub fn serve_if_asked() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
@@ -198,7 +200,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
         .map_err(io::Error::other)
 }
 
-/// Forks. Returns in the child only. The parent ends as the child does.
+/// Forks. Returns in the child only. The parent waits for the child, and ends with the same status or signal.
 fn follow_child() {
     // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through the
     // calls, and the parent ends without running exit handlers.
@@ -246,7 +248,7 @@ fn scenario(order: &Order, region: Region<'static>) -> Outcome {
     if let Some(zram) = &order.zram {
         surroundings.zram = zram;
     }
-    let place = Place {
+    let place = TrialContext {
         region,
         clock: Clock::Monotonic,
         work_dir: &order.work_dir,

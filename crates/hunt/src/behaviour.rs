@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::evidence::Evidence;
 
-/// Added to counts before ratios are formed, so that small counts make no large ratios.
+/// Added to both counts of a ratio, so that small counts make no large ratios.
 const FLOOR: f64 = 16.0;
 
 /// A coarse fact about a trial.
@@ -20,20 +20,21 @@ const FLOOR: f64 = 16.0;
 pub struct Feature {
     /// Name of the counter; with a leading `Δ` for the difference between two variants.
     pub name: String,
-    /// Power of two below the increase; for a difference, twice the binary logarithm of the ratio, rounded.
+    /// The increase is at least 2 to this power, and below the next power. For a difference between variants: twice
+    /// the binary logarithm of the ratio, rounded.
     pub size: i32,
 }
 
 /// A cell of the map over two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`Place::KINDS`].
+pub struct FileOrigin {
+    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`FileOrigin::KINDS`].
     pub kind: u8,
-    /// Index on the axis of pages reclaimed for each page of memory, below [`Place::PRESSURES`].
+    /// Index on the axis of pages reclaimed for each page of memory, below [`FileOrigin::PRESSURES`].
     pub pressure: u8,
 }
 
-impl Place {
+impl FileOrigin {
     /// Meaning of each index of `kind`.
     pub const KINDS: [&'static str; 6] = [
         "nothing reclaimed",
@@ -74,7 +75,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = Self::KINDS.get(usize::from(self.kind)).unwrap_or(&"?");
         let pressure = Self::PRESSURES.get(usize::from(self.pressure));
@@ -87,8 +88,8 @@ impl fmt::Display for Place {
 pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
     pub features: Vec<Feature>,
-    /// Cell of the map.
-    pub place: Place,
+    /// Cell of the map that the behaviour belongs to.
+    pub place: FileOrigin,
 }
 
 impl Behaviour {
@@ -125,12 +126,12 @@ impl Behaviour {
         features.dedup();
         Self {
             features,
-            place: Place::of(hunted),
+            place: FileOrigin::of(hunted),
         }
     }
 }
 
-/// How far the counters of two trials lie apart: the sum of the binary logarithms of all ratios, without their signs.
+/// Distance between the counters of two trials: the sum of the absolute binary logarithms of all ratios.
 pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
     let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
     names.sort_unstable();
@@ -140,12 +141,12 @@ pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
         .sum()
 }
 
-/// Binary logarithm of the ratio of two counts, with a floor under both.
+/// Binary logarithm of the ratio of two counts, each increased by [`FLOOR`].
 fn ratio(a: u64, b: u64) -> f64 {
     ((a as f64 + FLOOR) / (b as f64 + FLOOR)).log2()
 }
 
-/// A logarithm in steps of one half, rounded towards zero.
+/// Twice the logarithm, rounded towards zero.
 fn steps(log: f64) -> i32 {
     let steps = (log * 2.0).clamp(-128.0, 128.0);
     #[expect(

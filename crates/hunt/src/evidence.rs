@@ -1,20 +1,23 @@
-//! What one trial showed, as far as goals and the search use it: time, counters, metrics, and whether the kernel killed.
+//! What goals and the search use of one trial: time, counters, metrics, and whether the kernel killed a process.
 
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos, Pages};
 use pagetide_record::oom::{MemoryAtKill, OomReport};
 use pagetide_record::{Invalid, Record};
+use pagetide_workload::Workload;
 use serde::Serialize;
+
+use crate::opt;
 
 /// What one trial showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Why the trial says nothing about the kernel, as a sentence; `None` if it does. A death or a standstill in virtual
-    /// time does say something.
+    /// Why the trial must not be used, as a sentence; `None` if it can be used. A trial that ended by a death or a
+    /// standstill in virtual time can be used.
     pub unusable: Option<String>,
-    /// Virtual time of the scenario.
-    pub elapsed: Nanos,
+    /// Virtual time of the workload: from its start to the end of its last process.
+    pub time: Nanos,
     /// Memory that was free to the workload at its start.
     pub memory: Bytes,
     /// Increase of each counter of `/proc/vmstat`, by the kernel's name. Gauges (`nr_…`) are left out.
@@ -23,7 +26,7 @@ pub struct Evidence {
     pub metrics: BTreeMap<String, f64>,
     /// The kill for lack of memory that ended the trial; `None` if there was none.
     pub death: Option<Death>,
-    /// Virtual time without any progress after which the trial was ended; `None` if it did not stand still.
+    /// Virtual time without any progress after which the trial was ended; `None` if it was not ended for that.
     pub standstill: Option<Nanos>,
 }
 
@@ -45,7 +48,7 @@ impl Evidence {
     pub fn of(record: &Record) -> Self {
         let (results, subject) = (&record.results, &record.subject);
         let mut evidence = Self {
-            elapsed: results.elapsed,
+            time: results.elapsed,
             memory: subject.memory.bytes(),
             metrics: results
                 .metrics
@@ -54,6 +57,9 @@ impl Evidence {
                 .collect(),
             ..Self::default()
         };
+        if let Some(time) = evidence.metrics.get("time") {
+            evidence.time = Nanos(pagetide_quantity::floor(*time));
+        }
         if let Some(vmstat) = results.counters.get("vmstat") {
             let rising = vmstat
                 .values
@@ -63,10 +69,32 @@ impl Evidence {
                 .map(|(name, [before, after])| (name.clone(), after - before))
                 .collect();
         }
+        evidence.add_workload(record);
         for why in &results.invalid {
             evidence.add(why, &results.kernel_log);
         }
         evidence
+    }
+
+    /// Adds the metrics that follow from the described workload: pages read back, pages that OPT reads back, and
+    /// pages that a protected group read back. Metrics that do not apply are left out.
+    fn add_workload(&mut self, record: &Record) {
+        let subject = &record.subject;
+        let text = subject.params.get("workload").map(String::as_str);
+        let Some(workload) = text.and_then(|text| Workload::from_canonical(text).ok()) else {
+            return;
+        };
+        let counters = &record.results.counters;
+        if let Some(lost) = opt::lost_protection(&workload, self.memory, counters) {
+            self.metrics.insert("lost-protection".to_owned(), lost);
+        }
+        let best = opt::read_back(&workload, self.memory, subject.swap, subject.seed);
+        if let Some(best) = best {
+            let names = ["workingset_refault_anon", "workingset_refault_file"];
+            let back = self.sum(&names);
+            self.metrics.insert("read-back".to_owned(), back as f64);
+            self.metrics.insert("opt-read-back".to_owned(), best as f64);
+        }
     }
 
     /// The evidence of a trial that the arena refused for the reason `why`.
@@ -77,7 +105,7 @@ impl Evidence {
         }
     }
 
-    /// Takes over one reason why the record's numbers must not be compared.
+    /// Adds one reason why the record's numbers must not be compared. `log` is the kernel log.
     fn add(&mut self, why: &Invalid, log: &str) {
         let reported = || OomReport::last(log).and_then(|report| report.memory());
         match why {
@@ -85,7 +113,7 @@ impl Evidence {
                 process,
                 after,
                 memory,
-            } => {
+            } if self.death.as_ref().is_none_or(|death| !death.is_to_spare) => {
                 self.death = Some(Death {
                     process: process.clone(),
                     after: *after,
@@ -93,8 +121,10 @@ impl Evidence {
                     is_to_spare: true,
                 });
             }
+            // The first kill with memory to spare counts, else the first.
+            Invalid::GaveUp { .. } => {}
             Invalid::OutOfMemory { process, after } | Invalid::OutOfLimit { process, after } => {
-                self.death = Some(Death {
+                self.death.get_or_insert_with(|| Death {
                     process: process.clone(),
                     after: *after,
                     memory: reported(),

@@ -1,4 +1,4 @@
-//! Measures candidates. The trait is the seam between the search, which runs nothing, and the trials.
+//! Measures candidates. The trait separates the search, which runs nothing, from the trials.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::goal::Outcome;
 pub struct Question<P> {
     /// The candidate.
     pub point: P,
-    /// Seed of the trials; if a measurement has several, the first of them.
+    /// Seed of the trials. If a measurement has several seeds, this is the first of them.
     pub seed: u64,
 }
 
@@ -24,7 +24,7 @@ pub trait Examiner<P> {
     fn examine(&mut self, asked: &[Question<P>]) -> Result<Option<Vec<Outcome>>, RunError>;
 }
 
-/// How long a hunt looks.
+/// How long a hunt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// This number of trials. Hunts with the same seed and number are equal.
@@ -68,7 +68,7 @@ pub struct Meter<'a, P> {
 }
 
 impl<'a, P> Meter<'a, P> {
-    /// Begins to count now.
+    /// Starts counting trials and time now.
     pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
         Self {
             examiner,

@@ -7,8 +7,8 @@
 //! phases = ["fill", "access", "advise"]
 //!
 //! [settings]
-//! "lru_gen/enabled" = ["7", "0"]
-//! "vm.swappiness" = ["60", "1", "200"]
+//! "lru_gen/enabled" = ["0"]
+//! "vm.swappiness" = ["default", "1", "200"]
 //! ```
 //!
 //! What a file leaves out has the values of the default space. A list with one value fixes it.
@@ -21,6 +21,8 @@ use pagetide_reference::Pattern;
 use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
 use serde::{Deserialize, Serialize};
 
+/// Value of a setting that means that the hunt does not set it, so that the kernel's own value applies.
+pub const DEFAULT: &str = "default";
 /// Words of the phases that a hunt uses. The words are those of a workload's text.
 pub const PHASES: [&str; 9] = [
     "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
@@ -30,21 +32,21 @@ pub const PHASES: [&str; 9] = [
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Extent {
-    /// Memory available to the workload. Each size boots a guest.
+    /// Sizes of memory available to the workload. Each size boots a guest.
     pub memory: Vec<MemorySpec>,
     /// Kinds of swap. Each kind boots a guest.
     pub swap: Vec<SwapSpec>,
     /// Size of swap, as a multiple of memory.
     pub swap_size: u64,
-    /// Devices of files. Each device boots a guest.
+    /// Devices on which files may lie. Each device boots a guest.
     pub files_on: Vec<FilesOn>,
     /// File systems. Each boots a guest.
     pub fs: Vec<FileSystem>,
-    /// Values of each setting; the first is the default, and a workload with it does not name the setting.
+    /// Values of each setting. [`DEFAULT`] means that the setting is not set.
     pub settings: BTreeMap<String, Vec<String>>,
     /// Largest number of processes with phases of their own.
     pub processes: usize,
-    /// Largest number of equal processes.
+    /// Largest number of copies of a process, which have the same phases.
     pub copies: u32,
     /// Largest number of groups.
     pub groups: usize,
@@ -56,9 +58,9 @@ pub struct Extent {
     pub kinds: Vec<Kind>,
     /// Sizes of segments, limits and protection.
     pub sizes: Vec<Size>,
-    /// Contents of pages.
+    /// Contents that pages of a segment may have.
     pub contents: Vec<String>,
-    /// True if segments may have huge pages.
+    /// True if segments may use huge pages.
     pub huge_pages: bool,
     /// True if segments may be locked.
     pub locked: bool,
@@ -81,10 +83,10 @@ pub struct Extent {
 impl Default for Extent {
     fn default() -> Self {
         let settings = [
-            ("lru_gen/enabled", &["7", "0"][..]),
-            ("vm.swappiness", &["60", "1", "100", "200"]),
-            ("vm.page-cluster", &["3", "0"]),
-            ("vm.watermark_scale_factor", &["10", "200"]),
+            ("lru_gen/enabled", &[DEFAULT, "7", "0"][..]),
+            ("vm.swappiness", &[DEFAULT, "1", "100", "200"]),
+            ("vm.page-cluster", &[DEFAULT, "0"]),
+            ("vm.watermark_scale_factor", &[DEFAULT, "200"]),
         ];
         let settings = settings.into_iter().map(|(name, values)| {
             let values = values.iter().map(|value| (*value).to_owned()).collect();
@@ -131,7 +133,7 @@ impl Default for Extent {
     }
 }
 
-/// Parses texts of which all are known to be right; wrong ones are left out.
+/// Parses texts that are known to be valid; invalid texts are left out.
 fn parsed<T: std::str::FromStr>(texts: &[&str]) -> Vec<T> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
@@ -150,7 +152,7 @@ pub enum ExtentError {
     /// A list is empty, so nothing can be chosen.
     #[error("`{key}` of the space is empty: give at least one value, or leave the key out")]
     Empty {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
     /// A word is not a phase.
@@ -162,7 +164,7 @@ pub enum ExtentError {
     /// A number is out of bounds.
     #[error("`{key}` of the space cannot be {value}: give {least} to {most}")]
     Bounds {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
         /// The number given.
         value: u64,

@@ -1,15 +1,15 @@
 //! Which untried candidates are worth a trial, from the traits that they share with candidates that were tried.
 //!
-//! For each trait, and for each pair of traits, the mean score of the candidates that had it is known, and how many they
-//! were. A candidate's promise is the mean over its traits and pairs of that score, plus a bonus that falls with the
-//! number (an upper confidence bound, Auer, Cesa-Bianchi and Fischer 2002). So pairs that nobody tried come first where
-//! nothing was seen yet, and pairs that came near the goal once something was.
+//! The forecast keeps, for each trait and each pair of traits, the number and the mean score of the tried candidates
+//! that had it. A candidate's promise is the mean over its traits and pairs of that score, plus a bonus that falls
+//! with the number (an upper confidence bound, Auer, Cesa-Bianchi and Fischer 2002). As long as all scores are low,
+//! untried pairs come first. Later, pairs with high scores come first.
 
 use std::collections::BTreeMap;
 
-/// Weight of the bonus for what was tried rarely.
+/// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// Share of a candidate's traits and pairs, the best ones, that make its promise.
+/// One in `BEST` of a candidate's traits and pairs makes its promise: those with the highest values.
 const BEST: usize = 4;
 
 /// Mean score of candidates with a trait or a pair of traits.
@@ -19,7 +19,7 @@ struct Mean {
     count: u32,
 }
 
-/// What is known of traits and pairs of traits.
+/// Mean scores of traits and of pairs of traits.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     numbers: BTreeMap<String, u32>,
@@ -27,7 +27,7 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Takes over the score of a candidate with these traits.
+    /// Adds the score of a candidate with these traits.
     pub fn learn(&mut self, traits: &[String], score: f64) {
         let mut numbers: Vec<u32> = Vec::with_capacity(traits.len());
         for own in traits {
@@ -41,7 +41,7 @@ impl Forecast {
         }
     }
 
-    /// How much a candidate with these traits promises.
+    /// Promise of a candidate with these traits: the expected score plus a bonus for rare traits.
     pub fn promise(&self, traits: &[String]) -> f64 {
         let unknown = u32::MAX;
         let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);
@@ -58,7 +58,7 @@ impl Forecast {
     }
 }
 
-/// All pairs of numbers, each number with itself too.
+/// All pairs of these numbers, including each number with itself.
 fn pairs(numbers: &[u32]) -> Vec<(u32, u32)> {
     let mut all = Vec::with_capacity(numbers.len() * (numbers.len() + 1) / 2);
     for (place, first) in numbers.iter().enumerate() {

@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Number of a death, where a death is compared with a trial that ended: larger than any ratio of times.
+/// Value that stands for a kill when it is compared with a trial that ended regularly; larger than any ratio of
+/// times.
 const DEATH: f64 = 1000.0;
 /// Major faults added to both sides of a ratio, so that few faults make no large ratio.
 const FAULTS_FLOOR: f64 = 256.0;
 /// Virtual time added to both sides of a ratio of times, so that short trials make no large ratio.
 const TIME_FLOOR: Nanos = Nanos::from_millis(20);
+/// Virtual time for which processes must run without completing an access for the goal `stall` to hold.
+const STANDSTILL: Nanos = Nanos::from_secs(1);
 /// Part of a score below 1 that comes from what the kernel did, and not from the goal's number.
 const GUIDE: f64 = 0.4;
 
@@ -25,7 +28,7 @@ const GUIDE: f64 = 0.4;
 pub enum Goal {
     /// The kernel kills although memory could be reclaimed.
     Killed,
-    /// Reclaim does not get on.
+    /// Reclaim makes no progress.
     Stall,
     /// Many more pages are read back than with the best possible replacement.
     FarFromOpt,
@@ -42,7 +45,7 @@ pub enum Goal {
 pub struct Definition {
     /// Name on the command line.
     pub name: &'static str,
-    /// What the number is, as the rest of a sentence that begins with the goal's name.
+    /// Meaning of the number, as the rest of a sentence that begins with the goal's name.
     pub number: &'static str,
     /// The goal holds if the number is at least this.
     pub limit: f64,
@@ -71,7 +74,7 @@ impl Goal {
             Self::Stall => Definition {
                 name: "stall",
                 number: "pages that reclaim looked at for each page that it freed, if it looked at four times the memory or \
-                         more; 1000 if the workload stood still",
+                         more; or 16 for each second in which processes ran and none completed an access",
                 limit: 16.0,
             },
             Self::FarFromOpt => Definition {
@@ -119,8 +122,8 @@ impl Goal {
         matches!(self, Self::Regressed)
     }
 
-    /// Measures a candidate. `hunted` has the trials of the hunted variant, one for each seed of a measurement; `other`
-    /// those of the variant that it is compared with, and is empty if there is none.
+    /// Measures a candidate. `hunted` has the trials of the hunted variant, one for each seed of a measurement.
+    /// `other` has the trials of the variant to compare with, and is empty if there is none.
     pub fn measure(self, hunted: &[Evidence], other: &[Evidence]) -> Outcome {
         let Some(first) = hunted.first() else {
             return Outcome::unusable("no trial ran");
@@ -171,13 +174,14 @@ impl Goal {
             value,
             shown,
             score,
+            reach: if is_alike { 0.0 } else { value / limit },
             holds,
             opposite,
             behaviour,
         }
     }
 
-    /// The number of a goal that one trial decides, and its text.
+    /// The number of a goal that needs a single trial, and its text.
     fn alone(self, evidence: &Evidence) -> (f64, String) {
         match self {
             Self::Killed => killed(evidence),
@@ -202,7 +206,7 @@ impl Goal {
         }
     }
 
-    /// How much of the way to the limit a number is, from 0 to 1. A ratio of 1 is the begin of the way.
+    /// Position of a number between 1 and the goal's limit, from 0 to 1. A ratio of 1 has position 0.
     fn share_of_limit(self, value: f64) -> f64 {
         let limit = self.definition().limit;
         let share = match self {
@@ -212,7 +216,8 @@ impl Goal {
         share.clamp(0.0, 1.0)
     }
 
-    /// How near a trial without the goal seems to it, from 0 to 1. It only guides the search.
+    /// Estimate of how near to the goal a trial is on which the goal does not hold, from 0 to 1. It only guides the
+    /// search.
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
         match self {
@@ -232,19 +237,21 @@ impl Goal {
 /// Result of a measurement of a candidate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Why nothing was measured, as a sentence; `None` if something was.
+    /// Why the candidate could not be measured, as a sentence; `None` if it was measured.
     pub unusable: Option<String>,
     /// The goal's number.
     pub value: f64,
-    /// The number with what it is made of, for people.
+    /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
     /// What the search maximises: at least 1 exactly if the goal holds.
     pub score: f64,
-    /// True if the goal holds: the number reaches its limit, and not with the other variant too.
+    /// The goal's number divided by its limit; 0 if the goal holds with the other variant too.
+    pub reach: f64,
+    /// True if the goal holds: the number reaches the goal's limit for this variant, and not for the other one.
     pub holds: bool,
     /// True if the goal holds with the two variants exchanged.
     pub opposite: bool,
-    /// What the kernel did.
+    /// What the kernel did in the trials.
     pub behaviour: Behaviour,
 }
 
@@ -276,7 +283,7 @@ impl FromStr for Goal {
     }
 }
 
-/// A number from 0 on, as a number from 0 to below 1.
+/// Maps a number from 0 to infinity to a number from 0 to below 1.
 fn squashed(value: f64) -> f64 {
     let value = value.max(0.0);
     value / (1.0 + value)
@@ -307,7 +314,18 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     if let Some(span) = evidence.standstill {
         return (DEATH, format!("no progress for {span}"));
     }
+    let still = evidence.metrics.get("longest-stall").copied();
+    let still = still.unwrap_or(0.0) / STANDSTILL.0 as f64;
     let (scanned, reclaimed) = (evidence.scanned(), evidence.reclaimed());
+    let is_long = still >= 1.0 || (still > 0.0 && scanned < 4 * evidence.pages());
+    if is_long {
+        let limit = Goal::Stall.definition().limit;
+        let span = Nanos(pagetide_quantity::floor(still * STANDSTILL.0 as f64));
+        return (
+            still * limit,
+            format!("no access for {span} while processes ran"),
+        );
+    }
     if scanned < 4 * evidence.pages() {
         return (0.0, format!("{scanned} pages scanned"));
     }
@@ -316,7 +334,7 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// B over A: time, or major faults if the times differ by less than `limit`.
+/// Ratio of B to A, and its text: of times, or of major faults if the times differ by less than `limit`.
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),
@@ -331,7 +349,7 @@ fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
         (None, None) => {}
     }
     let with = |nanos: Nanos| (nanos.0 + TIME_FLOOR.0) as f64;
-    let time = with(b.elapsed) / with(a.elapsed);
+    let time = with(b.time) / with(a.time);
     let of = |evidence: &Evidence| evidence.counter("pgmajfault") as f64 + FAULTS_FLOOR;
     let faults = of(b) / of(a);
     let is_alike = time < limit && time > 1.0 / limit;
@@ -343,7 +361,7 @@ fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
         );
         return (faults, shown);
     }
-    (time, format!("time {} → {}", a.elapsed, b.elapsed))
+    (time, format!("time {} → {}", a.time, b.time))
 }
 
 fn instability(all: &[Evidence]) -> (f64, String) {
@@ -355,7 +373,7 @@ fn instability(all: &[Evidence]) -> (f64, String) {
     if died > 0 {
         return (1.0, "killed with every seed".to_owned());
     }
-    let times = all.iter().map(|one| one.elapsed);
+    let times = all.iter().map(|one| one.time);
     let (Some(least), Some(most)) = (times.clone().min(), times.max()) else {
         return (0.0, String::new());
     };

@@ -1,19 +1,19 @@
-//! The hunt: generations of candidates, and for each on which the goal holds: fresh seeds, the smallest case, and how
-//! general it is.
+//! The hunt. Generations of candidates are measured. Each candidate on which the goal holds is repeated with fresh
+//! seeds, made as simple as possible, and tried on machines of neighbouring sizes.
 
 use std::collections::BTreeMap;
 
 use pagetide_campaign::RunError;
 use serde::Serialize;
 
-use crate::behaviour::Place;
+use crate::behaviour::FileOrigin;
 use crate::examine::{Budget, Examiner, Meter, Question};
 use crate::goal::{Goal, Outcome};
 use crate::search::{Guidance, Search};
 use crate::shrink::{SIZES, shrink};
 use crate::space::Space;
 
-/// Seed with which candidates are searched.
+/// Seed with which candidates are first measured.
 const FIRST_SEED: u64 = 1;
 /// Number of fresh seeds with which a candidate must be repeated before it is called found.
 pub const SEEDS: u64 = 8;
@@ -31,9 +31,9 @@ const SEEDS_OF_SIZE: u64 = 4;
 /// What to hunt for, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The goal.
+    /// The goal that a candidate must reach.
     pub goal: Goal,
-    /// How long to look.
+    /// Number of trials or time after which the hunt ends.
     pub budget: Budget,
     /// Random seed of the search.
     pub seed: u64,
@@ -43,18 +43,25 @@ pub struct Plan {
     pub guidance: Guidance,
 }
 
-/// How many of some seeds the goal held with.
+/// Number of tried seeds, and number of seeds with which the goal holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// Number of seeds with which the goal holds.
     pub holds: u64,
-    /// Number of seeds with which it holds the other way round, if two variants are compared.
+    /// Number of seeds with which the goal holds with the two variants exchanged; 0 for a single variant.
     pub opposite: u64,
     /// Number of seeds tried.
     pub tried: u64,
 }
 
 impl Share {
+    /// Counts the outcomes by whether the goal holds.
+    pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
+        let mut share = Self::default();
+        outcomes.for_each(|outcome| share.add(&outcome));
+        share
+    }
+
     fn add(&mut self, outcome: &Outcome) {
         self.holds += u64::from(outcome.holds);
         self.opposite += u64::from(outcome.opposite);
@@ -70,38 +77,40 @@ impl Share {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
-    /// True if seeds that were not tried yet cannot make it found.
+    /// True if the goal can no longer be called found, whatever the untried seeds show.
     fn is_lost(&self) -> bool {
         self.opposite > 0 || self.tried - self.holds > SEEDS - MUST_HOLD
     }
 }
 
-/// Something that was found.
+/// A finding: a case on which the goal holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Find<P> {
     /// The candidate on which the goal held first.
     pub met: P,
-    /// The simplest case.
+    /// The simplest case on which the goal holds.
     pub case: P,
-    /// Number of trials after which it was met, including those that already had a record.
+    /// Number of trials before the candidate was met, including those that already had a record.
     pub after: u64,
     /// The goal's number for the case, with the first fresh seed on which the goal holds.
     pub value: f64,
-    /// The number with what it is made of, for people.
+    /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
-    /// Fresh seeds of the case.
+    /// How many of the fresh seeds the goal holds with, for the case.
     pub seeds: Share,
+    /// Seed of the first of these trials; each further seed is the previous one plus 1.
+    pub first_seed: u64,
     /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
     pub sizes: Vec<(u64, Share)>,
-    /// Number of simplifications.
+    /// Number of simplifications from the candidate to the case.
     pub steps: usize,
     /// True if nothing more can be left out; false if the budget ended before.
     pub is_smallest: bool,
-    /// Number of later candidates that showed the same: the goal held in the same region and place.
+    /// Number of later candidates on which the goal held in the same region and place.
     pub again: u64,
 }
 
-/// Where a hunt looked in one region of the space.
+/// What a hunt tried in one region of the space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Looked {
     /// Number of candidates.
@@ -110,11 +119,11 @@ pub struct Looked {
     pub unusable: u64,
     /// Number of places of the map of behaviour that were reached.
     pub places: usize,
-    /// The largest number of the goal.
+    /// Largest value of the goal's number in the region.
     pub best: f64,
 }
 
-/// The account of a hunt.
+/// Result of a hunt.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account<P> {
     /// What was found, in the order in which it was met.
@@ -127,7 +136,7 @@ pub struct Account<P> {
     pub chance: u64,
     /// Number of different features of the kernel's behaviour that were seen.
     pub features: usize,
-    /// Where the hunt looked, by region.
+    /// What the hunt tried in each region, by the region's name.
     pub regions: BTreeMap<String, Looked>,
     /// The candidate nearest to the goal, or furthest beyond it; `None` if none could be measured.
     pub best: Option<Best<P>>,
@@ -142,9 +151,9 @@ pub struct Account<P> {
 pub struct Best<P> {
     /// The candidate.
     pub point: P,
-    /// Its score.
+    /// Score of the candidate.
     pub score: f64,
-    /// The goal's number with what it is made of, for people.
+    /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
 }
 
@@ -165,9 +174,9 @@ pub enum News<'a> {
         /// Description of the candidate.
         label: &'a str,
     },
-    /// It does not hold with enough fresh seeds.
+    /// The goal does not hold with enough fresh seeds.
     Chance(Share),
-    /// It holds with enough fresh seeds, and is now made simpler.
+    /// The goal holds with enough fresh seeds. Next, the candidate is made simpler.
     Found(Share),
     /// A simpler case was accepted.
     Simpler {
@@ -176,10 +185,10 @@ pub enum News<'a> {
     },
 }
 
-/// Receives news; the meter knows trials and time left.
+/// Receives news. The meter has the number of trials and the time left.
 pub type Say<'a, P> = dyn FnMut(&Meter<'_, P>, &News<'_>) + 'a;
 
-/// Runs a hunt until its budget is used up, enough is found, or it is stopped.
+/// Runs a hunt until its budget is used up, there are enough findings, or it is stopped.
 pub fn hunt<S: Space>(
     space: &S,
     plan: &Plan,
@@ -215,15 +224,16 @@ pub fn hunt<S: Space>(
     Ok(hunt.end())
 }
 
-/// Region, place, and the index of what was found there; `None` for what was chance.
-type Settled = (String, Place, Option<usize>);
+/// Region and place of a repeated candidate, and the index of the finding; `None` if the goal did not hold with fresh
+/// seeds.
+type Settled = (String, FileOrigin, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
     space: &'a S,
     plan: &'a Plan,
     meter: Meter<'a, S::Point>,
     search: Search<S::Point>,
-    /// Where something was found already.
+    /// Regions and places of all candidates that were repeated.
     settled: Vec<Settled>,
     unusable: BTreeMap<String, u64>,
     account: Account<S::Point>,
@@ -231,7 +241,7 @@ struct Hunt<'a, 'b, S: Space> {
 }
 
 impl<S: Space> Hunt<'_, '_, S> {
-    /// Measures a generation, and repeats and shrinks what holds. Returns false if stopped.
+    /// Measures a generation. Repeats and shrinks the candidates on which the goal holds. Returns false if stopped.
     fn generation(&mut self) -> Result<bool, RunError> {
         let points = self.search.next(self.space);
         let asked: Vec<_> = points
@@ -251,10 +261,10 @@ impl<S: Space> Hunt<'_, '_, S> {
             }
         }
         for (point, outcome, place) in met {
-            if self.meter.is_over() || self.account.found.len() >= self.plan.most {
+            if self.account.found.len() >= self.plan.most {
                 break;
             }
-            // An earlier one of this generation may have settled it.
+            // An earlier candidate of this generation may have settled the place.
             if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
                 return Ok(false);
             }
@@ -266,9 +276,9 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Enters an outcome into the account and the search. Returns region and place if the goal holds and nothing is known
-    /// there yet.
-    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
+    /// Adds an outcome to the account and the search. Returns region and place if the goal holds and no candidate was
+    /// repeated there yet.
+    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, FileOrigin)> {
         let region = self.space.region(point);
         self.account.candidates += 1;
         let looked = self.account.regions.entry(region.clone()).or_default();
@@ -293,8 +303,9 @@ impl<S: Space> Hunt<'_, '_, S> {
         (outcome.holds && !is_settled).then_some(place)
     }
 
-    /// True if something was settled in this region and place; a finding is then counted as met again.
-    fn is_again(&mut self, place: &(String, Place)) -> bool {
+    /// True if a candidate of this region and place was already repeated. If there was a finding, adds one to its
+    /// `again`.
+    fn is_again(&mut self, place: &(String, FileOrigin)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {
             return false;
@@ -310,14 +321,14 @@ impl<S: Space> Hunt<'_, '_, S> {
         &mut self,
         point: S::Point,
         outcome: &Outcome,
-        (region, place): (String, Place),
+        (region, place): (String, FileOrigin),
     ) -> Result<bool, RunError> {
         let after = self.meter.trials;
         let label = self.space.label(&point);
         let shown = &outcome.shown;
         let label = &label;
         (self.say)(&self.meter, &News::Met { shown, label });
-        let Some((share, _)) = self.repeat(&point, FRESH)? else {
+        let Some((share, outcome)) = self.repeat(&point, FRESH)? else {
             return Ok(false);
         };
         if !share.is_found() {
@@ -336,9 +347,10 @@ impl<S: Space> Hunt<'_, '_, S> {
         let Some(mut shrunk) = shrunk else {
             return Ok(false);
         };
-        // The seeds of the simplest case are fresh. If it does not hold with them, the one before may.
+        // The simplest case is repeated with fresh seeds. If the goal does not hold then, it may on the case before.
         let steps = shrunk.chain.len() - 1;
-        let (mut case, mut result) = (point.clone(), (share, outcome.clone()));
+        let (mut case, mut result) = (point.clone(), (share, outcome));
+        let mut first_seed = FRESH;
         while let Some(last) = shrunk.chain.pop() {
             if shrunk.chain.is_empty() {
                 break;
@@ -347,7 +359,7 @@ impl<S: Space> Hunt<'_, '_, S> {
                 return Ok(false);
             };
             if repeated.0.is_found() {
-                (case, result) = (last, repeated);
+                (case, result, first_seed) = (last, repeated, FRESH_CASE);
                 break;
             }
             shrunk.is_smallest = false;
@@ -375,6 +387,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             value: outcome.value,
             shown: outcome.shown,
             seeds,
+            first_seed,
             sizes,
             steps,
             is_smallest: shrunk.is_smallest,
@@ -383,8 +396,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Repeats a candidate with fresh seeds, four at a time, until they decide. Returns how many hold and the first
-    /// outcome that holds, or `None` if stopped.
+    /// Repeats a candidate with fresh seeds, four at a time, until the result is certain. Returns the share of seeds
+    /// with which the goal holds and the first outcome on which it holds, or `None` if stopped.
     fn repeat(
         &mut self,
         point: &S::Point,
@@ -409,9 +422,12 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(Some((share, first)))
     }
 
-    /// Tries a case on machines of neighbouring sizes; `None` if stopped.
+    /// Tries a case on machines of neighbouring sizes, unless the budget is used up; `None` if stopped.
     fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
         let mut sizes = Vec::new();
+        if self.meter.is_over() {
+            return Ok(Some(sizes));
+        }
         for size in SIZES {
             let Some(point) = self.space.resized(case, size) else {
                 continue;
@@ -420,9 +436,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             let Some(outcomes) = self.ask(&point, seeds)? else {
                 return Ok(None);
             };
-            let mut share = Share::default();
-            outcomes.iter().for_each(|outcome| share.add(outcome));
-            sizes.push((size, share));
+            sizes.push((size, Share::of(outcomes.into_iter())));
         }
         Ok(Some(sizes))
     }
@@ -454,5 +468,24 @@ impl<S: Space> Hunt<'_, '_, S> {
             .unusable
             .sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         self.account
+    }
+}
+
+impl News<'_> {
+    /// Sentence for the user; `None` for news that only update the progress.
+    pub fn sentence(&self) -> Option<String> {
+        let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
+        match self {
+            Self::Generation { .. } => None,
+            Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
+            Self::Chance(share) => {
+                Some(format!("not found: the goal holds with only {}", of(share)))
+            }
+            Self::Found(share) => Some(format!(
+                "found: the goal holds with {}; now the case is made simpler",
+                of(share)
+            )),
+            Self::Simpler { label } => Some(format!("simpler: {label}")),
+        }
     }
 }

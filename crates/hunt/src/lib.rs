@@ -5,22 +5,30 @@
 //! case).
 
 pub mod behaviour;
+pub mod case;
 pub mod evidence;
 pub mod examine;
 pub mod extent;
 pub mod forecast;
 pub mod goal;
 pub mod hunt;
+pub mod opt;
+pub mod request;
 pub mod search;
 pub mod shrink;
 pub mod space;
+pub mod table;
+pub mod trials;
 pub mod workloads;
 
+pub use case::{Case, Shown};
 pub use evidence::{Death, Evidence};
 pub use examine::{Budget, Examiner, Meter, Question};
 pub use extent::{Extent, ExtentError};
 pub use goal::{Goal, Outcome};
 pub use hunt::{Account, Find, News, Plan, Share, hunt};
+pub use request::{HuntRequest, Hunted};
 pub use search::Guidance;
 pub use space::Space;
+pub use trials::Trials;
 pub use workloads::Workloads;

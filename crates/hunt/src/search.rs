@@ -1,28 +1,28 @@
-//! The search: which candidates to try next, given the outcomes of those tried so far. It runs nothing itself.
+//! The search: which candidates to try next, given the outcomes of those tried so far. It runs no trials.
 //!
 //! Candidates come in generations of fixed size. Some are drawn at random; the others are changed or crossed from
 //! parents. Parents are chosen by score, from the map of elites, or because they showed features that few others did.
-//! All random numbers come from streams named after the generation, so a hunt depends on its seed and on outcomes only,
-//! and not on how many trials run at the same time.
+//! All random numbers come from streams named after the generation, so a hunt depends on its seed and on outcomes
+//! only, and not on how many trials run at the same time.
 
 use std::collections::BTreeMap;
 
 use pagetide_reference::Rng;
 
-use crate::behaviour::{Feature, Place};
+use crate::behaviour::{Feature, FileOrigin};
 use crate::forecast::Forecast;
 use crate::goal::Outcome;
 use crate::space::Space;
 
 /// Number of candidates of a generation.
 pub const GENERATION: usize = 12;
-/// Candidates of a generation that are drawn at random, once there is a generation to learn from.
+/// Number of candidates of a generation that are drawn at random, from the second generation on.
 const FRESH: usize = 6;
-/// Number of proposals of which one becomes a candidate.
+/// Number of proposals from which one candidate is chosen.
 const PROPOSALS: usize = 16;
-/// Number of candidates of which the one with the best score becomes a parent.
+/// Number of candidates from which a parent is chosen: the one with the best score.
 const TOURNAMENT: u64 = 5;
-/// Attempts to find a candidate that was not tried before.
+/// Maximum number of attempts to find a candidate that was not tried before.
 const ATTEMPTS: usize = 20;
 
 /// How candidates are chosen.
@@ -55,7 +55,7 @@ pub struct Search<P> {
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
     /// Index of the best candidate of each place of each region.
-    elites: BTreeMap<(String, Place), usize>,
+    elites: BTreeMap<(String, FileOrigin), usize>,
 }
 
 impl<P: Clone + PartialEq> Search<P> {
@@ -92,7 +92,7 @@ impl<P: Clone + PartialEq> Search<P> {
         all
     }
 
-    /// Draws several proposals for one place of a generation, and returns the one that promises most.
+    /// Draws several proposals for one position in a generation, and returns the one with the highest promise.
     fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);
@@ -122,7 +122,7 @@ impl<P: Clone + PartialEq> Search<P> {
             Some(other) => space.crossed(&parent.point, &other.point, rng),
             None => space.mutated(&parent.point, rng),
         };
-        // Mostly one change, sometimes several: a step out of a plain on which single changes do nothing.
+        // Mostly one change, sometimes several, for candidates whose score no single change improves.
         while rng.below(2) == 0 {
             point = space.mutated(&point, rng);
         }
@@ -167,8 +167,8 @@ impl<P: Clone + PartialEq> Search<P> {
             .sum()
     }
 
-    /// Takes over the outcome of a candidate. `is_settled` is true if the candidate shows what is already known, so that
-    /// the search must not be drawn to it by its score.
+    /// Adds the outcome of a candidate. If `is_settled` is true, the candidate shows what is already known, and the
+    /// search ignores its score.
     pub fn learn<S: Space<Point = P>>(
         &mut self,
         space: &S,

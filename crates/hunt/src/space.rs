@@ -2,7 +2,7 @@
 
 use pagetide_reference::Rng;
 
-/// A space of candidates.
+/// The set of all candidates of a hunt.
 pub trait Space {
     /// A candidate: a point of the space.
     type Point: Clone + PartialEq;
@@ -17,17 +17,17 @@ pub trait Space {
     fn crossed(&self, a: &Self::Point, b: &Self::Point, rng: &mut Rng) -> Self::Point;
 
     /// Candidates that are simpler than `point` in one respect each, the largest simplification first. Repeated
-    /// simplification ends.
+    /// simplification always comes to an end.
     fn simpler(&self, point: &Self::Point) -> Vec<Self::Point>;
 
-    /// The same candidate on a machine of another size, `percent` of its size; `None` if there is no such machine.
+    /// The candidate on a machine with `percent` of the size; `None` if there is no such machine.
     fn resized(&self, point: &Self::Point, percent: u64) -> Option<Self::Point>;
 
-    /// Name of the part of the space that the candidate belongs to, for the account of where a hunt looked.
+    /// Name of the part of the space to which the candidate belongs. The account of a hunt is given by region.
     fn region(&self, point: &Self::Point) -> String;
 
-    /// Coarse properties of the candidate, sorted and without repetition. The search learns which of them come near the
-    /// goal together.
+    /// Coarse properties of the candidate, sorted and without repetition. The search learns which combinations come
+    /// near the goal.
     fn traits(&self, point: &Self::Point) -> Vec<String>;
 
     /// One line that describes the candidate.

@@ -1,19 +1,23 @@
-//! The space of workloads: each candidate is a workload of the language with its machine and settings.
+//! The space of workloads: each candidate is a workload in pagetide's language, with its machine and settings.
 
 mod change;
 mod draw;
+mod parts;
 mod simpler;
 mod traits;
+
+use std::fmt::Write as _;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
 use pagetide_reference::Rng;
-use pagetide_workload::{Machine, Phase, Workload};
+use pagetide_workload::Workload;
 
-use crate::extent::Extent;
+use self::parts::{kind_word, machine, phase_words};
+use crate::extent::{DEFAULT, Extent};
 use crate::space::{Space, choice};
 
-/// Attempts to draw or change a workload so that it is valid, before a simple one is used.
+/// Maximum number of attempts to draw or change a workload so that it is valid, before a simple one is used.
 const ATTEMPTS: usize = 50;
 /// The setting that chooses between the two kinds of page lists. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";
@@ -51,11 +55,6 @@ fn sizes(workload: &Workload) -> (Bytes, Bytes) {
         .unwrap_or_default();
     let has_none = machine.is_some_and(|machine| machine.swap == Some(SwapSpec::None));
     (memory, if has_none { Bytes(0) } else { swap })
-}
-
-/// The machine of a workload, which a candidate always has.
-fn machine(workload: &mut Workload) -> &mut Machine {
-    workload.machine.get_or_insert_with(Machine::default)
 }
 
 impl Space for Workloads {
@@ -126,18 +125,18 @@ impl Space for Workloads {
             machine.memory.unwrap_or_default(),
             machine.swap.unwrap_or_default()
         );
-        if let Some(values) = self
+        if self
             .extent
             .settings
             .get(LRU)
-            .filter(|values| values.len() > 1)
+            .is_some_and(|values| values.len() > 1)
         {
-            let value = machine.settings.get(LRU).unwrap_or(&values[0]);
-            region.push_str(&format!(" · {LRU}={value}"));
+            let value = machine.settings.get(LRU).map_or(DEFAULT, String::as_str);
+            let _ = write!(region, " · {LRU}={value}");
         }
         if self.extent.files_on.len() > 1 {
             let device = machine.files_on.unwrap_or_default();
-            region.push_str(&format!(" · files on {device}"));
+            let _ = write!(region, " · files on {device}");
         }
         region
     }
@@ -181,43 +180,7 @@ pub fn label(workload: &Workload) -> String {
         machine.swap.unwrap_or_default()
     );
     for (name, value) in &machine.settings {
-        all.push_str(&format!(" · {name}={value}"));
+        let _ = write!(all, " · {name}={value}");
     }
     all
-}
-
-fn kind_word(kind: pagetide_workload::Kind) -> &'static str {
-    use pagetide_workload::Kind;
-    match kind {
-        Kind::Anonymous => "anonymous",
-        Kind::Shared => "shared",
-        Kind::File => "file",
-        Kind::Tmpfs => "tmpfs",
-    }
-}
-
-fn phase_words(phase: &Phase) -> String {
-    match phase {
-        Phase::Access(access) => {
-            let verb = match access.writes {
-                writes if writes <= 0.0 => "read",
-                writes if writes >= 1.0 => "write",
-                _ => "access",
-            };
-            format!("{verb} {} {}", access.count, access.pattern)
-        }
-        Phase::Advise { advice, .. } => {
-            let word = serde_json::to_string(advice).unwrap_or_default();
-            word.trim_matches('"').to_owned()
-        }
-        Phase::Repeat { times, phases } => {
-            let inner: Vec<String> = phases.iter().map(phase_words).collect();
-            format!("{times} times ({})", inner.join(", "))
-        }
-        Phase::Fork { count, phases } => {
-            let inner: Vec<String> = phases.iter().map(phase_words).collect();
-            format!("fork {count} ({})", inner.join(", "))
-        }
-        other => other.word().to_owned(),
-    }
 }

@@ -1,4 +1,4 @@
-//! A synthetic kernel: what it counts for a workload follows from sizes, accesses and settings by simple rules.
+//! A synthetic kernel: its counters for a workload follow from sizes, accesses and settings by simple rules.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ impl Use {
     }
 }
 
-/// Faults planted in the kernel. Each needs several things to come together.
+/// Faults planted in the kernel. Each shows only if several conditions hold at the same time.
 pub const FAULTS: [&str; 7] = [
     "kills-on-two-lists",
     "pageout-again",
@@ -245,9 +245,9 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
         .map(|(name, value)| (name.to_owned(), noisy(value)))
         .filter(|(_, value)| *value > 0)
         .collect();
-    let elapsed = noisy(1e6 + touched * 200.0 + faults * 90_000.0 + scan * 300.0);
+    let time = noisy(1e6 + touched * 200.0 + faults * 90_000.0 + scan * 300.0);
     Evidence {
-        elapsed: Nanos(elapsed),
+        time: Nanos(time),
         memory: machine.memory.unwrap().bytes(),
         counters,
         death,
@@ -259,9 +259,9 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
 pub struct Table {
     pub goal: Goal,
     pub fault: Option<&'static str>,
-    /// True if the kernel with the fault is compared with the one without.
+    /// True if the kernel with the fault is compared with the kernel without a fault.
     pub is_pair: bool,
-    /// Number of measurements after which it is stopped.
+    /// Number of measurements after which the examiner stops.
     pub stop_after: Option<usize>,
     /// Measurements in the order in which they were asked for: workload and seed.
     pub asked: Vec<(String, u64)>,

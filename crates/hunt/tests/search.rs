@@ -1,4 +1,5 @@
-//! The search finds planted faults sooner than random sampling, finds nothing where nothing is, and repeats exactly.
+//! The search finds planted faults sooner than random sampling, finds nothing in a kernel without faults, and repeats
+//! exactly.
 
 use pagetide_hunt::{Account, Budget, Extent, Goal, Guidance, Plan, Space, Workloads, hunt};
 use pagetide_workload::Workload;

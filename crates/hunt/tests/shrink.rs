@@ -1,4 +1,4 @@
-//! What is found is made as simple as its fault allows.
+//! Each finding is made as simple as its fault allows.
 
 use pagetide_hunt::{Budget, Extent, Goal, Guidance, Plan, Workloads, hunt};
 

@@ -20,7 +20,7 @@ use crate::lock::Lock;
 use crate::modules::files_under;
 use crate::pin::Pins;
 use crate::scratch::Scratch;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 use crate::stop::Stop;
 use crate::version;
 
@@ -204,7 +204,7 @@ impl Cache {
 
     /// The kernel with this digest, if it is in the cache and its files match the digest. A damaged kernel is reported
     /// to `watch` and removed; the result is then `None`.
-    pub(crate) fn proven(&self, digest: &Digest, watch: &mut Watch) -> Option<Kernel> {
+    pub(crate) fn proven(&self, digest: &Digest, watch: &mut OnStep) -> Option<Kernel> {
         if !self.folder_of(digest).exists() {
             return None;
         }

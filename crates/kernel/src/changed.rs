@@ -1,16 +1,15 @@
-//! Code that a patch changed in a built kernel: which lines, and the instructions that they became.
+//! Code that a patch changed in a built kernel: the changed lines, and the instructions compiled from them.
 
 use std::path::PathBuf;
 
-use pagetide_outside::{Place, read, replace};
+use pagetide_outside::{FileOrigin, read, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
 use crate::kernel::Kernel;
+use crate::names;
 
-/// Name of the file with the changed code in a kernel's folder. The digest of a kernel does not include this file.
-const FILE: &str = "changed.json";
-/// Most bytes that are read of this file.
+/// Maximum size of the file with changed code, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Position of an instruction in a kernel: a function's name, and the distance from the function's start in bytes.
@@ -29,9 +28,10 @@ pub struct ChangedLine {
     pub file: String,
     /// Number of the line in the patched file, from 1.
     pub line: u32,
-    /// The line itself, without indentation.
+    /// Text of the line, without indentation.
     pub text: String,
-    /// All instructions of the line. A line that was inlined at several places has instructions at each of them.
+    /// Positions of all instructions of the line. A line that was inlined several times has instructions in each
+    /// copy.
     pub places: Vec<CodePlace>,
 }
 
@@ -50,17 +50,18 @@ pub struct ChangedCode {
 
 impl Kernel {
     fn changed_path(&self) -> PathBuf {
-        self.folder().join(FILE)
+        self.folder().join(names::CHANGED)
     }
 
-    /// The code that the kernel's patch changed. `None` if the kernel was not built with a patch, or if it was built
-    /// before this was stored.
+    /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, or was
+    /// built by a version of pagetide that did not store the changed code.
     pub fn changed_code(&self) -> Option<ChangedCode> {
-        let bytes = read(&self.changed_path(), Place::Own, MOST_BYTES).ok()?;
+        let bytes = read(&self.changed_path(), FileOrigin::Own, MOST_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Stores the code that the kernel's patch changed. Replaces what an earlier patch with the same result stored.
+    /// Stores the code that the kernel's patch changed. Replaces the stored code of an earlier patch that led to the
+    /// same kernel.
     pub fn set_changed_code(&self, code: &ChangedCode) -> Result<(), KernelError> {
         let path = self.changed_path();
         let bytes = serde_json::to_vec(code).unwrap_or_default();

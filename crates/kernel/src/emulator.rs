@@ -12,11 +12,11 @@ use crate::kernel_ref::Suite;
 use crate::packages::{fetch, sorted};
 use crate::remote::{is_stale, update};
 use crate::scratch::Scratch;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 
 /// Name of Debian's package with the emulator.
 const PACKAGE: &str = "qemu-system-x86";
-/// Folder of the cache that contains an emulator each.
+/// Folder of the cache that contains a folder for each emulator.
 const FOLDER: &str = "emulators";
 /// Folders of packages whose files an emulator does not need, apart from [`DATA`].
 const SHARED: &str = "usr/share/";
@@ -26,7 +26,7 @@ const DATA: [&str; 2] = ["usr/share/qemu/", "usr/share/seabios/"];
 impl Cache {
     /// Fetches the emulator of a Debian suite with everything that it needs, and unpacks it into the cache. Returns its
     /// folder, which is named after the emulator's version. An emulator of the same version is replaced.
-    pub fn add_emulator(&self, suite: &str, watch: &mut Watch) -> Result<PathBuf, KernelError> {
+    pub fn add_emulator(&self, suite: &str, watch: &mut OnStep) -> Result<PathBuf, KernelError> {
         let suite = Suite::parse(suite, suite)?;
         let all = self.root().join(FOLDER);
         fs::create_dir_all(&all).map_err(KernelError::cache("making", &all))?;
@@ -81,7 +81,8 @@ impl Cache {
     }
 }
 
-/// Writes the files of a package that an emulator may need into a folder. Fails if a file would lie outside of it.
+/// Writes those files of a package that an emulator may need into a folder. Fails if a file would lie outside of the
+/// folder.
 fn unpack(package: &Package, path: &Path, folder: &Path) -> Result<(), KernelError> {
     let wrong = |why: io::Error| KernelError::decode(path, "data.tar", why);
     let mut data = package.member("data.tar")?;

@@ -5,7 +5,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use pagetide_outside::{Place, open};
+use pagetide_outside::{FileOrigin, open};
 use serde::{Deserialize, Serialize};
 
 use crate::compress::Compression;
@@ -51,7 +51,7 @@ impl Image {
     /// Reads the header of the image at `path`. Fails if the image is not an x86-64 Linux kernel or the file is
     /// truncated.
     pub fn open(path: &Path) -> Result<Self, KernelError> {
-        let mut file = open(path, Place::Listed).map_err(KernelError::read(path))?;
+        let mut file = open(path, FileOrigin::Listed).map_err(KernelError::read(path))?;
         let length = file.metadata().map_err(KernelError::read(path))?.len();
         let mut start = Vec::new();
         file.by_ref()
@@ -87,7 +87,7 @@ impl Image {
 
     /// A reader of the decompressed `vmlinux` in the image.
     fn vmlinux(&self) -> io::Result<Box<dyn Read>> {
-        let mut file = open(&self.path, Place::Listed)?;
+        let mut file = open(&self.path, FileOrigin::Listed)?;
         file.seek(SeekFrom::Start(self.payload_at))?;
         let mut magic = [0; 8];
         file.read_exact(&mut magic)?;

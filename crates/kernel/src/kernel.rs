@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use pagetide_outside::{Place, read};
+use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Setting};
@@ -86,7 +86,7 @@ impl Kernel {
     /// files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
-        let text = read(&facts, Place::Own, MOST_FACTS_BYTES);
+        let text = read(&facts, FileOrigin::Own, MOST_FACTS_BYTES);
         let text = text.map_err(KernelError::cache("reading", &facts))?;
         let damaged = |what: String| KernelError::CacheDamaged {
             path: folder.to_owned(),
@@ -147,7 +147,7 @@ impl Kernel {
     /// The build configuration of the kernel. Fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
-        let bytes = read(&path, Place::Own, MOST_CONFIG_BYTES);
+        let bytes = read(&path, FileOrigin::Own, MOST_CONFIG_BYTES);
         let bytes = bytes.map_err(KernelError::cache("reading", &path))?;
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
@@ -286,12 +286,14 @@ impl Kernel {
             })
             .collect();
         // Earlier versions also stored symbol addresses, which the digest does not cover.
-        files.retain(|(name, _)| name != names::FACTS && name != "System.map");
+        files.retain(|(name, _)| {
+            ![names::FACTS, names::CHANGED, "System.map"].contains(&name.as_str())
+        });
         let sums = Mutex::new(Vec::with_capacity(files.len()));
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), KernelError> {
             while let Some((name, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let bytes = read(path, Place::Own, MOST_FILE_BYTES);
+                let bytes = read(path, FileOrigin::Own, MOST_FILE_BYTES);
                 let bytes = bytes.map_err(|why| damaged(format!("{name}: {why}")))?;
                 let sum = (name.as_str(), Digest::of(&bytes));
                 sums.lock()

@@ -75,7 +75,7 @@ pub use need::{MissingOption, MissingOptions, Need};
 pub use packages::PackageSet;
 pub use scratch::Scratch;
 pub use source_package::SourcePackage;
-pub use step::{Step, Watch};
+pub use step::{OnStep, Step};
 pub use stop::Stop;
 
 /// The three kernels that a first run compares: Debian 12's 6.1, Debian 12's 6.12, and the newest in sid.

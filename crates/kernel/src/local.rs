@@ -13,7 +13,7 @@ use crate::kernel::{Kernel, Origin};
 use crate::kernel_ref::KernelRef;
 use crate::names;
 use crate::stage::Stage;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 use crate::tree::{TreeFiles, stamp_of};
 
 /// A kernel given as files on this machine.
@@ -133,7 +133,7 @@ impl Cache {
         &self,
         source: &Source,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         let reference = source.reference();
         let found = SourceFiles::of(source)?;
@@ -180,7 +180,7 @@ impl Cache {
         &self,
         tree: &Path,
         made_from: &str,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         watch(&Step::Unpacking {
             name: made_from.to_owned(),
@@ -199,7 +199,7 @@ impl Cache {
 pub fn unpack_all(
     files: &[PathBuf],
     stage: &mut Stage,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<Vec<String>, KernelError> {
     let mut ids = Vec::new();
     for path in files {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 
 use crate::compress;
 use crate::error::KernelError;
@@ -59,7 +59,7 @@ impl Modules {
             }
         }
         let list = folder.join("modules.builtin");
-        match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
+        match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
             Ok(text) => modules
                 .built_in
                 .extend(text.lines().filter_map(|line| module_name(file_name(line)))),
@@ -158,7 +158,7 @@ impl Order<'_> {
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
-    let packed = pagetide_outside::read(path, Place::Listed, MOST_BYTES);
+    let packed = pagetide_outside::read(path, FileOrigin::Listed, MOST_BYTES);
     let packed = packed.map_err(KernelError::read(path))?;
     let bytes = compress::unpack(&packed, MOST_BYTES)
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;

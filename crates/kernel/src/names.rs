@@ -8,3 +8,5 @@ pub const CONFIG: &str = "config";
 pub const MODULES: &str = "modules";
 /// Name of the file with the kernel's description. The digest of a kernel does not include this file.
 pub const FACTS: &str = "kernel.json";
+/// Name of the file with the code that a patch changed. The digest of a kernel does not include this file.
+pub const CHANGED: &str = "changed.json";

@@ -18,7 +18,7 @@ use crate::kernel_ref::Suite;
 use crate::lock::Lock;
 use crate::remote::{is_stale, update};
 use crate::scratch::Scratch;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 use pagetide_quantity::nearest;
 
 /// The prefix of a package set, which is written as `deb:PACKAGE[,PACKAGE…][/SUITE]`.
@@ -88,7 +88,7 @@ impl Cache {
         &self,
         set: &PackageSet,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Vec<PathBuf>, KernelError> {
         let all = self.root().join("packages");
         fs::create_dir_all(&all).map_err(KernelError::cache("making", &all))?;

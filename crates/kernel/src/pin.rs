@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pagetide_outside::{Place, read, replace};
+use pagetide_outside::{FileOrigin, read, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -35,7 +35,7 @@ pub struct Pins {
 
 /// Reads a pin from its file; `None` if the file cannot be read or parsed.
 fn pin(path: &Path) -> Option<Pin> {
-    let bytes = read(path, Place::Own, MOST_PIN_BYTES).ok()?;
+    let bytes = read(path, FileOrigin::Own, MOST_PIN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

@@ -11,7 +11,7 @@ use crate::kernel::{Kernel, Origin};
 use crate::local::unpack_all;
 use crate::names;
 use crate::stage::Stage;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 
 /// A request for a kernel from Debian's archive.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ const TRIES: usize = 4;
 
 impl Cache {
     /// Opens the private apt state for a suite. Without a suite, for the suites that the machine uses.
-    pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
+    pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut OnStep) -> Result<Apt, KernelError> {
         let programs = Programs::stopping_by(self.stop().clone());
         let sites = Sites::of_machine(&programs, None)?;
         let (name, sources) = match suite {
@@ -56,8 +56,8 @@ impl Cache {
     pub(crate) fn resolve_remote<A: Archive>(
         &self,
         request: &Request,
-        watch: &mut Watch,
-        open: impl FnOnce(&mut Watch) -> Result<A, KernelError>,
+        watch: &mut OnStep,
+        open: impl FnOnce(&mut OnStep) -> Result<A, KernelError>,
     ) -> Result<Kernel, KernelError> {
         let pinned = self.pinned_as(&request.reference, watch);
         if let (Freshness::Pinned, Some(kernel)) = (request.freshness, &pinned) {
@@ -89,7 +89,7 @@ impl Cache {
         &self,
         archive: &mut dyn Archive,
         request: &Request,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         let stale = is_stale(archive, request.freshness);
         if stale {
@@ -117,7 +117,7 @@ impl Cache {
         archive: &dyn Archive,
         request: &Request,
         tries: usize,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         let mut fitting = candidates(archive, &request.wanted)?;
         fitting.truncate(tries);
@@ -147,7 +147,7 @@ impl Cache {
         archive: &dyn Archive,
         choice: &Choice,
         reference: &str,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         let packages = choice.ids();
         let here = self
@@ -165,7 +165,7 @@ impl Cache {
         archive: &dyn Archive,
         choice: &Choice,
         reference: &str,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         let packages = choice.ids();
         let all = packages.join(" ");
@@ -202,7 +202,7 @@ pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
 }
 
 /// Fetches the package lists. Reports the suites that could not be fetched to `watch`.
-pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
+pub(crate) fn update(archive: &mut dyn Archive, watch: &mut OnStep) -> Result<(), KernelError> {
     watch(&Step::Updating {
         place: archive.place(),
     });

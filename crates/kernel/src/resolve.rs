@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 use pagetide_quantity::command::told;
 use pagetide_quantity::{choices, nearest};
 
@@ -25,9 +25,9 @@ impl Cache {
         &self,
         reference: &KernelRef,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
-        let remote = |wanted: KernelQuery, suite: Option<&Suite>, watch: &mut Watch| {
+        let remote = |wanted: KernelQuery, suite: Option<&Suite>, watch: &mut OnStep| {
             let request = Request {
                 reference: reference.to_string(),
                 wanted,
@@ -79,7 +79,7 @@ impl Cache {
         &self,
         references: Vec<KernelRef>,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> (Vec<Kernel>, Vec<(KernelRef, KernelError)>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for reference in references {
@@ -106,14 +106,14 @@ impl Cache {
 
     /// The kernel that a reference is pinned to. `None` if there is no pin, the kernel is not in the cache, or its
     /// files do not match its digest.
-    pub(crate) fn pinned_as(&self, reference: &str, watch: &mut Watch) -> Option<Kernel> {
+    pub(crate) fn pinned_as(&self, reference: &str, watch: &mut OnStep) -> Option<Kernel> {
         let pin = self.pins().get(reference)?;
         self.proven(&pin.digest, watch)
     }
 
     /// Verifies a kernel of the cache and returns it. A damaged kernel is fetched or unpacked again; if that fails, the
     /// error is [`KernelError::Lost`].
-    fn named(&self, kernel: Kernel, watch: &mut Watch) -> Result<Kernel, KernelError> {
+    fn named(&self, kernel: Kernel, watch: &mut OnStep) -> Result<Kernel, KernelError> {
         let mut why = String::new();
         let proven = self.proven(&kernel.digest, &mut |step| {
             if let Step::Damaged { why: what, .. } = step {
@@ -149,7 +149,7 @@ impl Cache {
     }
 
     /// The kernel of the cache for a `built:` reference. Fails with [`KernelError::NotKept`] if it is not there.
-    fn resolve_built(&self, rest: &str, watch: &mut Watch) -> Result<Kernel, KernelError> {
+    fn resolve_built(&self, rest: &str, watch: &mut OnStep) -> Result<Kernel, KernelError> {
         let digest = rest.split(' ').next().unwrap_or_default();
         match self.find(digest)? {
             Some(kernel) => self.named(kernel, watch),
@@ -163,7 +163,7 @@ impl Cache {
         &self,
         name: &str,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Kernel, KernelError> {
         if let Some(kernel) = self.find(name)? {
             return self.named(kernel, watch);

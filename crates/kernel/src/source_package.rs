@@ -11,7 +11,7 @@ use crate::deb::Package;
 use crate::error::KernelError;
 use crate::freshness::Freshness;
 use crate::remote::{is_stale, update};
-use crate::step::{Step, Watch};
+use crate::step::{OnStep, Step};
 
 /// A fetched package of kernel sources. apt has checked its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Cache {
         suite: &str,
         series: &str,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<String, KernelError> {
         let mut archive = self.apt(Some(suite), watch)?;
         refreshed(&mut archive, freshness, watch)?;
@@ -51,7 +51,7 @@ impl Cache {
         suite: &str,
         series: &str,
         into: &Path,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<SourcePackage, KernelError> {
         let mut archive = self.apt(Some(suite), watch)?;
         refreshed(&mut archive, Freshness::Pinned, watch)?;
@@ -74,7 +74,7 @@ impl Cache {
         series: &str,
         into: &Path,
         freshness: Freshness,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<(String, String), KernelError> {
         let mut archive = self.apt(Some(suite), watch)?;
         refreshed(&mut archive, freshness, watch)?;
@@ -92,7 +92,7 @@ impl Cache {
         &self,
         package: &Path,
         into: &Path,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<PathBuf, KernelError> {
         let opened = Package::open(package)?;
         watch(&Step::Unpacking {
@@ -144,7 +144,7 @@ impl Cache {
 fn refreshed(
     archive: &mut dyn Archive,
     freshness: Freshness,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<(), KernelError> {
     if is_stale(archive, freshness) {
         update(archive, watch)?;

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pagetide_outside::{Place, Refusal, open, read};
+use pagetide_outside::{FileOrigin, Refusal, open, read};
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Cache;
@@ -92,11 +92,11 @@ impl Stage {
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         if name == names::CONFIG {
             // It may come through a pipe, as in `config:<(zcat /proc/config.gz)`.
-            let config = read(from, Place::Named, MOST_CONFIG_BYTES);
+            let config = read(from, FileOrigin::Named, MOST_CONFIG_BYTES);
             let config = config.map_err(KernelError::read(from))?;
             return self.put(name, &mut &config[..], name);
         }
-        let file = open(from, Place::Listed).map_err(KernelError::read(from))?;
+        let file = open(from, FileOrigin::Listed).map_err(KernelError::read(from))?;
         let size = file.metadata().map_err(KernelError::read(from))?.len();
         let limit = MOST_FILE_BYTES;
         if size > limit {

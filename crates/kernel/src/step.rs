@@ -54,7 +54,7 @@ pub enum Step {
 }
 
 /// A callback that receives each step when it begins.
-pub type Watch<'a> = dyn FnMut(&Step) + 'a;
+pub type OnStep<'a> = dyn FnMut(&Step) + 'a;
 
 impl Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

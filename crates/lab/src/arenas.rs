@@ -12,7 +12,7 @@ use pagetide_source::tools;
 use crate::error::LabError;
 
 /// The kinds of arena that this version can open.
-pub const KINDS: [ArenaKind; 2] = [ArenaKind::Exact, ArenaKind::Host];
+pub const KINDS: [ArenaKind; 3] = [ArenaKind::Exact, ArenaKind::Vm, ArenaKind::Host];
 
 /// Opens the arena of this kind. Fails if this version does not have it.
 pub(crate) fn open(
@@ -26,7 +26,7 @@ pub(crate) fn open(
             let program = pagetide_exact::program::digest();
             Ok(Box::new(Host::open(options, program, say)?))
         }
-        ArenaKind::Vm => Err(LabError::NoArena { kind }),
+        ArenaKind::Vm => Ok(Box::new(Exact::open_vm(options, say)?)),
     }
 }
 
@@ -35,11 +35,16 @@ pub(crate) fn open(
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let mut pieces = pagetide_exact::doctor::examine(cache, store);
     pieces.push(kernel_builds().of(ArenaKind::Exact));
-    let vm = format!(
-        "not in this version yet; {}",
-        pagetide_exact::doctor::kvm(cache)
-    );
-    pieces.push(Diagnosis::new("arena", State::NotYet, vm, "").of(ArenaKind::Vm));
+    let vm = match pagetide_exact::doctor::kvm(cache) {
+        Ok(found) => Diagnosis::works("arena", found),
+        Err(why) => Diagnosis::new(
+            "arena",
+            State::Limits,
+            format!("{why}; trials run with --emulated only, and their times mean nothing"),
+            "use a machine with /dev/kvm that starts guests",
+        ),
+    };
+    pieces.push(vm.of(ArenaKind::Vm));
     let host = pagetide_host::doctor::examine(cache);
     pieces.extend(host.into_iter().map(|found| found.of(ArenaKind::Host)));
     pieces

@@ -56,10 +56,10 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
     campaign.variants.iter().map(order).collect()
 }
 
-/// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet is
-/// planned with the kernel `otherwise`. A variant that would be left out is removed from the campaign, and `say`
-/// receives the reason. If a kernel must be built and a program is missing that a build or a trial needs, `on_missing`
-/// receives an error that names all missing programs, and decides whether the forecast fails.
+/// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet
+/// is planned with the kernel `otherwise`. A variant that the build would leave out is removed from the campaign, and
+/// `say` receives the reason. If a kernel must be built and a program is missing that a build or a trial needs,
+/// `on_missing` receives an error that names all missing programs, and decides whether the forecast fails.
 pub(crate) fn foretell(
     campaign: &mut Campaign,
     cache: Cache,

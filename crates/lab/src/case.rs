@@ -10,10 +10,10 @@ use thiserror::Error;
 
 use crate::vocabulary::vocabulary;
 
-/// Memory of a case that names none, as for the scenario `workload`.
+/// Memory of a case that does not state its memory, the same as for the scenario `workload`.
 const MEMORY: Bytes = Bytes::from_mib(16);
 
-/// Why there is no C file for a workload.
+/// Why a workload cannot be written as a C file.
 #[derive(Debug, Error)]
 pub enum CaseError {
     /// The file cannot be read, or is wrong.
@@ -29,7 +29,7 @@ pub enum CaseError {
     Machine {
         /// Name of the case.
         case: String,
-        /// Why it does not fit.
+        /// Why the workload does not fit.
         why: WorkloadError,
     },
 }
@@ -72,12 +72,13 @@ fn of_workload(campaign: &Campaign) -> Option<&ScenarioSpec> {
     campaign.scenarios.iter().find(|spec| spec.name == WORKLOAD)
 }
 
-/// Fails if a bound of the language is exceeded at this size. Swap is not known, so memory is not checked.
+/// Fails if the workload exceeds a bound of the language at this size of memory. The swap is not known, so the
+/// workload's memory is not checked.
 fn fits(workload: &Workload, memory: Bytes) -> Result<(), WorkloadError> {
     workload.needed(memory, Bytes(u64::MAX)).map(drop)
 }
 
-/// Returns the comment at the top of a file, without its signs.
+/// Returns the comment at the top of a file, without the comment signs.
 fn about(text: &str) -> String {
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     let lines: Vec<&str> = lines

@@ -5,7 +5,6 @@ use pagetide_campaign::bisect::BisectError;
 use pagetide_exact::ExactError;
 use pagetide_host::HostError;
 use pagetide_kernel::KernelError;
-use pagetide_record::ArenaKind;
 use pagetide_root::RootError;
 use pagetide_source::{OrderError, SourceError};
 use thiserror::Error;
@@ -14,12 +13,6 @@ use thiserror::Error;
 /// find its type.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// This version does not have the requested arena.
-    #[error("the {kind} arena is not in this version yet: use exact or host")]
-    NoArena {
-        /// Kind of the requested arena.
-        kind: ArenaKind,
-    },
     /// Programs that a campaign needs are not installed.
     #[error("running this needs {missing}: apt-get install {packages}")]
     Lacks {
@@ -60,7 +53,6 @@ impl LabError {
     /// failed.
     pub fn is_user_error(&self) -> bool {
         match self {
-            Self::NoArena { .. } => true,
             Self::Bisect(why) => why.is_user_error(),
             Self::Source(why) => why.is_user_error(),
             Self::Root(why) => !matches!(why, RootError::Image { .. }),

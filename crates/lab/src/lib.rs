@@ -8,6 +8,7 @@ pub mod arenas;
 mod bisect;
 mod building;
 mod case;
+pub mod emulators;
 mod error;
 mod interrupt;
 mod lab;

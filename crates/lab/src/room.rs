@@ -10,7 +10,7 @@ use pagetide_quantity::Bytes;
 /// Subfolders of the cache with roots and packages. Each root or set of packages has its own subfolder in them.
 const FOLDERS: [&str; 2] = ["roots", "packages"];
 /// A root or set of packages that was used within this time is kept, because a campaign may be about to start with it.
-const KEPT: Duration = Duration::from_hours(1);
+const KEPT_FOR: Duration = Duration::from_hours(1);
 
 /// A root or a set of packages in the cache.
 struct Piece {
@@ -26,7 +26,7 @@ pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     pieces.sort_by_key(|piece| piece.used);
     let mut total: u64 = pieces.iter().map(|piece| piece.size).sum();
     for piece in pieces {
-        let is_idle = piece.used.elapsed().is_ok_and(|age| age > KEPT);
+        let is_idle = piece.used.elapsed().is_ok_and(|age| age > KEPT_FOR);
         if total > limit.0 / 2 && is_idle && fs::remove_dir_all(&piece.folder).is_ok() {
             total -= piece.size;
         }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pagetide_arena::{Arena, ArenaError, Finding, PreparedTrial, Progress, Trial};
+use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial, TrialResult};
 use pagetide_campaign::{
-    Campaign, Event, Options, ProgramPlace, Request, Watch, file, forecast, run,
+    Campaign, Event, EventListener, Options, ProgramPlace, Request, file, forecast, run,
 };
 use pagetide_lab::vocabulary;
 use pagetide_quantity::Bytes;
@@ -34,7 +34,7 @@ impl Arena for Nowhere {
         _: &PreparedTrial,
         _: &mut RecordWriter,
         _: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         Err(ArenaError::Stopped)
     }
 }
@@ -45,7 +45,7 @@ struct Announced {
     total: OnceLock<usize>,
 }
 
-impl Watch for Announced {
+impl EventListener for Announced {
     fn event(&self, event: &Event<'_>) {
         if let Event::Planned(tally) = event {
             let _ = self.total.set(tally.total);

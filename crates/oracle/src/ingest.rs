@@ -115,7 +115,7 @@ impl FromStr for Format {
 
 /// Information that a file must contain about its references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum RequiredContent {
     /// The page of each reference.
     Pages,
     /// The page of each reference, and whether it writes.
@@ -127,7 +127,7 @@ pub(crate) enum Told {
 pub(crate) fn read(
     path: &Path,
     format: Option<Format>,
-    told: Told,
+    told: RequiredContent,
     mut take: impl FnMut(&[u32], &[bool]) -> Result<(), ReferenceErrorKind>,
 ) -> Result<u32, ReferenceErrorKind> {
     // The other half of the memory is for the references.
@@ -145,7 +145,7 @@ pub(crate) fn read(
 pub(crate) fn each(
     path: &Path,
     format: Option<Format>,
-    told: Told,
+    told: RequiredContent,
     mut take: impl FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>,
 ) -> Result<(), ReferenceErrorKind> {
     let mut input = compressed::open(File::open(path)?)?;
@@ -153,7 +153,7 @@ pub(crate) fn each(
         Some(format) => format,
         None => tell(input.fill_buf()?)?,
     };
-    if told == Told::Writes && !format.form().is_some_and(|form| form.writes) {
+    if told == RequiredContent::Writes && !format.form().is_some_and(|form| form.writes) {
         return Err(ReferenceErrorKind::NoWrites {
             form: format.form().map_or("", |form| form.name),
         });

@@ -8,7 +8,7 @@ use std::path::Path;
 use pagetide_reference::References;
 
 use crate::error::{ReferenceError, ReferenceErrorKind};
-use crate::ingest::{self, Format, Told};
+use crate::ingest::{self, Format, RequiredContent};
 use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
 use crate::writes::{Bits, Writes};
@@ -110,7 +110,7 @@ impl ReferenceString {
     /// Pages are renumbered from 0 in order of first use. If there are more than `most` references, they are kept in a
     /// temporary file without a name instead of in memory.
     pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, ReferenceError> {
-        Self::read_telling(path, format, most, Told::Pages)
+        Self::read_telling(path, format, most, RequiredContent::Pages)
     }
 
     /// Does the same as [`read`](Self::read), and also stores which references write, with one bit each, in memory.
@@ -120,14 +120,14 @@ impl ReferenceString {
         format: Option<Format>,
         most: u64,
     ) -> Result<Self, ReferenceError> {
-        Self::read_telling(path, format, most, Told::Writes)
+        Self::read_telling(path, format, most, RequiredContent::Writes)
     }
 
     fn read_telling(
         path: &Path,
         format: Option<Format>,
         most: u64,
-        told: Told,
+        told: RequiredContent,
     ) -> Result<Self, ReferenceError> {
         let trouble = |reason| ReferenceError {
             path: path.to_owned(),
@@ -138,7 +138,7 @@ impl ReferenceString {
         let memory = memory_at_hand() / 4;
         let take = |dense: &[u32], writes: &[bool]| {
             writer.take(dense)?;
-            if told == Told::Writes {
+            if told == RequiredContent::Writes {
                 for &write in writes {
                     bits.push(write);
                 }
@@ -152,7 +152,7 @@ impl ReferenceString {
         let distinct = ingest::read(path, format, told, take).map_err(trouble)?;
         let string = writer.finish(distinct).map_err(trouble)?;
         Ok(Self {
-            writes: (told == Told::Writes).then(|| bits.finish()),
+            writes: (told == RequiredContent::Writes).then(|| bits.finish()),
             ..string
         })
     }

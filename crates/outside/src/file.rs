@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 
 /// Place of a file, which determines the allowed types of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FileOrigin {
     /// The file is in the store or the cache: it must be a regular file, not a symbolic link.
     Own,
     /// The file is in a folder that the user named: it must be a regular file, or a symbolic link to one.
@@ -79,16 +79,16 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.
-pub fn open(path: &Path, place: Place) -> io::Result<File> {
+pub fn open(path: &Path, place: FileOrigin) -> io::Result<File> {
     match place {
-        Place::Own => open_regular(path, OFlags::RDONLY | OFlags::NOFOLLOW),
-        Place::Listed => open_regular(path, OFlags::RDONLY),
+        FileOrigin::Own => open_regular(path, OFlags::RDONLY | OFlags::NOFOLLOW),
+        FileOrigin::Listed => open_regular(path, OFlags::RDONLY),
         // Opening a pipe that the user named may block until the pipe has a writer, as with `cat`.
-        Place::Named if path == Path::new("-") => {
+        FileOrigin::Named if path == Path::new("-") => {
             let own = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?;
             Ok(File::from(own))
         }
-        Place::Named => {
+        FileOrigin::Named => {
             let file = File::open(path)?;
             match status(&file)?.0 {
                 FileType::Directory => Err(Refusal::Kind("a folder").into()),
@@ -107,9 +107,9 @@ static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.
-pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path, place: FileOrigin, limit: u64) -> io::Result<Vec<u8>> {
     let given = || GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if place == Place::Named
+    if place == FileOrigin::Named
         && let Some(bytes) = given().get(path)
     {
         return Ok(bytes.to_vec());
@@ -135,7 +135,7 @@ pub fn read(path: &Path, place: Place, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Returns the errors of [`read`], and [`io::ErrorKind::InvalidData`] if the text is not UTF-8.
-pub fn read_text(path: &Path, place: Place, limit: u64) -> io::Result<String> {
+pub fn read_text(path: &Path, place: FileOrigin, limit: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text");
     String::from_utf8(read(path, place, limit)?).map_err(no_text)
 }
@@ -200,7 +200,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
-        for place in [Place::Own, Place::Listed] {
+        for place in [FileOrigin::Own, FileOrigin::Listed] {
             let found = refusal(read(&pipe, place, LIMIT));
             assert_eq!(found, Some(Refusal::Kind("a named pipe")));
         }
@@ -212,9 +212,9 @@ mod tests {
     #[test]
     fn a_device_without_end_is_read_to_the_limit() {
         let zero = Path::new("/dev/zero");
-        let found = refusal(read(zero, Place::Named, LIMIT));
+        let found = refusal(read(zero, FileOrigin::Named, LIMIT));
         assert_eq!(found, Some(Refusal::TooLarge { limit: LIMIT }));
-        let found = refusal(read(zero, Place::Own, LIMIT));
+        let found = refusal(read(zero, FileOrigin::Own, LIMIT));
         assert_eq!(found, Some(Refusal::Kind("a device")));
     }
 
@@ -224,10 +224,13 @@ mod tests {
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "kept").unwrap();
         symlink(&file, &link).unwrap();
-        for place in [Place::Listed, Place::Named] {
+        for place in [FileOrigin::Listed, FileOrigin::Named] {
             assert_eq!(read(&link, place, LIMIT).unwrap(), b"kept");
         }
-        assert_eq!(refusal(read(&link, Place::Own, LIMIT)), Some(Refusal::Link));
+        assert_eq!(
+            refusal(read(&link, FileOrigin::Own, LIMIT)),
+            Some(Refusal::Link)
+        );
         assert_eq!(refusal(create(&link)), Some(Refusal::Link));
         assert_eq!(refusal(lock_file(&link)), Some(Refusal::Link));
         replace(&link, b"new").unwrap();
@@ -256,13 +259,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, [7; 10]).unwrap();
-        for place in [Place::Own, Place::Listed, Place::Named] {
+        for place in [FileOrigin::Own, FileOrigin::Listed, FileOrigin::Named] {
             assert_eq!(read(&path, place, 10).unwrap(), [7; 10]);
             let found = refusal(read(&path, place, 9));
             assert_eq!(found, Some(Refusal::TooLarge { limit: 9 }));
         }
         // A file in /proc has size 0 but is not empty.
-        let status = read_text(Path::new("/proc/self/status"), Place::Listed, LIMIT).unwrap();
+        let status = read_text(Path::new("/proc/self/status"), FileOrigin::Listed, LIMIT).unwrap();
         assert!(status.contains("VmRSS"), "{status}");
     }
 
@@ -277,14 +280,14 @@ mod tests {
             move || fs::write(pipe, "a patch")
         });
         for _ in 0..2 {
-            assert_eq!(read(&pipe, Place::Named, LIMIT).unwrap(), b"a patch");
+            assert_eq!(read(&pipe, FileOrigin::Named, LIMIT).unwrap(), b"a patch");
         }
         writer.join().unwrap().unwrap();
     }
 
     #[test]
     fn a_folder_is_called_one() {
-        for place in [Place::Own, Place::Listed, Place::Named] {
+        for place in [FileOrigin::Own, FileOrigin::Listed, FileOrigin::Named] {
             let found = refusal(read(Path::new("/"), place, LIMIT));
             assert_eq!(found, Some(Refusal::Kind("a folder")));
         }

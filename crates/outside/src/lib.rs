@@ -4,14 +4,14 @@
 //! do not block on a pipe without a writer. [`shortened`] cuts long quotations in messages. [`remedy`] tells the user
 //! what to do about an error of the system.
 //!
-//! This crate depends on no other crate of the workspace. Start reading in [`Place`].
+//! This crate depends on no other crate of the workspace. Start reading in [`FileOrigin`].
 
 mod file;
 mod json;
 mod quote;
 mod refusal;
 
-pub use file::{Place, create, lock_file, open, read, read_text, replace};
+pub use file::{FileOrigin, create, lock_file, open, read, read_text, replace};
 pub use json::readable_json;
 pub use quote::shortened;
 pub use refusal::{Refusal, remedy};

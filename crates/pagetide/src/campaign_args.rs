@@ -103,9 +103,9 @@ struct WorkloadArgs {
     /// File system for the scenario's files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]
     fs: Option<FileSystem>,
-    /// CPUs of the machine, 1 to 8, which take turns of 5 us; 4:10us is four with turns of 10 us. Several --cpus create
-    /// cells. More than one needs QEMU 8.1 or later (`pagetide emulator add`) [default: 1]
-    #[arg(long, value_name = "N")]
+    /// CPUs of the machine, 1 to 8, which take turns of 5 us; 4:10us is four with turns of 10 us. Several values create
+    /// cells. More than one CPU needs QEMU 8.1 or later (`pagetide emulator add`) [default: 1]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
     cpus: Vec<CpusSpec>,
     /// Run the scenario as its original did, including its errors
     #[arg(long)]
@@ -149,7 +149,7 @@ struct SamplingArgs {
     )]
     observe: Option<Observe>,
     /// Seeds whose trials run once more with instructions counted by function. The counts are exact and do not change
-    /// times. Give a number of seeds, none, first or all [default: none]
+    /// times. Give a number of seeds, none, first or all [default: 1 with --patch, otherwise none]
     #[arg(
         long,
         value_name = "SEEDS",

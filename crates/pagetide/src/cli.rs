@@ -46,13 +46,16 @@ pub struct Cli {
 /// Headings of the help with their commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
-    ("More experiments", "matrix bisect calibrate agree case"),
+    (
+        "More experiments",
+        "matrix bisect hunt calibrate agree case",
+    ),
     (
         "Results",
         "show profile list history repeat serve import store",
     ),
     ("References and policies", "ideal"),
-    ("The tool itself", "kernel man completions"),
+    ("The tool itself", "kernel emulator man completions"),
 ];
 
 /// The commands, in the order of [`GROUPS`].
@@ -66,6 +69,7 @@ pub enum Command {
     Doctor(command::doctor::Args),
     Matrix(Box<command::matrix::Args>),
     Bisect(Box<command::bisect::Args>),
+    Hunt(Box<command::hunt::Args>),
     Calibrate(Box<command::calibrate::Args>),
     Case(command::case::Args),
     Agree(command::agree::Args),
@@ -79,6 +83,7 @@ pub enum Command {
     Store(command::store::Args),
     Ideal(Box<command::ideal::Args>),
     Kernel(command::kernel::Args),
+    Emulator(command::emulator::Args),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
     #[command(hide = true)]

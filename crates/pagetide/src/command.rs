@@ -7,8 +7,10 @@ pub mod calibrate;
 pub mod case;
 pub mod compare;
 pub mod doctor;
+pub mod emulator;
 pub mod explain;
 pub mod history;
+pub mod hunt;
 pub mod ideal;
 pub mod import;
 pub mod kernel;
@@ -51,10 +53,12 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Bisect(args) => bisect::run(&args, &places, out),
         Command::Squeeze(args) => squeeze::run(&args, &places, out),
         Command::Matrix(args) => matrix::run(&args, &places, out),
+        Command::Hunt(args) => hunt::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),
         Command::List(args) => list::run(args, &places, out),
         Command::Kernel(args) => kernel::run(args, &places, out),
+        Command::Emulator(args) => emulator::run(args, &places, out),
         Command::Doctor(_) => doctor::run(&places, out),
         Command::Ideal(args) => ideal::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),

@@ -43,14 +43,17 @@ pub struct ArenaArgs {
     /// Maximum size of the trace of an observed trial
     #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
-    /// Where trials run: in the arena of the campaign, in the arena `exact` or `host` (the running kernel), or on a
+    /// Where trials run: in the arena of the campaign, in the arena `exact`, `vm` (KVM) or `host` (the running kernel), or on a
     /// cluster as slurm[:PARTITION]. Slurm's own options come from its environment variables, such as SBATCH_ACCOUNT
     #[arg(long, value_name = "PLACE", default_value = "here")]
-    pub on: Place,
+    pub on: RunOn,
     /// With --on host: allow settings that act on the whole machine while a trial runs, such as vm.page-cluster. They are
     /// restored after each trial
     #[arg(long)]
     pub change_this_machine: bool,
+    /// With --on vm: run guests in plain emulation, also where KVM works. Times then mean nothing, and every table says so
+    #[arg(long)]
+    pub emulated: bool,
     /// With --on slurm: end when the job is submitted. The same command without --detach waits for the job and shows
     /// results
     #[arg(long)]
@@ -65,7 +68,7 @@ pub struct ArenaArgs {
 
 /// Place where trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RunOn {
     /// In this process, in the arena of the campaign.
     Here,
     /// In this process, in an arena of this kind.
@@ -74,7 +77,7 @@ pub enum Place {
     Slurm(Option<String>),
 }
 
-impl FromStr for Place {
+impl FromStr for RunOn {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -82,14 +85,12 @@ impl FromStr for Place {
             None if text == "here" => Ok(Self::Here),
             None if text == "exact" => Ok(Self::Arena(ArenaKind::Exact)),
             None if text == "host" => Ok(Self::Arena(ArenaKind::Host)),
-            None if text == "vm" => {
-                Err("the arena vm is not in this version yet: give `exact` or `host`".to_owned())
-            }
+            None if text == "vm" => Ok(Self::Arena(ArenaKind::Vm)),
             None if text == "slurm" => Ok(Self::Slurm(None)),
             Some(("slurm", partition)) if !partition.is_empty() => {
                 Ok(Self::Slurm(Some(partition.to_owned())))
             }
-            _ => Err("give `here`, `exact`, `host`, `slurm` or `slurm:PARTITION`".to_owned()),
+            _ => Err("give `here`, `exact`, `vm`, `host`, `slurm` or `slurm:PARTITION`".to_owned()),
         }
     }
 }
@@ -123,8 +124,8 @@ impl ArenaArgs {
     /// Cluster on which trials run; `None` if they run in this process.
     pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
         match &self.on {
-            Place::Here | Place::Arena(_) => None,
-            Place::Slurm(partition) => Some(Slurm {
+            RunOn::Here | RunOn::Arena(_) => None,
+            RunOn::Slurm(partition) => Some(Slurm {
                 partition: partition.clone(),
                 cache: cache.to_owned(),
                 node_cache: self.node_cache.clone(),
@@ -135,8 +136,8 @@ impl ArenaArgs {
     /// Kind of arena that replaces the campaign's; `None` if none is given.
     pub fn arena(&self) -> Option<ArenaKind> {
         match self.on {
-            Place::Arena(kind) => Some(kind),
-            Place::Here | Place::Slurm(_) => None,
+            RunOn::Arena(kind) => Some(kind),
+            RunOn::Here | RunOn::Slurm(_) => None,
         }
     }
 
@@ -150,6 +151,7 @@ impl ArenaArgs {
             jobs: self.jobs.map(usize::from),
             refresh: self.refresh,
             may_change_machine: self.change_this_machine,
+            emulated: self.emulated,
             stop,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_campaign::{Event, EventListener, Tally};
 use pagetide_lab::Interrupt;
 
 use crate::output::say;
@@ -78,7 +78,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl EventListener for Progress {
     fn event(&self, event: &Event<'_>) {
         if let Some(text) = event.sentence() {
             self.say(&text);

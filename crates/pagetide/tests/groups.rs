@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::common::trial::{Done, run_on};
 use crate::common::{KERNEL, Lab, metric, one_sentence};
 
-/// Runs scenarios with these words on a kernel; returns the trials in the order of the store.
+/// Runs scenarios on a kernel, with the command line `words`. Returns the trials in the order of the store.
 fn run<'a>(lab: &'a Lab, words: &str) -> Vec<Done<'a>> {
     run_on(lab, KERNEL, &words.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Runs one trial, repeats it, and returns it. The repetition must give the same digest.
+/// Runs one trial and repeats it. Returns the trial. The repetition must have the same digest.
 fn one<'a>(lab: &'a Lab, words: &str) -> Done<'a> {
     let mut all = run(lab, words);
     assert_eq!(all.len(), 1, "{words}");
@@ -207,7 +207,7 @@ fn groups_that_cannot_be_are_refused_in_one_sentence_before_a_guest_is_booted() 
     assert!(!err.contains("booting"), "{err}");
 }
 
-/// Runs a command with these options; returns the record.
+/// Runs a command with these options. Returns the record.
 fn pair(lab: &Lab, options: &[&str], command: &[&str]) -> Value {
     let mut words = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "24M"];
     words.extend(options);

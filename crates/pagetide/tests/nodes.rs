@@ -1,5 +1,5 @@
-//! Memory nodes and tiers: each node has the free memory that was asked for, demotion moves pages to the slow node and
-//! has its price on the modelled clock, policies act as `numactl` says, and what cannot be is refused.
+//! Memory nodes and tiers: each node has the requested free memory, demotion moves pages to the slow node and costs
+//! time on the modelled clock, policies act as `numactl` says, and impossible requests are refused.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::common::{KERNEL, Lab, metric, one_sentence};
 const SID: &str = "debian:sid";
 const MIB: u64 = 1 << 20;
 
-/// Runs hot-cold with 0.8 times the memory on this kernel and returns its valid records, the newest first.
+/// Runs hot-cold with 0.8 times the memory on this kernel. Returns its valid records, the newest first.
 fn records(lab: &Lab, kernel: &str, count: usize, words: &[&str]) -> Vec<Value> {
     let fixed = ["run", "hot-cold", "--kernel", kernel, "--seeds", "1"];
     let more = ["-p", "pages=0.8*memory", "--fresh", "--exit-zero"];
@@ -56,7 +56,7 @@ fn fact<'a>(record: &'a Value, name: &str) -> &'a str {
     value.as_str().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Asserts that each node has this many MiB free before the trial, to 256 KiB.
+/// Asserts that the free memory of each node before the trial differs from these values in MiB by at most 256 KiB.
 fn has_free(record: &Value, nodes: &[u64]) {
     for (node, mib) in nodes.iter().enumerate() {
         let values = &record["results"]["counters"][format!("node_vmstat-node{node}")]["values"];
@@ -67,7 +67,8 @@ fn has_free(record: &Value, nodes: &[u64]) {
     }
 }
 
-/// Runs demotion off and on, and checks counts, times, and that a repetition is identical.
+/// Runs a trial with demotion off and one with demotion on. Checks counts and times, and that a repetition is
+/// identical.
 fn demotion_has_its_sign(lab: &Lab, kernel: &str, nodes: &str, sizes: &[u64]) {
     let words = [
         "--nodes",

@@ -193,4 +193,22 @@ fn real_patches_go_from_their_files_to_verdicts() {
         out.contains("the patch does more than move code"),
         "{out}\n{err}"
     );
+    // The change activates mapped pages that are referenced once. All of its lines ran.
+    assert!(
+        out.contains("\nCoverage of patched: your patch changes "),
+        "{out}"
+    );
+    let (out, _) = lab.ends(0, ["profile", "--coverage", "--json"]);
+    let all: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(all[0]["variant"], "patched", "{out}");
+    let lines = all[0]["coverage"]["lines"].as_array().unwrap();
+    let line = lines.iter().find(|line| {
+        line["text"]
+            .as_str()
+            .unwrap()
+            .contains("return FOLIOREF_ACTIVATE")
+    });
+    let line = line.unwrap_or_else(|| panic!("{out}"));
+    assert!(line["executed"].as_u64().unwrap() > 0, "{out}");
+    assert_eq!(line["file"], "mm/vmscan.c");
 }

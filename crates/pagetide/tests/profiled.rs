@@ -81,7 +81,7 @@ fn holds(lab: &Lab, scenario: &[&str]) {
             .map(|one| one["instructions"].as_u64().unwrap())
             .sum();
         assert_eq!(sum, instructions);
-        let waits = profile["waits"].as_array().unwrap();
+        let waits = profile["waits"].as_array().map_or(&[][..], Vec::as_slice);
         let waited: u64 = waits
             .iter()
             .map(|wait| wait["time"].as_u64().unwrap())
@@ -151,4 +151,60 @@ fn the_same_holds_on_a_disk_with_latency_and_for_other_kernels() {
             "refs=5000",
         ],
     );
+}
+
+#[test]
+fn a_programs_time_is_split_into_the_functions_of_its_files() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let numbers: String = (0..200_000_u64)
+        .map(|number| format!("{}\n", number * 7919 % 200_003))
+        .collect();
+    std::fs::write(lab.folder().join("numbers"), numbers).unwrap();
+    let asked = [
+        "run",
+        "--memory",
+        "24M",
+        "--seeds",
+        "1",
+        "--observe=none",
+        "--profile",
+        "--kernel",
+        KERNEL,
+        "--exit-zero",
+        "--file",
+        "numbers",
+        "--",
+        "sort",
+        "numbers",
+    ];
+    lab.ends(0, asked);
+    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
+    let (text, _) = lab.ends(0, ["profile", id]);
+    assert!(
+        text.contains("equal those of the timed pass to the bit"),
+        "{text}"
+    );
+    assert!(
+        text.contains("add up to the time to the nanosecond"),
+        "{text}"
+    );
+    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
+    let all = profile["functions"].as_array().unwrap();
+    let number = |one: &Value| one["instructions"].as_u64().unwrap();
+    let of = |keep: &dyn Fn(&Value) -> bool| -> u64 {
+        all.iter().filter(|one| keep(one)).map(number).sum()
+    };
+    let libc = of(&|one| one["module"] == "libc.so.6" && one["is_program"] == true);
+    let sort = of(&|one| one["module"] == "sort");
+    let rest = of(&|one| one["name"] == "user code");
+    assert!(libc > 0 && sort > 0, "{text}");
+    // The program of the guest, which started `sort`, is in no file of the root.
+    assert!(rest * 5 < libc + sort, "{rest} of {libc} and {sort}");
+    // Debian's libraries have the names of the functions that they export. `sort` writes each line by one call.
+    let writes = all.iter().find(|one| one["name"] == "fwrite_unlocked");
+    let writes = writes.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(writes["calls"], 200_000);
+    assert_eq!(writes["module"], "libc.so.6");
+    assert!(text.contains("are code without symbols in sort"), "{text}");
 }

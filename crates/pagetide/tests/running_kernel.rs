@@ -1,4 +1,4 @@
-//! Trials on the running kernel: they end with verdicts, and the machine is afterwards as before.
+//! Trials on the running kernel: they end with verdicts, and the machine is the same afterwards as before.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Lab, metric, one_sentence};
 
-/// Sizes of a trial: small, because others use the machine too.
+/// Sizes of a trial, small because other programs use the machine too.
 const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
 
 /// A laboratory on a machine where groups can be made and swap be switched on; `None`, with a counted skip, otherwise.
@@ -36,7 +36,7 @@ fn lab() -> Option<(Lab, Turn)> {
     Some((lab, alone()))
 }
 
-/// What a trial may change on this machine, as text by name.
+/// State of everything that a trial may change on this machine, as text by name.
 fn state() -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     let mut add = |path: String| {

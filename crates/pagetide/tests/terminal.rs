@@ -192,7 +192,7 @@ fn a_campaign_file_that_is_no_text_is_a_usage_error() {
 #[test]
 fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
     let lab = Lab::new();
-    for arena in ["host", "vm"] {
+    for arena in ["metal", "kvm"] {
         fs::write(
             lab.folder().join("c.toml"),
             format!(

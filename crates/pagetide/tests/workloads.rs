@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::{KERNEL, Lab, metric, program};
 
-/// A process that its group is too small for, and another that waits for it and needs swap.
+/// Two processes: one is too large for its group, and the other waits for it and needs swap.
 const PAIR: &str = r#"
 name = "pair"
 memory = "16M"
@@ -84,12 +84,12 @@ fn every_case_of_the_zoo_is_a_campaign_that_can_be_planned() {
     );
 }
 
-/// Sides of a case between which it shows an effect.
+/// Two variants of a case and the metric in which they must differ.
 struct Sides {
     case: &'static str,
     /// Options that define the two variants.
     options: &'static [&'static str],
-    /// Options of the machine for the C program; groups that the program cannot make are its own limits.
+    /// Options of the machine for the C program. They state the limits of groups that the program cannot create.
     machine: &'static [&'static str],
     /// Arguments of the C program.
     arguments: &'static [&'static str],
@@ -241,7 +241,7 @@ fn fork_storm_is_the_same_in_c() {
         ],
         machine: &["--memory", "24M"],
         arguments: &[],
-        metric: Some("access-mean"),
+        metric: Some("access-p99"),
     });
 }
 
@@ -251,7 +251,7 @@ fn cache_burst_is_the_same_in_c() {
     same_effect(&Sides {
         case: "cache-burst",
         options: &["--set", "vm.swappiness=60", "--vs", "vm.swappiness=200"],
-        machine: &["--memory", "16M", "--swap", "ssd:80us"],
+        machine: &["--memory", "16M", "--swap", "ssd:80us", "--space", "64M"],
         arguments: &[],
         metric: Some("major-faults"),
     });

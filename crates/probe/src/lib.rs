@@ -26,5 +26,5 @@ pub mod text;
 pub mod trace;
 
 pub use error::ProbeError;
-pub use probe::{Finding, Probe};
+pub use probe::{Probe, ProbeResult};
 pub use probes::{MissingSource, Probes, Scope};

@@ -17,12 +17,12 @@ pub trait Probe {
     fn sample(&mut self, time: Nanos) -> Result<(), ProbeError>;
 
     /// Reads the state after the trial, and returns everything that was observed.
-    fn after(self: Box<Self>) -> Result<Finding, ProbeError>;
+    fn after(self: Box<Self>) -> Result<ProbeResult, ProbeError>;
 }
 
 /// Everything that a probe observed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Finding {
+pub struct ProbeResult {
     /// Numbers by name, each with its value before and its value after the trial.
     pub counters: Vec<(String, [u64; 2])>,
     /// Numbers over time; `None` if no samples were requested.

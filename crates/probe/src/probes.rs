@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Nanos;
 
 use crate::ProbeError;
-use crate::probe::{Finding, Probe};
+use crate::probe::{Probe, ProbeResult};
 use crate::text::{Owner, SOURCES, Text};
 
 /// The control group and the zram devices of the workload, whose counters are read.
@@ -112,7 +112,7 @@ impl Probes {
     }
 
     /// Reads the state of all probes after the trial, in their order. Returns each finding with the name of its source.
-    pub fn after(self) -> Result<Vec<(String, Finding)>, ProbeError> {
+    pub fn after(self) -> Result<Vec<(String, ProbeResult)>, ProbeError> {
         self.open
             .into_iter()
             .map(|probe| Ok((probe.name().to_owned(), probe.after()?)))

@@ -22,11 +22,11 @@ const LEAST_SHARE: f64 = 0.02;
 /// Counts of a function, or of the waits of a function for one cause, in two profiles, A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
-    /// Name of the function; for waits, the cause before it.
+    /// Name of the function; for waits, cause and name of the function.
     pub name: String,
     /// Number of instructions in A and in B; for waits, nanoseconds. An instruction takes one nanosecond of exact time.
     pub instructions: [u64; 2],
-    /// Number of calls in A and in B; for waits, their number.
+    /// Number of calls in A and in B; for waits, number of waits.
     pub calls: [u64; 2],
 }
 

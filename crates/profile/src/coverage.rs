@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A line that a patch changes, with code.
+/// A changed line with code, and how often it was executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveredLine {
     /// Path of the file below the top of the source.
     pub file: String,
     /// Number of the line in the patched file, from 1.
     pub line: u32,
-    /// The line itself, without indentation.
+    /// Text of the line, without indentation.
     pub text: String,
     /// Number of executions: the largest count of an instruction that belongs to the line.
     pub executed: u64,
 }
 
-/// A function that contains a change.
+/// A function that contains a change, and how often it was called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveredFunction {
     /// Name of the function that contains the change after inlining.

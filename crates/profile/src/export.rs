@@ -118,16 +118,17 @@ pub fn perf_script(profile: &Profile) -> String {
         for here in profile.up(at).filter(|here| !profile.is_root(*here)) {
             let what = profile.nodes[here].what as usize;
             let function = &profile.functions[what];
-            let module = function
-                .module
-                .as_deref()
-                .map(|module| format!("[{module}]"));
+            let file = match &function.module {
+                Some(file) if function.is_program => file.clone(),
+                Some(module) => format!("[{module}]"),
+                None => "[kernel.kallsyms]".to_owned(),
+            };
             let _ = writeln!(
                 text,
                 "\t{:16x} {} ({})",
                 0xffff_ffff_8100_0000_u64 + what as u64 * 16,
                 function.name.replace(' ', "_"),
-                module.as_deref().unwrap_or("[kernel.kallsyms]")
+                file
             );
         }
         text.push('\n');

@@ -10,6 +10,8 @@ use crate::coverage::Coverage;
 pub const PROFILE: &str = "profile";
 /// Name of the function that stands for all code of programs.
 pub const USER: &str = "user code";
+/// Name of the function that stands for code without a symbol in a file of a program.
+pub const NO_SYMBOL: &str = "(no symbol)";
 /// Name of the function that stands for call stacks which are too small to be stored.
 pub const SMALL: &str = "(small)";
 
@@ -135,7 +137,7 @@ impl Profile {
             .cast_signed()
     }
 
-    /// The node, its parent, and so on up to the root of the task.
+    /// Indices of the node, of its parent, and so on up to the root of the task.
     pub fn up(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |node| {
             (!self.is_root(*node)).then(|| self.nodes[*node].parent as usize)

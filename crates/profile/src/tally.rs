@@ -66,7 +66,8 @@ pub struct TallyNode {
     pub own: u64,
     /// Number of calls of the symbol at this place.
     pub calls: u64,
-    /// Instructions of the idle loop while a task of the workload waited at this place, and no other could run.
+    /// Instructions of the idle loop while a task of the workload waited at this place, and no other task of it could
+    /// run.
     pub waited: u64,
     /// Number of these waits.
     pub waits: u64,
@@ -214,7 +215,9 @@ impl Tally {
     /// Returns the functions that executed an instruction, most instructions first. Also returns for each symbol the
     /// index of its function; `None` if the function executed nothing.
     fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
-        let mut merged: HashMap<(&str, Option<&str>), (bool, [u64; 2])> = HashMap::new();
+        /// Name and module of a function.
+        type Key<'a> = (&'a str, Option<&'a str>);
+        let mut merged: HashMap<Key<'_>, (bool, [u64; 2])> = HashMap::new();
         for symbol in &self.symbols {
             let (is_program, sums) = merged
                 .entry((function_name(&symbol.name), symbol.module.as_deref()))

@@ -1,5 +1,5 @@
-//! Waits: the time in which no task of the workload could run, by the call stack at which the task waited that ran
-//! next, and by what it waited for.
+//! Waits: the time in which no task of the workload could run. Each wait belongs to the call stack at which the task
+//! waited that ran next, and has a cause.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::profile::{Profile, Wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A read or write of a device, or room in its queue.
+    /// A read or write of a device, or space in the device's queue.
     Device,
     /// A lock that another task holds.
     Lock,
@@ -21,7 +21,7 @@ pub enum Cause {
     OtherTask,
     /// The CPU: the task could run, but the scheduler ran another one.
     RunQueue,
-    /// The call stack does not tell.
+    /// The call stack does not show the cause.
     Unknown,
 }
 
@@ -39,8 +39,8 @@ impl Cause {
     }
 }
 
-/// Functions by which a cause is recognised, each a whole name or the beginning of a name, which ends with `*`. The
-/// innermost function of a stack that is listed decides.
+/// Functions by which each cause is recognised. An entry that ends with `*` is the beginning of a name, any other
+/// entry a whole name. The innermost function of a stack that has an entry decides.
 const CAUSES: [(Cause, &[&str]); 5] = [
     (
         Cause::Device,
@@ -122,6 +122,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
             "__cond_resched",
             "irqentry_exit*",
             "exit_to_user_mode_loop",
+            "syscall_exit_to_user_mode*",
             "exit_to_user_mode_prepare",
             "raw_irqentry_exit*",
             "do_sched_yield",
@@ -130,7 +131,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
     ),
 ];
 
-/// Functions that only carry out a wait. They do not tell who wanted to wait.
+/// Functions that only carry out a wait. The function that wanted to wait is further out in the stack.
 const CARRIERS: [&str; 19] = [
     "__switch_to_asm",
     "__switch_to",

@@ -9,8 +9,9 @@ use crate::text::{exact_time, serde_as_text};
 
 /// The CPUs of an emulated machine, which take turns: `4`, or `4:10us` for turns of 10 us.
 ///
-/// In a turn of `turn` nanoseconds, one CPU executes as many instructions, and the others wait. So the clock of the
-/// machine is the sum over its CPUs: on a machine with N CPUs, each executes an instruction per N nanoseconds.
+/// In a turn, one CPU executes one instruction per nanosecond of the turn's length, and the other CPUs wait. So the
+/// clock of the machine is the sum over its CPUs: on a machine with N CPUs, each executes an instruction per N
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CpusSpec {
     /// Number of CPUs, from 1 to [`Self::MOST`].
@@ -19,7 +20,7 @@ pub struct CpusSpec {
     pub turn: Nanos,
 }
 
-/// Form of the text, for messages.
+/// Description of the accepted texts, for messages.
 pub const FORMS: &str = "a number of CPUs from 1 to 8, such as 4, or 4:10us for turns of 10 us";
 
 impl CpusSpec {
@@ -36,7 +37,7 @@ impl CpusSpec {
     const SHORTEST: Nanos = Nanos(500);
     /// Longest turn: a quarter of the shortest tick of a kernel.
     const LONGEST: Nanos = Nanos(250_000);
-    /// A turn is a multiple of this length, because the timer that ends turns counts in this unit.
+    /// Unit of the timer that ends turns, in nanoseconds. The length of a turn is a multiple of it.
     const STEP: u64 = 10;
 
     /// Several CPUs with turns of the default length.
@@ -98,7 +99,7 @@ pub enum CpusError {
         "CPUs cannot take turns of `{0}`: give a time from 500ns to 250us in steps of 10ns, as in 4:10us"
     )]
     Turn(String),
-    /// A single CPU was given a length of turn.
+    /// The length of a turn was given for a single CPU.
     #[error("one CPU takes no turns: leave out `:{0}`, or give 2 to 8 CPUs")]
     OneTurn(String),
 }

@@ -12,7 +12,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagetide_outside::{Place, open, remedy};
+use pagetide_outside::{FileOrigin, open, remedy};
 use sha2::{Digest, Sha256};
 
 use crate::record::{Record, SCHEMA, SectionInfo};
@@ -407,7 +407,7 @@ pub struct RecordReader {
 impl RecordReader {
     /// Opens a record file and reads the record itself. Fails if the file is damaged or was written by a newer version.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let mut file = open(path, Place::Own).map_err(io_at("reading record", path))?;
+        let mut file = open(path, FileOrigin::Own).map_err(io_at("reading record", path))?;
         let damaged = |why| FileError::Damaged {
             path: path.to_owned(),
             why,
@@ -521,7 +521,8 @@ impl RecordReader {
 
     /// Reader of a section's stored (compressed) bytes.
     fn stored(&self, place: &Section) -> Result<io::Take<File>, FileError> {
-        let mut file = open(&self.path, Place::Own).map_err(io_at("reading record", &self.path))?;
+        let mut file =
+            open(&self.path, FileOrigin::Own).map_err(io_at("reading record", &self.path))?;
         file.seek(SeekFrom::Start(place.offset))
             .map_err(io_at("reading record", &self.path))?;
         Ok(file.take(place.stored))

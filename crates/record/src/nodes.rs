@@ -10,12 +10,12 @@ use crate::text::{exact_size, exact_time, serde_as_text};
 
 /// Latency of an access to a slow node if none is stated.
 pub const SLOW_LATENCY: Nanos = Nanos(300);
-/// Least memory of a node that is free to the workload.
+/// Minimum memory of a node that is free to the workload.
 pub const LEAST_NODE: Bytes = Bytes::from_mib(8);
 /// Maximum number of nodes of a machine.
 pub const MOST_NODES: usize = 4;
 
-/// Forms of the nodes' text, for messages.
+/// Description of the accepted texts of nodes, for messages.
 pub const NODE_FORMS: &str = "sizes such as 64M,64M, with :slow or :slow:LATENCY after the size of a node that is slow and has no \
                               processor, such as 64M,256M:slow:300ns";
 
@@ -43,7 +43,7 @@ impl NodesSpec {
         self.0.is_empty()
     }
 
-    /// Free memory of all nodes together; `None` if the machine has one node.
+    /// Free memory of all nodes together; `None` if no nodes are stated, so that the machine has one node.
     pub fn sum(&self) -> Option<Bytes> {
         let sum = self.0.iter().map(|node| node.free.0).sum();
         (!self.is_default()).then_some(Bytes(sum))
@@ -90,13 +90,13 @@ impl fmt::Display for NodesSpec {
     }
 }
 
-/// Why a text states no memory nodes. The user sees this message unchanged.
+/// Why a text does not describe memory nodes. The user sees this message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodesError {
     /// The text of a node cannot be read.
     #[error("`{0}` is not the memory of a node: give {NODE_FORMS}")]
     Unreadable(String),
-    /// There is one node only.
+    /// The text describes one node only.
     #[error(
         "`{0}` is one node, which every machine has: give the sizes of two nodes or more, such as 64M,64M, or --memory {0} alone"
     )]
@@ -177,22 +177,22 @@ impl FromStr for NodesSpec {
 
 serde_as_text!(NodesSpec);
 
-/// Name of the setting that states the memory policy of the workload. It is no file of the kernel: the workload's first
-/// process sets it by set_mempolicy(2), and the others inherit it.
+/// Name of the setting that states the memory policy of the workload. It is not a file of the kernel: the workload's
+/// first process sets the policy by set_mempolicy(2), and the other processes inherit it.
 pub const POLICY: &str = "numa/policy";
 
-/// Forms of a memory policy's text, for messages.
+/// Description of the accepted texts of a memory policy, for messages.
 pub const POLICY_FORMS: &str = "default, bind:NODES, prefer:NODE or interleave:NODES, with a plus between nodes, as in interleave:0+1";
 
 /// Nodes on which the kernel allocates a workload's memory, as `numactl` states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryPolicy {
-    /// On the node of the processor, and on others if that has too little.
+    /// On the node of the processor, and on other nodes if it has too little free memory.
     #[default]
     Default,
     /// On these nodes only. Bit n is node n.
     Bind(u64),
-    /// On this node, and on others if it has too little.
+    /// On this node, and on other nodes if it has too little free memory.
     Prefer(u32),
     /// On these nodes in turn, page by page. Bit n is node n.
     Interleave(u64),

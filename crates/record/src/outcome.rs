@@ -142,7 +142,7 @@ pub enum Invalid {
         size: Bytes,
     },
     /// Other processes of the machine spoiled the trial.
-    #[error("others on this machine spoiled the trial: {why}")]
+    #[error("other processes of this machine spoiled the trial: {why}")]
     Disturbed {
         /// What happened, with the remedy, as a clause.
         why: String,

@@ -84,6 +84,25 @@ pub struct ArenaSpec {
     pub guest: String,
 }
 
+impl ArenaSpec {
+    /// CPU model of a virtual machine that uses the processor of its host.
+    const CPU_OF_HOST: &str = "host";
+
+    /// True if the guest ran in plain emulation in real time, so that its times say nothing about a real machine.
+    pub fn is_emulation(&self) -> bool {
+        self.kind == ArenaKind::Vm && self.cpu != Self::CPU_OF_HOST
+    }
+
+    /// The part of a cell's label that warns of times from plain emulation; empty for all other trials.
+    pub fn in_label(&self) -> &'static str {
+        if self.is_emulation() {
+            " · emulated: no measure of time"
+        } else {
+            ""
+        }
+    }
+}
+
 /// Memory available to the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemorySpec {
@@ -176,7 +195,7 @@ pub struct Subject {
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default if it has one node. `memory` is then the sum over the nodes.
+    /// Memory nodes of the machine; the default value if it has one node. `memory` is then the sum over the nodes.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limit of a control group around the whole workload; `None` if the workload is in no such group. In the
@@ -277,12 +296,13 @@ impl Subject {
             return name;
         }
         format!(
-            "{name} · {}{} · {}{}{}",
+            "{name} · {}{} · {}{}{}{}",
             memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
             self.swap,
             self.files_on.beside_swap(),
-            self.cpus.in_label()
+            self.cpus.in_label(),
+            self.arena.in_label()
         )
     }
 

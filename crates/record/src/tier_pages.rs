@@ -39,7 +39,8 @@ pub struct TierRow {
 /// Number of pages of each tier among the pages of similar age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBin {
-    /// Highest age in this bin, in references: a power of two less one. The lowest is half of it, rounded up.
+    /// Highest age in this bin, in references: a power of two minus one. The lowest age in the bin is half of it,
+    /// rounded up.
     pub most: u64,
     /// Number of pages by tier, for each tier that has pages of this age.
     pub pages: BTreeMap<i64, u64>,
@@ -148,8 +149,8 @@ impl TierPages {
             .map(|(page, _)| page)
     }
 
-    /// Number of pages of each tier by age, in ascending order of age. Each bin has twice the range of the bin before
-    /// it. The first and the last bin have pages; bins between them may be empty.
+    /// Number of pages of each tier by age, in ascending order of age. Each bin covers twice the range of the bin
+    /// before it. The first and the last bin have pages; bins between them may be empty.
     pub fn by_age(&self) -> Vec<AgeBin> {
         let mut bins: Vec<AgeBin> = (0..=u64::BITS)
             .map(|bits| AgeBin {

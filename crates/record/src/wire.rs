@@ -296,7 +296,7 @@ pub struct FrameView<'a> {
 
 /// Position, kind and name of a complete frame in its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FramePosition {
     /// Kind of the frame's content.
     pub kind: Kind,
     /// Name of the frame.
@@ -313,7 +313,7 @@ pub struct Place {
 pub fn places(
     size: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
-) -> io::Result<Vec<Place>> {
+) -> io::Result<Vec<FramePosition>> {
     let mut used = [0; 8];
     if size < HEAD as u64 {
         return Ok(Vec::new());
@@ -336,7 +336,7 @@ pub fn places(
 
 /// Parses the head of a frame: returns the position of the next frame, and the frame if the frame is complete and of a
 /// known kind. `None` if the head is inconsistent.
-fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
+fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<FramePosition>)> {
     let word = |o: usize| head.get(o..o + 4)?.try_into().ok().map(u32::from_le_bytes);
     let long = |o: usize| head.get(o..o + 8)?.try_into().ok().map(u64::from_le_bytes);
     let (capacity, length) = (long(8)?, long(16)?);
@@ -354,7 +354,7 @@ fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
         Kind::from_u32(word(4)?),
         std::str::from_utf8(label),
     ) {
-        (FRAME_MAGIC, Some(kind), Ok(name)) => Some(Place {
+        (FRAME_MAGIC, Some(kind), Ok(name)) => Some(FramePosition {
             kind,
             name: name.to_owned(),
             at: body,

@@ -20,7 +20,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use binary::write_binary;
-pub use error::{FileError, Place, ReadError};
+pub use error::{FileError, Position, ReadError};
 pub use form::Form;
 pub use packed::PackedFile;
 pub(crate) use packed::PackedReferences;

@@ -20,7 +20,7 @@ mod rng;
 mod source;
 
 pub use file::{
-    FileError, FileSummary, Form, PackedFile, Place, ReadError, Reader, check_file, open_file,
+    FileError, FileSummary, Form, PackedFile, Position, ReadError, Reader, check_file, open_file,
     pack_file, write_binary, write_counts, write_text,
 };
 pub use generate::cold_first::ColdFirst;

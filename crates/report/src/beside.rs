@@ -149,8 +149,8 @@ fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
 }
 
-/// The deaths that decide over all cells: the first regression, else the first other sure difference. `None` if there is
-/// no sure difference.
+/// The deaths that decide over all cells: the first regression, or else the first other certain difference. `None` if
+/// no difference is certain.
 fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
     let first = |is: fn(&Verdict) -> bool| all.iter().find(|deaths| is(&deaths.verdict)).copied();
     first(|verdict| *verdict == Verdict::Regressed).or_else(|| first(Verdict::is_difference))

@@ -18,6 +18,7 @@ mod card;
 mod data;
 mod escape;
 mod figures;
+mod flames;
 mod forest;
 mod input;
 mod meaning;

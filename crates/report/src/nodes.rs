@@ -1,11 +1,13 @@
-//! Where the workload's pages lie over time: anonymous and file memory on each memory node, from an observed pass.
+//! On which memory nodes the workload's pages are over time: anonymous and file memory on each node, from an observed
+//! pass.
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Series};
 use pagetide_record::{FileError, NodesSpec, RecordReader};
 
 /// Prefix of the names of the series with a node's `vmstat`; the node's name follows.
 const SERIES: &str = "node_vmstat-node";
-/// Kinds of memory, each with the columns whose sum it is. The pages of the ballast are on neither list.
+/// Kinds of memory, each with the two columns that are added to get its amount. The pages of the ballast are in
+/// neither column.
 const KINDS: [(&str, [&str; 2]); 2] = [
     ("anonymous", ["nr_inactive_anon", "nr_active_anon"]),
     ("file", ["nr_inactive_file", "nr_active_file"]),

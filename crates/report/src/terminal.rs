@@ -3,6 +3,7 @@
 pub mod agreement;
 pub mod atlas;
 pub mod bisect;
+pub mod coverage;
 pub mod effect;
 pub mod ideal;
 pub mod layout;

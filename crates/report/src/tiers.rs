@@ -20,7 +20,7 @@ pub struct TierTable {
     /// One row for each tier, with the columns of [`HEADS`]. Memory is the first row, then the tiers of swap follow
     /// from highest to lowest priority.
     pub rows: Vec<[String; 6]>,
-    /// Number of each row's tier, as in the series.
+    /// Tier number of each row, as in the series.
     pub tiers: Vec<i64>,
     /// Number of pages of each tier by age.
     pub ages: Vec<AgeBin>,

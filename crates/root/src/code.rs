@@ -1,4 +1,5 @@
-//! Executable code in the files of a root, with the symbols that name it. Formats: System V ABI, chapters 4 and 5.
+//! Executable code in the files of a root, and the symbols that name its functions. Formats: System V ABI, chapters 4
+//! and 5.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -15,9 +16,9 @@ use sha2::{Digest, Sha256};
 use crate::elf;
 use crate::reader::{ImageEntry, ImageKind};
 
-/// Most bytes of a file that are read.
+/// Maximum size in bytes of a file that is read.
 const MOST_FILE_BYTES: u64 = 512 << 20;
-/// Most bytes of code of all files together. Files after that are left out.
+/// Maximum size in bytes of the code of all files together. Further files are left out.
 const MOST_CODE_BYTES: usize = 256 << 20;
 
 /// A file with executable code.
@@ -44,16 +45,16 @@ pub struct CodeSegment {
 /// A function in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSymbol {
-    /// Address as written in the file.
+    /// Address of the function, as written in the file.
     pub start: u64,
-    /// Size in bytes.
+    /// Size of the function in bytes.
     pub size: u64,
     /// Name of the symbol. Names of C++ and Rust functions are mangled.
     pub name: String,
 }
 
-/// Code of all ELF files for x86-64 among the entries of an image. Files that cannot be parsed are left out: the loader
-/// could not load them either.
+/// Code of all ELF files for x86-64 among the entries of an image. Files that cannot be parsed are left out, because
+/// the loader could not load them either.
 pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> {
     let (mut all, mut seen, mut sum) = (Vec::new(), HashSet::new(), 0);
     for entry in entries {
@@ -164,7 +165,8 @@ fn segments(bytes: &[u8]) -> Result<Vec<CodeSegment>, object::read::Error> {
     Ok(found)
 }
 
-/// Adds a symbol. If an address has several names, the shortest one is used, and of these the first by alphabet.
+/// Adds a symbol. If an address has several names, the shortest name is used; among equally short names, the first in
+/// alphabetical order.
 fn add(symbols: &mut BTreeMap<u64, CodeSymbol>, new: CodeSymbol) {
     let order = |symbol: &CodeSymbol| (symbol.name.len(), symbol.name.clone());
     match symbols.get(&new.start) {

@@ -47,7 +47,8 @@ pub struct Installation {
     pub command: Vec<String>,
     /// Words of the server's command, with the server's path inside the root; empty for no server.
     pub server: Vec<String>,
-    /// Words of the command of the program beside it, with the path inside the root; empty for none.
+    /// Words of the command of a second program that runs beside the first, with the path inside the root; empty for
+    /// none.
     pub beside: Vec<String>,
     /// Path inside the root of the file for standard input, if any.
     pub input: Option<RootPath>,

@@ -199,7 +199,7 @@ impl Root {
         Ok(Bytes(listing.lines().filter_map(size).sum()))
     }
 
-    /// Executable code of all files in the root for this processor. Files that are the same code are listed once.
+    /// Executable code of all files in the root for this processor. Files with identical code are listed once.
     pub fn code(&self) -> Result<Vec<CodeFile>, RootError> {
         let image = self.open()?;
         let entries = self.entries(&image)?;

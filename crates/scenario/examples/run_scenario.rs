@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
 use pagetide_record::{MemorySpec, Subject};
-use pagetide_scenario::{Clock, Context, NoPhaseWatch, Place, Surroundings, needs, resolve, run};
+use pagetide_scenario::{
+    Clock, Context, NoPhaseWatch, Surroundings, TrialContext, needs, resolve, run,
+};
 
 /// Size of the output region in bytes. A file is sparse until written.
 const REGION: u64 = 32 << 20;
@@ -70,7 +72,7 @@ fn go() -> Result<(), Box<dyn Error>> {
         pagetide_reference::pack_file(&path, pagetide_reference::MAX_PAGES, &mut data)?;
     }
     let region = map(region_file)?;
-    let place = Place {
+    let place = TrialContext {
         region,
         clock: Clock::Monotonic,
         work_dir: &work_dir,

@@ -1,4 +1,4 @@
-//! Runs two programs beside each other until both have ended.
+//! Runs two programs at the same time until both have ended.
 
 use pagetide_quantity::{Bytes, Nanos};
 
@@ -11,12 +11,12 @@ use crate::workers::ProcessUsage;
 
 /// Time in which processes left behind by a program must exit before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
-/// Interval for checking processes left behind.
+/// Interval for checking processes that a program left behind.
 const LOOK: Nanos = Nanos::from_millis(1);
 /// Interval for reporting progress to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
-/// Results of two programs that ran beside each other.
+/// Results of two programs that ran at the same time.
 pub(crate) struct PairRun {
     /// Result of each program, in the order in which they were started.
     pub runs: [LoadRun; 2],
@@ -26,7 +26,7 @@ pub(crate) struct PairRun {
     pub peak: Bytes,
 }
 
-/// A program of the pair that runs or has ended.
+/// A program of the pair.
 struct Member {
     program: RunningProgram,
     /// How the program's first process ended, and when; `None` while it runs.

@@ -34,16 +34,16 @@ pub struct Needs {
     /// True if the result is invalid when the kernel reclaimed nothing.
     pub pressure: bool,
     /// Size of the ext4 file system that the scenario needs on the simulated SSD, mounted at
-    /// [`crate::Place::work_dir`].
+    /// [`crate::TrialContext::work_dir`].
     pub filesystem: Option<Bytes>,
-    /// Path of the reference file. The arena must pass its compact form as [`crate::Place::data`].
+    /// Path of the reference file. The arena must pass its compact form as [`crate::TrialContext::data`].
     pub data: Option<PathBuf>,
     /// True if the scenario needs transparent huge pages.
     pub thp: bool,
     /// Settings that apply if the kernel has them and the variant does not set them. The names are those of `--set`.
     pub settings: BTreeMap<String, String>,
     /// Digest of a program's root. A file system with the content of this root must be mounted at
-    /// [`crate::Place::work_dir`], with `/proc` and `/dev`.
+    /// [`crate::TrialContext::work_dir`], with `/proc` and `/dev`.
     pub root: Option<String>,
     /// Why the scenario needs a machine of its own, as a clause such as "it counts free blocks of the whole machine";
     /// `None` if a memory control group is enough.
@@ -70,8 +70,8 @@ pub(crate) trait Scenario: Params {
     /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
 
-    /// Describes the memory groups of the scenario, whose limits may use `names`; none by default. The error says what
-    /// is wrong with a limit.
+    /// Returns the descriptions of the scenario's memory groups, whose limits may use `names`; none by default. The
+    /// error says what is wrong with a limit.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let _ = names;
         Ok(Vec::new())

@@ -40,7 +40,7 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
 }
 
 /// Writes back all dirty data and drops the caches of the machine. Warns if the process lacks the privilege to drop
-/// them. On a machine that others use too, only writes back and drops the files in the working folder.
+/// them. On a machine with other users, writes back and drops only the files in the working folder.
 pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     if !trial.place.surroundings.own_machine {
         forget_files(trial.place.work_dir);
@@ -53,7 +53,7 @@ pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     }
 }
 
-/// Writes back the files of a folder and drops them from the page cache. Folders in it are left alone.
+/// Writes back the files of a folder and drops them from the page cache. Folders inside the folder are left alone.
 fn forget_files(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;

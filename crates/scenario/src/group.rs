@@ -29,8 +29,8 @@ impl Group {
         Self::open(PROGRAM)
     }
 
-    /// Opens the group with this name, and creates it first if it does not exist. A group inside another one has the
-    /// name of that one, a slash, and a name of its own. Fails if the kernel has no memory control groups.
+    /// Opens the group with this name, and creates it first if it does not exist. The name of a group inside another
+    /// group is the outer group's name, a slash, and its own name. Fails if the kernel has no memory control groups.
     pub fn open(name: &str) -> io::Result<Self> {
         let folder = Path::new(GROUPS).join(name);
         if !folder.is_dir() {
@@ -45,14 +45,14 @@ impl Group {
         Ok(Self { folder })
     }
 
-    /// The group with this folder, of version 1 or 2, which exists.
+    /// Returns the existing group with this folder, of version 1 or 2.
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
         }
     }
 
-    /// The group of a limited workload; `None` if there is none.
+    /// Returns the group of a limited workload; `None` if the workload is not limited.
     pub fn limited() -> Option<Self> {
         let folder = Path::new(GROUPS).join(WORKLOAD);
         folder.is_dir().then_some(Self { folder })

@@ -31,8 +31,8 @@ pub(crate) struct Launch<'a> {
     /// Memory control group that the program joins. The program sees this group as the root of all groups. `None` for
     /// no group.
     pub group: Option<&'a Group>,
-    /// True if the program must see its group in its `/sys/fs/cgroup`. If false, it sees what is mounted there in the
-    /// root: the group of the first program.
+    /// True if the program must see its group in its `/sys/fs/cgroup`. If false, the program sees the group that is
+    /// mounted there in the root, which is that of the first program.
     pub shows_group: bool,
 }
 

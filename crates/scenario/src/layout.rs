@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_quantity::Histogram;
 
 /// Swap area and offset of a page; `None` if the page is in memory.
-type Place = Option<(u64, u64)>;
+type SwapPosition = Option<(u64, u64)>;
 
 /// Layout of the swapped pages of a mapping, computed page by page in address order.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct SwapLayout {
     pub contiguous: u64,
     /// Sum of the distances on the device between the pages of a pair, in pages.
     jumps: u64,
-    before: Place,
+    before: SwapPosition,
     run: u64,
     /// Number of runs of each length.
     runs: BTreeMap<u64, u64>,
@@ -28,7 +28,7 @@ pub(crate) struct SwapLayout {
 
 impl SwapLayout {
     /// Adds the next page of the mapping, in address order.
-    pub(crate) fn add(&mut self, place: Place) {
+    pub(crate) fn add(&mut self, place: SwapPosition) {
         let mut goes_on = false;
         if let Some((area, offset)) = place {
             self.swapped += 1;
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn layout(places: &[Place]) -> SwapLayout {
+    fn layout(places: &[SwapPosition]) -> SwapLayout {
         let mut layout = SwapLayout::default();
         for place in places {
             layout.add(*place);

@@ -70,5 +70,5 @@ pub use measure::Measure;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};
 pub use run::run;
-pub use trial::{NoPhaseWatch, Outcome, PhaseWatch, Place, Surroundings};
+pub use trial::{NoPhaseWatch, Outcome, PhaseWatch, Surroundings, TrialContext};
 pub use workers::ProcessUsage;

@@ -51,7 +51,7 @@ impl Mapping {
         Self::map(pages, Source::Shared, libc::MAP_POPULATE)
     }
 
-    /// Maps shared anonymous memory, whose pages exist once they are touched.
+    /// Maps shared anonymous memory, whose pages are allocated when they are first touched.
     pub(crate) fn shared_later(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Shared, libc::MAP_NORESERVE)
     }

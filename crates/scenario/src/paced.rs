@@ -22,7 +22,7 @@ use crate::workers::{Member, Team, Usage, WorkerEnd};
 /// Number of accesses between two pauses.
 pub(crate) const BURST: u64 = 32;
 
-/// What a paced process does.
+/// Description of a paced process.
 #[derive(Clone, Copy)]
 pub(crate) struct Paced<'a> {
     /// Name of the process, for messages and for its random numbers.
@@ -31,50 +31,50 @@ pub(crate) struct Paced<'a> {
     pub group: &'a MemoryGroup,
     /// File that the process maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
-    /// Generator of the content, for anonymous memory.
+    /// Generator of the content of anonymous memory.
     pub filler: &'a Filler,
-    /// Page size, for anonymous memory.
+    /// Page size of anonymous memory.
     pub page_size: PageSize,
     /// Size of the memory of the process.
     pub pages: Pages,
-    /// Number of these pages, from the first on, that are accessed; the rest is only filled.
+    /// Number of pages, from the first on, that are accessed; the other pages are only filled.
     pub used: Pages,
     /// Pause between two bursts of accesses.
     pub pause: Nanos,
-    /// Number of accesses before the first gate opens the way to the others.
+    /// Number of accesses that the process makes alone, before it opens the first gate for the other groups.
     pub alone: u64,
-    /// Number of accesses after that; `None` for accesses until the process is asked to stop.
+    /// Number of accesses beside the other groups; `None` for accesses until the process is asked to stop.
     pub beside: Option<u64>,
 }
 
 /// Measurements of a paced process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacedReport {
-    /// Mean access time in nanoseconds before the others started.
+    /// Mean access time in nanoseconds before the other groups started.
     pub alone_mean: f64,
-    /// 99th percentile of the access times in nanoseconds before the others started.
+    /// 99th percentile of the access times in nanoseconds before the other groups started.
     pub alone_p99: u64,
-    /// Number of accesses beside the others.
+    /// Number of accesses beside the other groups.
     pub count: u64,
-    /// Mean access time in nanoseconds beside the others.
+    /// Mean access time in nanoseconds beside the other groups.
     pub mean: f64,
-    /// Median of the access times beside the others, in nanoseconds.
+    /// Median of the access times beside the other groups, in nanoseconds.
     pub p50: u64,
-    /// 90th percentile of the access times beside the others, in nanoseconds.
+    /// 90th percentile of the access times beside the other groups, in nanoseconds.
     pub p90: u64,
-    /// 99th percentile of the access times beside the others, in nanoseconds.
+    /// 99th percentile of the access times beside the other groups, in nanoseconds.
     pub p99: u64,
-    /// Longest access time beside the others, in nanoseconds.
+    /// Longest access time beside the other groups, in nanoseconds.
     pub max: u64,
-    /// Time of all accesses beside the others, with their pauses.
+    /// Time of all accesses beside the other groups, with their pauses.
     pub time: Nanos,
-    /// Page faults beside the others that had to wait for a device.
+    /// Page faults beside the other groups that had to wait for a device.
     pub major_faults: u64,
 }
 
 impl Paced<'_> {
-    /// Starts the process. It passes three gates: before its accesses alone, before those beside the others, and after
-    /// them.
+    /// Starts the process. The process passes three gates: before its accesses alone, before its accesses beside the
+    /// others, and after the latter.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
         let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team(self.name, 1, |member| self.live(member, clock, seed))

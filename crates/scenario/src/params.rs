@@ -54,9 +54,9 @@ pub struct Param {
     pub min: &'static str,
     /// Largest allowed value, an expression; empty if there is no limit.
     pub max: &'static str,
-    /// Canonical text with which the parameter is left out of resolved parameters; `None` if it is never left out. A
-    /// parameter that was added to a scenario is left out at its default, so that records of trials without it keep
-    /// their identity.
+    /// Canonical text of the default at which a parameter is left out of resolved parameters; `None` if the parameter
+    /// is never left out. Set for parameters that were added to a scenario later, so that records of trials without
+    /// the parameter keep their identity.
     #[serde(skip)]
     pub left_out_as: Option<&'static str>,
 }
@@ -81,7 +81,7 @@ impl Param {
         }
     }
 
-    /// Returns the definition of a parameter that is left out of resolved parameters with this canonical text.
+    /// Returns a definition whose parameter is left out of resolved parameters if it has this canonical text.
     pub(crate) const fn left_out_as(self, value: &'static str) -> Self {
         Self {
             left_out_as: Some(value),
@@ -254,6 +254,7 @@ macro_rules! params {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
+        #[allow(clippy::struct_field_names, reason = "a parameter may be called like its scenario")]
         $vis struct $name {
             $($(#[doc = $help])* pub(crate) $field: $type,)*
         }
@@ -311,8 +312,8 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// Parses the value of one resolved parameter of a scenario with these parameters. Fails if it is missing, unless it may
-/// be left out, or if it is not canonical.
+/// Parses the value of one resolved parameter of a scenario with these parameters. Fails if the parameter is missing
+/// and may not be left out, or if its text is not canonical.
 pub(crate) fn field<T: Value>(
     resolved: &BTreeMap<String, String>,
     schema: &'static [Param],

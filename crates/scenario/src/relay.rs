@@ -1,5 +1,8 @@
-//! Orders from a parent to single processes, as often as needed: each process has a line in shared memory, on which the
-//! parent writes an order and the process reports that it is done.
+//! Passes orders from a parent to single processes. Each process has a line in shared memory: the parent writes an
+//! order, and the process reports that it is done.
+
+// Pages have a larger alignment than any word.
+#![allow(clippy::cast_ptr_alignment)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,12 +13,12 @@ use crate::mapping::Mapping;
 use crate::page::PAGE;
 use crate::workers::{wait, wake};
 
-/// Time that the parent waits before it checks for dead processes.
+/// Interval at which a waiting parent checks for dead processes.
 const WATCH: Nanos = Nanos::from_millis(200);
-/// Number of values that a process reports with each order done.
+/// Number of values that a process reports for each order.
 pub(crate) const VALUES: usize = 2;
 
-/// One line: orders given and orders done, counted, and the latest of each.
+/// Line of one process: numbers of orders given and done, the latest order, and the values reported for it.
 #[repr(C)]
 struct Line {
     given: AtomicU32,
@@ -31,7 +34,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Creates this number of lines, in memory that processes share that are forked later.
+    /// Creates this number of lines, in memory that is shared with processes that are forked later.
     pub(crate) fn new(lines: u32) -> Result<Self, Stop> {
         let lines = lines as usize;
         let pages = (lines * size_of::<Line>()).div_ceil(PAGE).max(1);
@@ -49,7 +52,8 @@ impl Relay {
         unsafe { &*self.memory.start().cast::<Line>().add(number) }
     }
 
-    /// In the parent: gives an order and waits until it is done. Returns the values that the process reported. `look` is called now and then, and fails if the process died.
+    /// In the parent: gives an order and waits until it is done. Returns the values that the process reported. `look`
+    /// is called at intervals, and fails if the process died.
     pub(crate) fn order(
         &self,
         number: u32,

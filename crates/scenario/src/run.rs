@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pagetide_record::{Invalid, Subject};
 
 use crate::registry;
-use crate::trial::{Outcome, Place, Trial};
+use crate::trial::{Outcome, Trial, TrialContext};
 
 /// Runs the scenario of `subject`, whose parameters must have been resolved by [`crate::resolve`]. An error or a panic
 /// does not reach the caller: it becomes a reason in the outcome why the trial is invalid.
-pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
+pub fn run<'a>(subject: &'a Subject, place: TrialContext<'a>) -> Outcome {
     let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,
         Err(error) => {

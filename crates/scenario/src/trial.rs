@@ -33,11 +33,11 @@ pub struct NoPhaseWatch;
 
 impl PhaseWatch for NoPhaseWatch {}
 
-/// Control group and devices of a workload, and whether it shares its machine with others.
+/// Control group and devices of a workload, and whether other users share its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// Folder of the memory control group that the process of the scenario is already in; `None` if it is in none. A
-    /// user's own program then stays in this group instead of joining its own.
+    /// Folder of the memory control group that the process of the scenario is already in; `None` if it is in no such
+    /// group. With a group, a user's own program stays in it and gets no group of its own.
     pub group: Option<&'a Path>,
     /// True if the machine runs nothing else, so that the scenario may act on all of it, such as drop all caches. False
     /// restricts the scenario to its own files.
@@ -47,7 +47,8 @@ pub struct Surroundings<'a> {
 }
 
 impl Default for Surroundings<'_> {
-    /// A machine of its own without a control group around the workload, with swap on the first zram device if on any.
+    /// Surroundings of a workload that has the machine to itself, is in no control group, and swaps to the first zram
+    /// device if to any.
     fn default() -> Self {
         Self {
             group: None,
@@ -58,7 +59,7 @@ impl Default for Surroundings<'_> {
 }
 
 /// What a running scenario gets from the arena. Nothing here may influence the result.
-pub struct Place<'a> {
+pub struct TrialContext<'a> {
     /// Output region for series, logs and progress.
     pub region: Region<'a>,
     /// Clock that times the trial.
@@ -69,7 +70,7 @@ pub struct Place<'a> {
     pub data: &'a [u8],
     /// Receives the start of each phase.
     pub watch: &'a mut dyn PhaseWatch,
-    /// Control group and devices of the workload, and whether it shares its machine.
+    /// Control group and devices of the workload, and whether other users share its machine.
     pub surroundings: Surroundings<'a>,
 }
 
@@ -92,8 +93,8 @@ pub struct Outcome {
     /// they ended.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
-    /// Counters that the scenario read itself, such as those of its memory groups: by source and by name, each with its
-    /// value before and after the workload.
+    /// Counters that the scenario itself reads, such as those of its memory groups: by source and by name, each with
+    /// its value before and after the workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, BTreeMap<String, [u64; 2]>>,
 }
@@ -138,7 +139,7 @@ pub(crate) struct Trial<'a> {
     metrics: &'static [MetricDef],
     /// Scenario, parameters, seed and memory: everything that determines the result.
     pub subject: &'a Subject,
-    pub place: Place<'a>,
+    pub place: TrialContext<'a>,
     values: BTreeMap<String, Metric>,
     pub outcome: Outcome,
     started: Nanos,
@@ -153,7 +154,7 @@ impl<'a> Trial<'a> {
     /// Begins a trial whose scenario has these metrics.
     pub(crate) fn begin(
         subject: &'a Subject,
-        place: Place<'a>,
+        place: TrialContext<'a>,
         metrics: &'static [MetricDef],
     ) -> Self {
         Self {

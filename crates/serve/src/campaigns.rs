@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use pagetide_compare::show_campaign;
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::shell;
 use pagetide_report::date;
@@ -344,7 +344,7 @@ pub(crate) async fn resume(
         let ended = start(shared, &state, &log)?;
         wait(|| matches!(store.runner(name), Ok(Some(_))) || ended.is_finished());
         if ended.is_finished() && !matches!(store.runner(name), Ok(Some(_))) {
-            let text = pagetide_outside::read_text(&log, Place::Own, MOST_LOG_BYTES);
+            let text = pagetide_outside::read_text(&log, FileOrigin::Own, MOST_LOG_BYTES);
             let text = text.unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing");
             return Err(format!(

@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::compile::{CONFIGURED, Job, compile, configure};
 use crate::error::SourceError;
 use crate::make::Make;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 
 /// Name of the subfolder that holds the files of a kept folder while one object is compiled in a clean folder.
-pub const KEPT: &str = "kept";
+pub const KEPT_FOLDER: &str = "kept";
 
 /// True if a build that failed with this error may succeed in a clean folder.
 pub fn may_help(why: &SourceError) -> bool {
@@ -43,7 +43,7 @@ pub fn build(
     folder: &Path,
     job: &Job,
     failed: SourceError,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<usize, SourceError> {
     let object = fs::read_to_string(&make.log)
         .ok()
@@ -54,7 +54,7 @@ pub fn build(
     }));
     let stamp = folder.join(CONFIGURED);
     if let Some(object) = object {
-        let kept = folder.join(KEPT);
+        let kept = folder.join(KEPT_FOLDER);
         empty(&kept)?;
         let moved = |from: &Path, to: &Path| {
             let _ = fs::remove_dir_all(to);

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pagetide_kernel::{Cache, Freshness, KernelError, Lock, Scratch};
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 
 use crate::config::MOST_CONFIG_BYTES;
 use crate::error::SourceError;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 use crate::tree::write;
 
 /// Largest accepted size in bytes of a file that stores the version of a source.
@@ -18,7 +18,7 @@ const MOST_PIN_BYTES: u64 = 4096;
 pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
     let sources = cache.root().join("sources");
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
-    let version = read_text(&pin, Place::Own, MOST_PIN_BYTES).ok()?;
+    let version = read_text(&pin, FileOrigin::Own, MOST_PIN_BYTES).ok()?;
     let version = version.trim();
     let folder = sources.join(format!("linux-source-{series}_{version}"));
     let is_there = folder.join("tree").is_dir();
@@ -32,7 +32,7 @@ pub fn open(
     suite: &str,
     series: &str,
     freshness: Freshness,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<(PathBuf, String), SourceError> {
     let sources = cache.root().join("sources");
     fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
@@ -82,7 +82,7 @@ pub fn open(
 pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
     read_text(
         &config_file(cache, suite, series),
-        Place::Own,
+        FileOrigin::Own,
         MOST_CONFIG_BYTES,
     )
     .ok()
@@ -100,7 +100,7 @@ pub fn config(
     suite: &str,
     series: &str,
     freshness: Freshness,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<String, SourceError> {
     let here = || config_here(cache, suite, series);
     if freshness == Freshness::Pinned
@@ -139,7 +139,7 @@ fn fetch(
     sources: &Path,
     suite: &str,
     series: &str,
-    watch: &mut pagetide_kernel::Watch,
+    watch: &mut pagetide_kernel::OnStep,
 ) -> Result<PathBuf, SourceError> {
     let fresh = Scratch::new(cache.root())?;
     let (package, unpacked) = (fresh.inner("package")?, fresh.inner("unpacked")?);

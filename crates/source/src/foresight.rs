@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pagetide_outside::{Place, read};
+use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
@@ -96,7 +96,7 @@ struct Times {
 }
 
 fn times(folder: &Path) -> Times {
-    read(&folder.join("times.json"), Place::Own, MOST_NOTE_BYTES)
+    read(&folder.join("times.json"), FileOrigin::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()

@@ -7,11 +7,11 @@ use std::process::Output;
 use std::time::Duration;
 
 use pagetide_kernel::{Digest, Stop};
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
 
 /// Time limit of a git command, enough for a checkout of the kernel over a slow network file system.
@@ -37,7 +37,7 @@ impl Revision {
     pub fn find(
         folder: &Path,
         revision: Option<&str>,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Self, SourceError> {
         let git = git(
             folder,
@@ -98,7 +98,7 @@ impl Revision {
 
     /// True if the tree in this folder of the cache contains this revision.
     pub fn is_in(&self, place: &Path) -> bool {
-        read_text(&place.join("commit"), Place::Own, MOST_NOTE_BYTES)
+        read_text(&place.join("commit"), FileOrigin::Own, MOST_NOTE_BYTES)
             .is_ok_and(|commit| commit == self.commit)
     }
 
@@ -107,7 +107,7 @@ impl Revision {
         &self,
         tree: &Tree,
         stop: &Stop,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<(), SourceError> {
         if self.is_in(tree.folder()) {
             return Ok(());

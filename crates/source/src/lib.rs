@@ -9,10 +9,12 @@
 //! Start reading in [`Recipe`] (the request), then [`Workshop`] (building a kernel), then [`Series`] (reading patches).
 
 mod apply;
+mod changed;
 mod clean;
 mod compile;
 mod config;
 mod debian;
+mod delta;
 mod diff;
 mod error;
 mod fault;
@@ -37,6 +39,6 @@ pub use foresight::{BuildForecast, BuildState};
 pub use history::{Commit, Commits};
 pub use recipe::{ConfigRef, Recipe, SourceRef};
 pub use series::{Patch, Series};
-pub use step::{BuildStep, Watch};
+pub use step::{BuildStep, OnStep};
 pub use variants::{Delivery, Order, OrderError, VariantForecast};
 pub use workshop::{BuiltKernel, Workshop};

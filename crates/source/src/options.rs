@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pagetide_kernel::Cache;
-use pagetide_outside::{Place, read_text};
+use pagetide_outside::{FileOrigin, read_text};
 
 use crate::config::{self, FRAGMENT, MOST_CONFIG_BYTES, Options};
 use crate::debian;
@@ -72,7 +72,7 @@ impl Asked {
                 start: Start::Nothing,
             },
             Some(ConfigRef::File(path)) => {
-                let text = read_text(path, Place::Named, MOST_CONFIG_BYTES);
+                let text = read_text(path, FileOrigin::Named, MOST_CONFIG_BYTES);
                 let text = text.map_err(SourceError::read(path))?;
                 let user = config::options(&text);
                 Self {

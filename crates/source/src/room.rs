@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use pagetide_kernel::{Cache, Kernel, Lock};
-use pagetide_outside::{Place, read_text, replace};
+use pagetide_outside::{FileOrigin, read_text, replace};
 
 use crate::tree::MOST_NOTE_BYTES;
 
@@ -102,7 +102,7 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
 /// hardly change it.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
-    if let Some(bytes) = read_text(&known, Place::Own, MOST_NOTE_BYTES)
+    if let Some(bytes) = read_text(&known, FileOrigin::Own, MOST_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok())
     {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_kernel::Digest;
-use pagetide_outside::{Place, Refusal, read, read_text};
+use pagetide_outside::{FileOrigin, Refusal, read, read_text};
 
 use crate::diff::{self, FileChange};
 use crate::error::SourceError;
@@ -89,11 +89,11 @@ impl Series {
 /// are subtracted from it.
 fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     if !path.is_dir() {
-        return of_file(path, Place::Named, room);
+        return of_file(path, FileOrigin::Named, room);
     }
     let mut patches = Vec::new();
     for file in files(path)? {
-        patches.extend(of_file(&file, Place::Listed, room)?);
+        patches.extend(of_file(&file, FileOrigin::Listed, room)?);
     }
     Ok(patches)
 }
@@ -102,7 +102,7 @@ fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
 /// files sorted by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
-    let listed = match read_text(&list, Place::Listed, MOST_LIST_BYTES) {
+    let listed = match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
         Ok(text) => Some(text),
         Err(why) if why.kind() == io::ErrorKind::NotFound => None,
         Err(why) => return Err(SourceError::read(&list)(why)),
@@ -141,7 +141,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files)
 }
 
-fn of_file(path: &Path, place: Place, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
+fn of_file(path: &Path, place: FileOrigin, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     let text = read(path, place, *room).map_err(|why| match Refusal::of(&why) {
         Some(Refusal::TooLarge { .. }) => SourceError::Malformed {
             origin: path.display().to_string(),

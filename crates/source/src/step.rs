@@ -52,7 +52,7 @@ pub enum BuildStep {
 }
 
 /// Receives each step of a build when the step begins.
-pub type Watch<'a> = dyn FnMut(&BuildStep) + 'a;
+pub type OnStep<'a> = dyn FnMut(&BuildStep) + 'a;
 
 impl Display for BuildStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

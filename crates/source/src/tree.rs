@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagetide_kernel::{Lock, Stop};
-use pagetide_outside::{Place, create, read};
+use pagetide_outside::{FileOrigin, create, read};
 
 use crate::apply::{Misfit, apply};
 use crate::diff::FileChange;
 use crate::error::SourceError;
 use crate::series::Patch;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 
 /// Largest accepted size in bytes of a metadata file of a source or a build.
 pub const MOST_NOTE_BYTES: u64 = 16 << 20;
@@ -52,7 +52,7 @@ impl Tree {
         folder: &Path,
         name: &str,
         stop: &Stop,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Self, SourceError> {
         fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
         let path = folder.join("used");
@@ -88,7 +88,7 @@ impl Tree {
     /// ignored, patched files would remain in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
-        match read(&path, Place::Own, MOST_NOTE_BYTES) {
+        match read(&path, FileOrigin::Own, MOST_NOTE_BYTES) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|why| SourceError::cache("reading", &path)(io::Error::other(why))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ChangedFiles::new()),
@@ -117,7 +117,7 @@ impl Tree {
             Some(false) => return Ok(None),
             None => self.top().join(path),
         };
-        match read(&place, Place::Own, MOST_SOURCE_BYTES) {
+        match read(&place, FileOrigin::Own, MOST_SOURCE_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SourceError::cache("reading", &place)(error)),
@@ -147,7 +147,7 @@ impl Tree {
             let place = self.top().join(path);
             match content {
                 Some(Some(bytes)) => {
-                    let there = read(&place, Place::Own, MOST_SOURCE_BYTES).ok();
+                    let there = read(&place, FileOrigin::Own, MOST_SOURCE_BYTES).ok();
                     if there.as_ref() != Some(bytes) {
                         // The file's mode is kept, because scripts must stay executable.
                         let mode = fs::metadata(&place).map(|data| data.permissions());
@@ -270,7 +270,7 @@ pub fn wait(
     folder: &Path,
     name: &str,
     stop: &Stop,
-    watch: &mut Watch,
+    watch: &mut OnStep,
 ) -> Result<Lock, SourceError> {
     let mut told = false;
     loop {

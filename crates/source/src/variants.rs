@@ -7,7 +7,7 @@ use pagetide_kernel::Digest;
 use crate::error::SourceError;
 use crate::foresight::{BuildForecast, BuildState};
 use crate::recipe::Recipe;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 use crate::workshop::{BuiltKernel, Workshop};
 
 /// A variant whose kernel may have to be built.
@@ -116,7 +116,7 @@ impl Workshop {
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
     )]
-    fn check_all(&self, orders: &[Order], watch: &mut Watch) -> Result<(), OrderError> {
+    fn check_all(&self, orders: &[Order], watch: &mut OnStep) -> Result<(), OrderError> {
         let must = if is_judged_alone(orders) {
             orders.len()
         } else {
@@ -196,7 +196,7 @@ impl Workshop {
     pub(crate) fn foretell_telling(
         &self,
         orders: &[Order],
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Vec<VariantForecast>, OrderError> {
         let mut there = BTreeSet::new();
         let mut baseline: Option<String> = None;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
-use pagetide_outside::{Place, read};
+use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
+use crate::changed::Built;
 use crate::clean;
 use crate::compile::{CONFIGURED, Job, OpenSource, PACE, compile, configure};
 use crate::config::{self, Options};
@@ -21,7 +22,7 @@ use crate::options::{Asked, Start};
 use crate::recipe::{ConfigRef, Recipe, SourceRef};
 use crate::room;
 use crate::series::Series;
-use crate::step::{BuildStep, Watch};
+use crate::step::{BuildStep, OnStep};
 use crate::tools::{self, Compiler};
 use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
 
@@ -82,7 +83,7 @@ impl Workshop {
     }
 
     /// Checks that the patches of a recipe exist and fit its source. Builds nothing.
-    pub fn check(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
+    pub fn check(&self, recipe: &Recipe, watch: &mut OnStep) -> Result<(), SourceError> {
         let series = series_of(recipe)?;
         self.provide(recipe, watch)?;
         let opened = self.source(&recipe.source, watch)?;
@@ -100,7 +101,7 @@ impl Workshop {
     pub fn build(
         &mut self,
         recipe: &Recipe,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<BuiltKernel, SourceError> {
         self.provide(recipe, watch)?;
         let asked = Asked::of(recipe, &self.cache)?;
@@ -120,7 +121,7 @@ impl Workshop {
     }
 
     /// Fetches the distribution's configuration, if the recipe asks for it and the cache does not have it.
-    fn provide(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
+    fn provide(&self, recipe: &Recipe, watch: &mut OnStep) -> Result<(), SourceError> {
         if recipe.config == Some(ConfigRef::Debian) {
             let (suite, series) = recipe.source.debian_config();
             debian::config(&self.cache, suite, series, self.freshness, watch)?;
@@ -134,7 +135,7 @@ impl Workshop {
         &self,
         recipe: &Recipe,
         asked: &Asked,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<Option<BuiltKernel>, SourceError> {
         let SourceRef::Git { folder, revision } = &recipe.source else {
             return Ok(None);
@@ -159,7 +160,7 @@ impl Workshop {
         &self,
         recipe: &Recipe,
         there: &mut BTreeSet<PathBuf>,
-        watch: &mut Watch,
+        watch: &mut OnStep,
     ) -> Result<BuildForecast, SourceError> {
         let mut quiet = |_: &BuildStep| {};
         let ours = recipe.config.is_none();
@@ -211,7 +212,7 @@ impl Workshop {
     }
 
     /// Opens a source at the requested revision, and locks it.
-    fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<OpenSource, SourceError> {
+    fn source(&self, source: &SourceRef, watch: &mut OnStep) -> Result<OpenSource, SourceError> {
         let stop = self.cache.stop();
         match source {
             SourceRef::Debian { suite, series, .. } => {
@@ -271,8 +272,8 @@ impl Workshop {
         write(&self.memory(key), &text)
     }
 
-    fn remembered(&self, key: &str, what: &str, watch: &mut Watch) -> Option<BuiltKernel> {
-        let text = read(&self.memory(key), Place::Own, MOST_NOTE_BYTES).ok()?;
+    fn remembered(&self, key: &str, what: &str, watch: &mut OnStep) -> Option<BuiltKernel> {
+        let text = read(&self.memory(key), FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
@@ -290,7 +291,7 @@ impl Workshop {
     }
 
     /// Builds the kernel of a job.
-    fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
+    fn make(&mut self, job: &Job, watch: &mut OnStep) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
         let folder = self.build_folder(tree.folder(), &job.asked.all);
         let (out, scratch) = (folder.join("out"), folder.join("tmp"));
@@ -301,7 +302,7 @@ impl Workshop {
         room::changed(&folder);
         room::make(&self.cache, self.limit, &[&folder, tree.folder()]);
         // A process may have been killed during a retry in a clean folder, and have left these files.
-        let _ = fs::remove_dir_all(folder.join(clean::KEPT));
+        let _ = fs::remove_dir_all(folder.join(clean::KEPT_FOLDER));
         mend(&folder)?;
         let is_kept = out.join(".config").is_file();
         tree.bring_to(&job.files)?;
@@ -350,8 +351,19 @@ impl Workshop {
         if !matches!(objects, Err(SourceError::Stopped)) {
             fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))?;
         }
-        let _ = fs::remove_dir_all(&scratch);
         let objects = objects?;
+        let built = Built {
+            tree,
+            out: &out,
+            scratch: &scratch,
+            stop: self.cache.stop(),
+        };
+        // A control has no patch of the user, so no changed lines.
+        let is_patched = !job.series.patches.is_empty();
+        let changed = is_patched
+            .then(|| built.changed_code(&job.files))
+            .transpose()?;
+        let _ = fs::remove_dir_all(&scratch);
         foresight::keep(&folder, began.elapsed(), whole)?;
         watch(&BuildStep::Built {
             what: job.what.clone(),
@@ -365,6 +377,9 @@ impl Workshop {
         };
         let made_from = format!("{}{}", room::BUILT_FROM, job.what);
         let kernel = self.cache.take_built(&out, &made_from, &mut watch)?;
+        if let Some(changed) = changed {
+            kernel.set_changed_code(&changed)?;
+        }
         Ok(BuiltKernel {
             name: name(kernel.digest.as_str(), &job.what),
             kernel,

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pagetide_outside::{Place, Refusal};
+use pagetide_outside::{FileOrigin, Refusal};
 use pagetide_record::RecordReader;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -17,7 +17,7 @@ use crate::{row, schema};
 pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     for file in files_of_index(path) {
         // The path must be a regular file: SQLite would follow a symbolic link, and block on a pipe.
-        match pagetide_outside::open(&file, Place::Own) {
+        match pagetide_outside::open(&file, FileOrigin::Own) {
             Err(why) if Refusal::of(&why).is_some() => return Err(at("opening", &file)(why)),
             _ => {}
         }

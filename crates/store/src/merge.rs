@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use pagetide_outside::{Place, create};
+use pagetide_outside::{FileOrigin, create};
 use pagetide_record::{ArenaKind, Record, RecordReader};
 use serde::Serialize;
 
@@ -336,7 +336,7 @@ enum Copy {
 /// Copies a record file to the path `part`, then reads and checks the whole copy.
 fn copied(from: &Path, part: &Path) -> Result<Record, Copy> {
     let read = |why: io::Error| Copy::Read(why.to_string());
-    let mut source = pagetide_outside::open(from, Place::Own).map_err(read)?;
+    let mut source = pagetide_outside::open(from, FileOrigin::Own).map_err(read)?;
     let write = |why: io::Error| Copy::Write(at("writing", part)(why));
     let mut target = create(part).map_err(write)?;
     io::copy(&mut source, &mut target).map_err(write)?;

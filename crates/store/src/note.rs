@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use pagetide_outside::{Place, lock_file, readable_json};
+use pagetide_outside::{FileOrigin, lock_file, readable_json};
 use pagetide_quantity::Nanos;
 use pagetide_record::ArenaKind;
 use pagetide_record::subject::hex;
@@ -248,7 +248,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 /// Reads a campaign's file; `None` if there is no such file.
 pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
-    let bytes = match pagetide_outside::read(&path, Place::Own, MOST_NOTE_BYTES) {
+    let bytes = match pagetide_outside::read(&path, FileOrigin::Own, MOST_NOTE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("reading", &path)(error)),

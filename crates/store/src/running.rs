@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use pagetide_outside::{Place, open, readable_json};
+use pagetide_outside::{FileOrigin, open, readable_json};
 use pagetide_quantity::Nanos;
 
 use crate::error::{StoreError, at};
@@ -108,7 +108,8 @@ pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
 
 /// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
-    let bytes = pagetide_outside::read(&file(folder, name), Place::Own, MOST_RUN_BYTES).ok()?;
+    let bytes =
+        pagetide_outside::read(&file(folder, name), FileOrigin::Own, MOST_RUN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
-    let lock = match open(&path, Place::Own) {
+    let lock = match open(&path, FileOrigin::Own) {
         Ok(lock) => lock,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("opening", &path)(error)),

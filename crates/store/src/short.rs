@@ -1,9 +1,9 @@
-//! The short form of identities.
+//! Shortens identities and digests for lists.
 
 /// Number of digits to which identities and digests are shortened.
 const DIGITS: usize = 12;
 
-/// Returns the first digits of an identity or digest, as many as lists display.
+/// Returns the first 12 digits of an identity or digest.
 pub fn short(id: &str) -> &str {
     id.get(..DIGITS).unwrap_or(id)
 }

@@ -17,7 +17,7 @@ pub enum Syntax {
     KeyValue,
     /// `key: value kB`, with values converted to bytes; a line without `kB` is a plain count: meminfo.
     KeyColonKib,
-    /// As [`Self::KeyColonKib`], with `Node N` before each key: meminfo of a memory node.
+    /// Lines as for [`Self::KeyColonKib`], with `Node N` before each key: meminfo of a memory node.
     NodeKeyColonKib,
     /// One line of numbers, with names in this order; additional numbers are stored as `column N`: zram's mm_stat.
     Columns(&'static [&'static str]),
@@ -267,7 +267,7 @@ fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     }
 }
 
-/// The part of a line such as `Node 0 MemTotal:  123 kB` after the node's number.
+/// Returns the part after the node's number of a line such as `Node 0 MemTotal:  123 kB`.
 fn of_node(line: &[u8]) -> Option<&[u8]> {
     let rest = scan::split_once(line.strip_prefix(b"Node ")?, b' ')?.1;
     Some(rest.trim_ascii_start())

@@ -15,7 +15,7 @@ pub struct Area {
     pub size: Bytes,
     /// Used part of the area.
     pub used: Bytes,
-    /// Priority of the area: pages go to the area with the highest one first.
+    /// Priority of the area. The kernel first puts pages into the area with the highest priority.
     pub priority: i32,
 }
 

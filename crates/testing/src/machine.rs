@@ -1,4 +1,4 @@
-//! Tests that change the running machine, such as its swap or its settings, take turns.
+//! Tests that change the running machine, such as its swap or its settings, run one after another.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The right to change the machine, until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// Holds the lock.
+    /// File whose lock is held.
     _file: File,
 }
 
@@ -19,7 +19,7 @@ pub fn beside_others() -> Turn {
     Turn { _file: file }
 }
 
-/// Waits until no other test changes the machine, and keeps others from starting.
+/// Waits until no other test changes the machine, and keeps other tests from starting.
 pub fn alone() -> Turn {
     let file = open();
     file.lock().unwrap_or_else(|why| panic!("locking: {why}"));

@@ -9,13 +9,13 @@ pub const MOST_PROCESSES: u64 = 512;
 pub const MOST_GROUPS: u64 = 64;
 /// Largest number of segments of a process.
 pub const MOST_SEGMENTS: usize = 16;
-/// Largest number of phases that stand in a workload, at all depths.
+/// Largest number of phases in the text of a workload, at all depths.
 pub const MOST_PHASES: usize = 256;
 /// Largest depth of phases within phases: a repetition in a fork in a process is 3 deep.
 pub const MOST_DEPTH: usize = 4;
 /// Largest number of accesses of all processes.
 pub const MOST_ACCESSES: u64 = 1 << 26;
-/// Largest number of processes and marks that have names, because each process keeps one bit for each.
+/// Largest number of names of processes and marks. Each process keeps one bit for each name.
 pub const MOST_NAMES: usize = 64;
 /// Largest total size of files on a disk. The guest holds its disk in memory.
 pub const MOST_FILES: Bytes = Bytes::from_mib(512);

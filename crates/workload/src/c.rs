@@ -1,4 +1,5 @@
-//! A workload as one C file without dependencies, which does the same on any Linux machine within a memory limit.
+//! Writes a workload as one C file without dependencies, which does the same on any Linux machine within a memory
+//! limit.
 
 use std::fmt::Write;
 
@@ -16,7 +17,8 @@ use crate::workload::Workload;
 /// The part of the file that is the same for all workloads.
 const RUNTIME: &str = include_str!("c/runtime.c");
 
-/// Group of the processes that have none, if others have one: no process may be beside groups.
+/// Name of the group for processes without a group, used if other processes have one: the C file puts every process
+/// into a group.
 const UNGROUPED: &str = "ungrouped";
 
 /// What the head comment of a C file says about the machine of a case.
@@ -36,7 +38,8 @@ pub struct CaseMachine {
     pub settings: Vec<(String, String)>,
 }
 
-/// Returns the C file of a workload. `compressed` returns the share to which pages of a named content compress.
+/// Returns the C file of a workload. `compressed` returns, for the name of a content, the compressed size of its
+/// pages as a fraction of their size.
 pub fn c_file(
     workload: &Workload,
     machine: &CaseMachine,
@@ -64,7 +67,7 @@ pub fn c_file(
     format!("{}{body}", head(workload, machine))
 }
 
-/// Returns the comment at the top of the file: what it shows, and how to set up the machine.
+/// Returns the comment at the top of the file: what the case shows, and how to set up the machine.
 fn head(workload: &Workload, machine: &CaseMachine) -> String {
     let mut text = format!("/*\n * {}", machine.name);
     let about = machine.about.trim();
@@ -161,7 +164,7 @@ struct Writer<'w> {
 struct Body<'p> {
     process: &'p Process,
     text: String,
-    /// Number of names that were made, so that nested loops have variables of their own.
+    /// Number of names of variables so far. Nested loops need variables with different names.
     variables: u32,
 }
 
@@ -436,7 +439,7 @@ impl Writer<'_> {
             }
             Phase::Access(access) => body.line(depth, &self.access(access)),
             Phase::Copy { from, to } => {
-                body.line(depth, &format!("copy(&{}, &{});", word(from), word(to)))
+                body.line(depth, &format!("copy(&{}, &{});", word(from), word(to)));
             }
             Phase::Sync { segment } => {
                 body.line(depth, &format!("if (fdatasync({}.file))", word(segment)));
@@ -446,19 +449,14 @@ impl Writer<'_> {
                 segment,
                 advice,
                 part,
-            } => match advice_word(*advice) {
-                Some(advice) => body.line(
-                    depth,
-                    &format!("advise(&{}, {}, {advice});", word(segment), span(*part)),
-                ),
-                None => {
-                    let name = word(segment);
-                    body.line(
-                        depth,
-                        &format!("posix_fadvise({name}.file, 0, 0, POSIX_FADV_DONTNEED);"),
-                    );
-                }
-            },
+            } => {
+                let name = word(segment);
+                let text = advice_word(*advice).map_or_else(
+                    || format!("posix_fadvise({name}.file, 0, 0, POSIX_FADV_DONTNEED);"),
+                    |advice| format!("advise(&{name}, {}, {advice});", span(*part)),
+                );
+                body.line(depth, &text);
+            }
             Phase::Fork { count, phases } => {
                 let variable = body.variable();
                 body.line(
@@ -534,7 +532,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Returns the functions that say which process a slot is, and run it.
+    /// Returns the functions that map a slot to its process and run the process.
     fn dispatch(&self) -> String {
         let mut describe = String::from("static void describe(struct slot *slot, int index)\n{\n");
         let mut first = 0;
@@ -559,7 +557,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns a name as a word of C.
+/// Returns a name as an identifier of C.
 fn word(name: &str) -> String {
     format!("own_{}", name.replace('-', "_"))
 }

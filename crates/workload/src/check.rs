@@ -18,7 +18,7 @@ use crate::size::Size;
 use crate::standstill;
 use crate::workload::Workload;
 
-/// What a workload needs of a machine.
+/// Amounts of memory, files and accesses that a workload needs of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Size of all anonymous segments and of tmpfs files. Copies that forked children make are not counted.
@@ -33,7 +33,7 @@ pub struct Needed {
     pub accesses: u64,
 }
 
-/// Longest name.
+/// Largest number of characters of a name.
 const MOST_LETTERS: usize = 24;
 /// Largest number of repetitions of phases.
 const MOST_TIMES: u32 = 10_000;
@@ -299,7 +299,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Fails if nothing has this name for which a process can wait.
+    /// Fails if no process or mark that can be waited for has this name.
     fn check_name(&self, name: &str, place: &str) -> Result<(), WorkloadError> {
         let names = self.names();
         if names.contains(&name) {
@@ -314,7 +314,7 @@ impl Workload {
         ))
     }
 
-    /// Fails if segments that share a file differ.
+    /// Fails if segments that share a file differ in kind, size, content or `empty`.
     fn check_files(&self) -> Result<(), WorkloadError> {
         let mut files: BTreeMap<&str, &Segment> = BTreeMap::new();
         for process in &self.processes {
@@ -445,7 +445,7 @@ fn accesses(process: &Process, phases: &[Phase], memory: Bytes) -> Result<u64, W
     Ok(total)
 }
 
-/// Returns the number of phases that are written, at all depths.
+/// Returns the number of phases in the text, at all depths.
 fn written(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + written(phase.inner())).sum()
 }
@@ -573,7 +573,7 @@ fn check_name(what: &'static str, name: &str) -> Result<(), WorkloadError> {
     })
 }
 
-/// Fails if a name is not a good one, or stands twice.
+/// Fails if a name is not well-formed, or occurs twice.
 fn distinct<'a>(
     what: &'static str,
     names: impl Iterator<Item = &'a str> + Clone,

@@ -18,7 +18,7 @@ pub enum Count {
 const MOST_PASSES: u32 = 100_000;
 
 impl Count {
-    /// One access for each page.
+    /// As many accesses as pages.
     pub const ONE_PASS: Self = Self::Passes(100);
 
     /// Returns the number of accesses over `pages` pages, at least 1.
@@ -37,7 +37,7 @@ impl Count {
         }
     }
 
-    /// Returns true for one access for each page.
+    /// Returns true for as many accesses as pages.
     pub fn is_one_pass(&self) -> bool {
         *self == Self::ONE_PASS
     }

@@ -3,7 +3,7 @@
 use pagetide_quantity::{Bytes, Nanos};
 
 use crate::bounds::{MOST_TEXT, MOST_TIME};
-use crate::text::plain_time;
+use crate::form::plain_time;
 
 /// Why a workload is refused. Each message says what is wrong, where, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,12 +25,12 @@ pub enum WorkloadError {
     /// There is no process.
     #[error("cannot run a workload without a process: add a [[process]] with a name and phases")]
     Empty,
-    /// A name is empty, too long, or has characters that file names do not have.
+    /// A name is empty, too long, or has characters that names must not have.
     #[error(
         "cannot name a {what} `{name}`: use 1 to 24 lower-case letters, digits and hyphens, beginning with a letter"
     )]
     Name {
-        /// What has the name: process, group, segment or mark.
+        /// Kind of thing that has the name: process, group, segment or mark.
         what: &'static str,
         /// The name.
         name: String,
@@ -38,7 +38,7 @@ pub enum WorkloadError {
     /// Two things have the same name.
     #[error("cannot tell two things named `{name}` apart: give each {what} a name of its own")]
     Twice {
-        /// What has the name.
+        /// Kind of thing that has the name.
         what: &'static str,
         /// The name.
         name: String,
@@ -46,11 +46,11 @@ pub enum WorkloadError {
     /// A name is not defined.
     #[error("cannot find the {what} `{name}` in {place}: {hint}")]
     Unknown {
-        /// What is named.
+        /// Kind of thing that the name should refer to.
         what: &'static str,
         /// The name.
         name: String,
-        /// The process or phase that has the name.
+        /// The process or phase that uses the name.
         place: String,
         /// A similar name, or how to define it.
         hint: String,
@@ -58,23 +58,23 @@ pub enum WorkloadError {
     /// A number is out of bounds.
     #[error("cannot run {place} with {what} {value}: give {bounds}")]
     Bounds {
-        /// The process or phase.
+        /// The process or phase that has the number.
         place: String,
-        /// What is out of bounds.
+        /// Name of the number that is out of bounds.
         what: &'static str,
         /// The value.
         value: String,
         /// Allowed values in words.
         bounds: String,
     },
-    /// There are too many of something.
+    /// There are too many things of one kind.
     #[error("cannot run a workload with {found} {what}: the most is {most}")]
     TooMany {
-        /// What there is too much of.
+        /// Kind of thing, such as processes.
         what: &'static str,
-        /// How many there are.
+        /// Number of these things.
         found: u64,
-        /// The largest number allowed.
+        /// Largest number allowed.
         most: u64,
     },
     /// A phase does not suit its segment.
@@ -120,7 +120,7 @@ pub enum WorkloadError {
         locked: Bytes,
         /// Memory of the trial.
         memory: Bytes,
-        /// The most that can be locked.
+        /// Largest amount that can be locked.
         most: Bytes,
     },
     /// The files are too large.
@@ -128,7 +128,7 @@ pub enum WorkloadError {
         "cannot make files of {wanted} in total: the most is {most}, lower their sizes or their number"
     )]
     Files {
-        /// Total size of the files.
+        /// Total size of all files.
         wanted: Bytes,
         /// The largest total size.
         most: Bytes,

@@ -10,7 +10,7 @@ use crate::size::{Limit, Size};
 pub struct Group {
     /// Name of the group.
     pub name: String,
-    /// True if each process of the group gets a group of its own, with the same limits.
+    /// True if each process in the group gets a group of its own, with the same limits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each: bool,
     /// Limit above which the kernel reclaims, and kills if it cannot (`memory.max`).
@@ -19,7 +19,7 @@ pub struct Group {
     /// Memory above which the kernel reclaims and throttles (`memory.high`).
     #[serde(default, skip_serializing_if = "Limit::is_max")]
     pub high: Limit,
-    /// Memory that is reclaimed only if nothing unprotected is left (`memory.low`).
+    /// Memory that is reclaimed only if no unprotected memory is left (`memory.low`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<Size>,
     /// Memory that is never reclaimed (`memory.min`).
@@ -31,8 +31,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the group's limits and protections, by the names of the files without `memory.`, in the order in which
-    /// they are written. Those that are not given are left out.
+    /// Returns the group's limits and protections that are set, in the order in which they are written. Each has the
+    /// name of its file without `memory.`.
     pub fn sizes(&self) -> Vec<(&'static str, Size)> {
         let limit = |limit: Limit| match limit {
             Limit::Max => None,

@@ -8,7 +8,7 @@ use crate::bounds::{
     MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
     MOST_SEGMENTS, MOST_TIME,
 };
-use crate::text::plain_time;
+use crate::form::plain_time;
 
 /// A key of a table: its name, the form of its value, and its meaning.
 pub struct Key {
@@ -50,14 +50,14 @@ pub const TABLES: &[Keys] = &[
     },
     Keys {
         place: "[workload.machine]",
-        meaning: "The machine, where the campaign or the command line does not say it.",
+        meaning: "The machine. Values of the campaign or the command line take precedence.",
         keys: keys! {
             "memory" = "\"16M\"": "Memory that is free at the start.";
             "swap" = "\"zram\"": "Kind of swap, as in campaign files.";
-            "swap-size" = "\"48M\"": "Size of the swap devices together.";
+            "swap-size" = "\"48M\"": "Size of all swap devices together.";
             "files-on" = "\"disk:8ms,20MB/s\"": "Device of the files.";
             "fs" = "\"ext4\"": "File system of the files.";
-            "settings" = "{ \"vm.swappiness\" = \"100\" }": "Settings, where the variant does not set them.";
+            "settings" = "{ \"vm.swappiness\" = \"100\" }": "Settings that apply unless the variant sets them.";
         },
     },
     Keys {
@@ -68,8 +68,8 @@ pub const TABLES: &[Keys] = &[
             "each" = "true": "Each process of the group gets a group of its own with these limits.";
             "max" = "\"50%\"": "`memory.max`: above it the group reclaims from itself, and one of its processes is killed if that fails.";
             "high" = "\"40%\"": "`memory.high`: above it the group is reclaimed and throttled.";
-            "low" = "\"20%\"": "`memory.low`: reclaimed only if nothing unprotected is left.";
-            "min" = "\"10%\"": "`memory.min`: never reclaimed.";
+            "low" = "\"20%\"": "`memory.low`: this memory is reclaimed only if no unprotected memory is left.";
+            "min" = "\"10%\"": "`memory.min`: this memory is never reclaimed.";
             "swap-max" = "\"0\"": "`memory.swap.max`: `0` for no swap.";
         },
     },
@@ -77,12 +77,12 @@ pub const TABLES: &[Keys] = &[
         place: "[[workload.process]]",
         meaning: "One process, or several that do the same. All start together, after they have mapped their segments.",
         keys: keys! {
-            "name" = "\"reader\"": "Its name. Others can wait for its end by it. Must be there.";
+            "name" = "\"reader\"": "Name of the processes. Other processes can wait for their end by this name. Must be there.";
             "count" = "3": "Number of processes. Without it: 1.";
-            "group" = "\"apps\"": "Its group. Without it: the machine's.";
+            "group" = "\"apps\"": "Name of the group that the processes are in. Without it: no group.";
             "start" = "\"100ms\"": "Time before the first process begins.";
-            "stagger" = "\"20ms\"": "Time from one process to the next.";
-            "turn" = "\"launched\"": "A mark of these processes: each begins when the one before has passed it.";
+            "stagger" = "\"20ms\"": "Time from the start of one process to the start of the next.";
+            "turn" = "\"launched\"": "Name of a mark by which these processes take turns: each begins when the one before it has passed the mark.";
             "segment" = "tables": "Memory that it maps: see segments.";
             "phase" = "tables": "What it does, in order: see phases.";
         },
@@ -91,12 +91,12 @@ pub const TABLES: &[Keys] = &[
         place: "segment",
         meaning: "Memory that a process maps. Nothing is in it until a phase touches it, except the content of files.",
         keys: keys! {
-            "name" = "\"heap\"": "Its name, for phases. Must be there.";
+            "name" = "\"heap\"": "Name of the segment, by which phases refer to it. Must be there.";
             "kind" = "\"file\"": "`anonymous`, `shared` (anonymous, shared with forked children), `file` (mapped, on the disk) or `tmpfs` (a file in memory and swap). Without it: anonymous.";
             "size" = "\"80%\"": "A share of memory, or bytes as `\"8M\"`. Must be there.";
             "content" = "\"redis\"": "What pages contain: a share to which they compress (`\"0.35\"`), or a content of the scenarios. Without it: 0.35.";
             "pages" = "\"huge\"": "Page size of anonymous memory: `small`, `huge` or `default`. Without it: small.";
-            "locked" = "true": "It is filled and locked before the start.";
+            "locked" = "true": "The segment is filled and locked before the start.";
             "file" = "\"data\"": "Segments with the same file share it.";
             "empty" = "true": "The file is empty at the start. Without it, the file has its content, and none of it is cached.";
         },
@@ -123,7 +123,7 @@ pub const PHASES: &[Keys] = &[
     },
     Keys {
         place: "fill",
-        meaning: "Writes every page once, whole, in ascending order.",
+        meaning: "Writes every page once, in whole, in ascending order.",
         keys: keys! {
             "segment" = "\"heap\"": "The segment. Must be there.";
             "by" = "\"call\"": "As for access.";
@@ -167,32 +167,32 @@ pub const PHASES: &[Keys] = &[
     },
     Keys {
         place: "mark",
-        meaning: "Passes a mark. Not inside a fork.",
+        meaning: "Passes a mark. Cannot stand inside a fork.",
         keys: keys! { "name" = "\"ready\"": "Name of the mark. Must be there."; },
     },
     Keys {
         place: "wait",
         meaning: "Waits until every process with this mark has passed it or ended. Processes that would wait for ever are refused.",
-        keys: keys! { "for" = "\"ready\"": "A mark, or a process for its end. Must be there."; },
+        keys: keys! { "for" = "\"ready\"": "Name of a mark, or of processes whose end is waited for. Must be there."; },
     },
     Keys {
         place: "pause",
         meaning: "Sleeps.",
-        keys: keys! { "time" = "\"50ms\"": "How long. Must be there."; },
+        keys: keys! { "time" = "\"50ms\"": "Length of the pause. Must be there."; },
     },
     Keys {
         place: "reclaim",
         meaning: "Asks the kernel to reclaim from a group (memory.reclaim).",
         keys: keys! {
             "group" = "\"apps\"": "The group. Must be there.";
-            "amount" = "\"1M\"": "How much. Must be there.";
+            "amount" = "\"1M\"": "Amount to reclaim. Must be there.";
         },
     },
     Keys {
         place: "repeat",
         meaning: "Does phases several times.",
         keys: keys! {
-            "times" = "3": "How often. Must be there.";
+            "times" = "3": "Number of times. Must be there.";
             "phases" = "[…]": "The phases. Must be there.";
         },
     },
@@ -243,8 +243,8 @@ fn bounds() -> String {
         "\n## Bounds\n\nBounds are checked before a trial; time is enforced during it too. A workload may have {MOST_PROCESSES} processes \
          (forked ones included), {MOST_GROUPS} groups, {MOST_SEGMENTS} segments in a process, {MOST_PHASES} phases, {MOST_DEPTH} levels \
          of phases within phases, {MOST_NAMES} names of processes and marks, {} million accesses, {} of files on the disk and a time \
-         limit of {}. Anonymous memory and tmpfs together must fit into memory and swap; at most 80 % of memory may be locked. Files have \
-         a disk of their own size, so no workload can fill another.\n",
+         limit of {}. Anonymous memory and tmpfs together must fit into memory and swap; at most 80 % of memory may be locked. The \
+         files' disk is made in the size that they need, so no workload can fill another disk.\n",
         MOST_ACCESSES >> 20,
         MOST_FILES,
         time(MOST_TIME),

@@ -3,7 +3,7 @@
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// Returns the number of processes that stand in the workload, without those that are forked.
+/// Returns the number of processes in the workload, without forked ones.
 pub fn instances(workload: &Workload) -> u64 {
     workload
         .processes
@@ -36,8 +36,8 @@ fn forked(phases: &[Phase]) -> u64 {
     phases.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Returns the names of all control groups of the workload with the index of the group in the workload. A group with
-/// `each` has one for each of its processes, with the process's name and number.
+/// Returns the names of all control groups of the workload, each with the index of its group in the workload. A group
+/// with `each` has one control group for each of its processes, with the process's name and number.
 pub fn group_names(workload: &Workload) -> Vec<(usize, String)> {
     let mut names = Vec::new();
     for (index, group) in workload.groups.iter().enumerate() {
@@ -62,8 +62,8 @@ pub(crate) fn each_name(group: &str, process: &str, number: u32) -> String {
 }
 
 impl Workload {
-    /// Returns the name of the control group of process number `number` of the process at `index`; `None` for the
-    /// machine's.
+    /// Returns the name of the control group of process number `number` of the process at `index`; `None` if the
+    /// process is in no group.
     pub fn group_of(&self, index: usize, number: u32) -> Option<String> {
         let process = self.processes.get(index)?;
         let name = process.group.as_ref()?;

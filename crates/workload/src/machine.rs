@@ -6,7 +6,7 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec};
 use serde::{Deserialize, Serialize};
 
-/// Machine of a workload. A campaign that says the same replaces it.
+/// The machine that a workload asks for. A campaign may set other values, which take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
@@ -31,7 +31,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the machine without its sizes and devices; `None` if nothing is left.
+    /// Returns the machine with its settings only, without sizes and devices; `None` if there are no settings.
     pub(crate) fn only_settings(self) -> Option<Self> {
         (!self.settings.is_empty()).then_some(Self {
             settings: self.settings,

@@ -5,8 +5,8 @@ use pagetide_reference::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::count::Count;
+use crate::form::time;
 use crate::size::Size;
-use crate::text::time;
 
 /// Advice on a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl Advice {
         Self::DropCache,
     ];
 
-    /// Returns the advice of `madvise(2)`; `None` for advice on files.
+    /// Returns the number of this advice for `madvise(2)`; `None` for advice on files.
     pub fn number(self) -> Option<i32> {
         Some(match self {
             Self::Random => 1,
@@ -79,20 +79,20 @@ pub enum Amount {
     Page,
 }
 
-/// How a process gets at a file.
+/// Way in which a process reads and writes a file.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// By its mapping.
+    /// Through a mapping of the file.
     #[default]
     Mapping,
     /// By `pread(2)` and `pwrite(2)` of a page.
     Call,
 }
 
-/// A part of a segment: begin and end as shares of its pages, from 0 to 1.
+/// A part of a segment: start and end as fractions of its pages, from 0 to 1.
 pub type Part = [f64; 2];
 
 /// Accesses to a segment.
@@ -113,10 +113,10 @@ pub struct Access {
     /// What an access touches.
     #[serde(default, skip_serializing_if = "is_default")]
     pub amount: Amount,
-    /// How the process gets at a file.
+    /// Way in which the process reads and writes a file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// Pause after every `every` accesses: together they set the rate.
+    /// Pause after every `every` accesses. Pause and number together set the rate.
     #[serde(default, skip_serializing_if = "no_time", with = "time")]
     pub pause: Nanos,
     /// Number of accesses between two pauses.
@@ -125,7 +125,8 @@ pub struct Access {
     /// Part of the segment that is accessed; `None` for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Mark or process at whose end the accesses stop early; `None` to make all of them.
+    /// Name of a mark or process: the accesses stop early when the mark is passed or the process has ended. `None` to
+    /// make all accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
@@ -152,11 +153,11 @@ impl Access {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Phase {
-    /// Writes every page once, whole, in ascending order, with the segment's content.
+    /// Writes every page once, in whole, in ascending order, with the segment's content.
     Fill {
         /// Name of the segment.
         segment: String,
-        /// How the process gets at a file.
+        /// Way in which the process writes a file.
         #[serde(default, skip_serializing_if = "is_default")]
         by: By,
         /// Part of the segment that is filled; `None` for all of it.
@@ -165,14 +166,14 @@ pub enum Phase {
     },
     /// Accesses a segment; each access is timed.
     Access(Access),
-    /// Writes one segment to the file of another, page by page.
+    /// Writes one segment to the file of another segment, page by page.
     Copy {
         /// Name of the segment that is read.
         from: String,
         /// Name of the file or tmpfs segment that is written.
         to: String,
     },
-    /// Writes the file's dirty pages to the disk and waits for it.
+    /// Writes the file's dirty pages to the disk and waits until they are written.
     Sync {
         /// Name of a file segment.
         segment: String,
@@ -187,7 +188,7 @@ pub enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Part>,
     },
-    /// Forks children, which share memory copy on write and do these phases. The parent goes on.
+    /// Forks children, which share memory copy on write and do these phases. The parent goes on with its own phases.
     Fork {
         /// Number of children.
         #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -197,7 +198,7 @@ pub enum Phase {
     },
     /// Waits for the end of all children.
     Join {},
-    /// Passes a mark, for which other processes can wait.
+    /// Passes a mark, which other processes can wait for.
     Mark {
         /// Name of the mark.
         name: String,
@@ -209,7 +210,7 @@ pub enum Phase {
     },
     /// Sleeps.
     Pause {
-        /// How long.
+        /// Length of the pause.
         #[serde(with = "time")]
         time: Nanos,
     },
@@ -217,20 +218,20 @@ pub enum Phase {
     Reclaim {
         /// Name of the group.
         group: String,
-        /// How much.
+        /// Amount of memory to reclaim.
         amount: Size,
     },
     /// Does these phases several times.
     Repeat {
-        /// How often.
+        /// Number of repetitions.
         times: u32,
-        /// The phases.
+        /// Phases that are repeated.
         phases: Vec<Phase>,
     },
 }
 
 impl Phase {
-    /// Returns the phases within this one; empty if it has none.
+    /// Returns the phases inside this one; empty if there are none.
     pub fn inner(&self) -> &[Phase] {
         match self {
             Self::Fork { phases, .. } | Self::Repeat { phases, .. } => phases,

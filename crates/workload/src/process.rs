@@ -1,13 +1,13 @@
-//! Processes.
+//! Processes of a workload.
 
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::form::time;
 use crate::phase::Phase;
 use crate::segment::Segment;
-use crate::text::time;
 
-/// Processes that do the same: each maps its own segments and does the phases in order.
+/// One or more processes with the same description: each maps its own segments and does the phases in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Process {
@@ -16,7 +16,7 @@ pub struct Process {
     /// Number of processes.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// Name of their group; `None` for the machine's.
+    /// Name of the processes' group; `None` for no group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Time from the start of the workload to the start of the first process.
@@ -25,8 +25,8 @@ pub struct Process {
     /// Time from the start of one process to the start of the next.
     #[serde(default, skip_serializing_if = "no_time", with = "time")]
     pub stagger: Nanos,
-    /// Mark of these processes: each process starts when the one before it has passed the mark. `None` to start all
-    /// at once.
+    /// Name of a mark by which these processes take turns: each process starts when the one before it has passed the
+    /// mark. `None` if processes do not wait for each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
     /// Memory that each process maps.
@@ -43,7 +43,8 @@ impl Process {
         self.segments.iter().find(|segment| segment.name == name)
     }
 
-    /// Returns the names of the marks that the process passes itself, in order of appearance.
+    /// Returns the names of the marks that the process itself passes, without those of its children, in order of
+    /// appearance.
     pub fn marks(&self) -> Vec<&str> {
         fn add<'a>(phases: &'a [Phase], marks: &mut Vec<&'a str>) {
             for phase in phases {

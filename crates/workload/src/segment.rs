@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::size::Size;
 
-/// What is behind a segment.
+/// Kind of memory of a segment.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,7 +17,7 @@ pub enum Kind {
     Shared,
     /// A mapped file on the disk of the trial.
     File,
-    /// A mapped file in tmpfs, which is swapped.
+    /// A mapped file in tmpfs, whose pages can be swapped.
     Tmpfs,
 }
 
@@ -37,22 +37,26 @@ impl Kind {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSize {
-    /// Base pages: huge pages are disabled by madvise.
+    /// Small pages only: huge pages are disabled by madvise.
     #[default]
     Small,
-    /// Huge pages where the kernel has them, enabled by madvise.
+    /// Huge pages if the kernel has them, enabled by madvise.
     Huge,
-    /// What the kernel chooses.
+    /// The kernel's default, without madvise.
     Default,
 }
 
 impl PageSize {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     fn is_small(&self) -> bool {
         *self == Self::Small
     }
 }
 
-/// Default content of pages: the share of their size to which they compress.
+/// Default content of pages: compressed size of a page as a fraction of its size.
 pub(crate) const CONTENT: &str = "0.35";
 
 /// Memory that a process maps.
@@ -61,12 +65,13 @@ pub(crate) const CONTENT: &str = "0.35";
 pub struct Segment {
     /// Name of the segment, by which phases refer to it.
     pub name: String,
-    /// What is behind the segment.
+    /// Kind of memory of the segment.
     #[serde(default, skip_serializing_if = "is_anonymous")]
     pub kind: Kind,
-    /// Size of the segment: a share of memory or bytes.
+    /// Size of the segment: a share of memory, or bytes.
     pub size: Size,
-    /// Content of its pages: a share to which they compress, or a kind of memory as for scenarios.
+    /// Content of the segment's pages: compressed size of a page as a fraction of its size, or the name of a kind of
+    /// memory as in scenarios.
     #[serde(default = "content", skip_serializing_if = "is_default_content")]
     pub content: String,
     /// Page size of anonymous memory.
@@ -79,7 +84,8 @@ pub struct Segment {
     /// process alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// True if the file is empty at the start. Otherwise the file has its content, and none of it is cached.
+    /// True if the file is empty at the start. If false, the file has the segment's content at the start, and none of
+    /// it is cached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,
 }
@@ -114,7 +120,8 @@ impl Segment {
 }
 
 impl Segment {
-    /// Returns the first page of a part of a segment of `pages` pages, and the page after its last: at least one page.
+    /// Returns the first page of a part of a segment of `pages` pages, and the page after the last one. A part has at
+    /// least one page.
     pub fn part_of(pages: u64, part: Option<[f64; 2]>) -> [u64; 2] {
         let Some([begin, end]) = part else {
             return [0, pages];

@@ -1,11 +1,11 @@
-//! Sizes: a share of the memory of the trial, or a number of bytes.
+//! Sizes in a workload: a share of the memory of the trial, or a number of bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Pages, UnitError};
 
-use crate::text::text_form;
+use crate::form::text_form;
 
 /// A size of a workload. A share follows the memory of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ pub enum Size {
 pub enum SizeError {
     /// The share is not a number from 0.01 to 1000 percent.
     #[error(
-        "`{0}` is no share of memory: give 0.01% to 1000%, with at most two digits after the point"
+        "`{0}` is not a share of memory: give 0.01% to 1000%, with at most two digits after the point"
     )]
     Share(String),
     /// The size in bytes cannot be read.
@@ -125,7 +125,7 @@ impl FromStr for Size {
 
 text_form!(Size);
 
-/// A limit of a group: a size, or none.
+/// A limit of a group: a size, or no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// No limit, written as `max`.

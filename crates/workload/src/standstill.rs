@@ -1,4 +1,4 @@
-//! Finds processes that wait for each other for ever, by following all processes without time.
+//! Finds processes that wait for each other for ever, by running all processes without time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// One process as far as it matters for waiting: what it does next, and the number of its children that still run.
+/// The state of one process as far as waiting needs it: its next phases, and the number of its running children.
 struct Thread<'a> {
     /// Index of the process in the workload.
     process: usize,
@@ -14,14 +14,14 @@ struct Thread<'a> {
     number: u32,
     /// Index of the thread that forked this one; `None` for processes of the workload.
     parent: Option<usize>,
-    /// What is left to do, the next step last.
+    /// Phases that are left to do, the next one last.
     left: Vec<&'a Phase>,
     children: usize,
     started: bool,
     ended: bool,
 }
 
-/// Fails if a process waits for a mark or an end that never comes.
+/// Fails if a process waits for a mark that is never passed, or for the end of a process that never ends.
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let mut threads: Vec<Thread<'_>> = Vec::new();
     // Number of processes that have yet to pass each mark, or to end.
@@ -94,14 +94,13 @@ fn step<'a>(
     }
     let Some(&next) = thread.left.last() else {
         threads[index].ended = true;
-        match threads[index].parent {
-            Some(parent) => threads[parent].children -= 1,
-            None => {
-                pass(open, &definition.name);
-                for mark in definition.marks() {
-                    if passed.insert((process, number, mark)) {
-                        pass(open, mark);
-                    }
+        if let Some(parent) = threads[index].parent {
+            threads[parent].children -= 1;
+        } else {
+            pass(open, &definition.name);
+            for mark in definition.marks() {
+                if passed.insert((process, number, mark)) {
+                    pass(open, mark);
                 }
             }
         }
@@ -116,11 +115,7 @@ fn step<'a>(
     }
     threads[index].left.pop();
     match next {
-        Phase::Mark { name } => {
-            if passed.insert((process, number, name)) {
-                pass(open, name);
-            }
-        }
+        Phase::Mark { name } if passed.insert((process, number, name)) => pass(open, name),
         // Marks count when they are passed first, so one round stands for all.
         Phase::Repeat { phases, .. } => threads[index].left.extend(phases.iter().rev()),
         Phase::Fork { phases, .. } => {
@@ -141,7 +136,7 @@ fn step<'a>(
     true
 }
 
-fn pass<'a>(open: &mut BTreeMap<&'a str, u32>, name: &str) {
+fn pass(open: &mut BTreeMap<&str, u32>, name: &str) {
     if let Some(left) = open.get_mut(name) {
         *left = left.saturating_sub(1);
     }

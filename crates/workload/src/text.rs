@@ -1,55 +1,71 @@
-//! Values that are written as text, such as times.
+//! The forms of a workload: TOML for people, compact JSON for records.
 
-use pagetide_quantity::Nanos;
+use crate::bounds::MOST_TEXT;
+use crate::error::WorkloadError;
+use crate::workload::Workload;
 
-/// Implements serde for a type by its text.
-macro_rules! text_form {
-    ($name:ident) => {
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
+impl Workload {
+    /// Reads a workload in canonical form and checks its bounds.
+    pub fn from_canonical(text: &str) -> Result<Self, WorkloadError> {
+        if text.len() as u64 > MOST_TEXT.0 {
+            return Err(WorkloadError::TooLong);
         }
+        let workload: Self = serde_json::from_str(text).map_err(|why| WorkloadError::Text {
+            line: None,
+            why: why.to_string(),
+        })?;
+        workload.validate()?;
+        Ok(workload)
+    }
 
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    };
-}
-pub(crate) use text_form;
-
-/// Returns a time as exact text in the largest unit that divides it, such as `50ms`.
-pub fn plain_time(time: Nanos) -> String {
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let found = units.iter().find(|(unit, _)| time.0.is_multiple_of(*unit));
-    match found {
-        _ if time.0 == 0 => "0s".to_owned(),
-        Some((unit, name)) => format!("{}{name}", time.0 / unit),
-        None => format!("{}ns", time.0),
+    /// Returns the canonical form: equal workloads have equal texts. The machine's sizes and devices are not part of
+    /// this text, because a campaign determines them.
+    pub fn canonical(&self) -> String {
+        let mut own = self.clone();
+        own.machine = own.machine.and_then(crate::Machine::only_settings);
+        serde_json::to_string(&own).unwrap_or_default()
     }
 }
 
-/// Serde functions for a time that is written as text, such as `50ms`.
-pub(crate) mod time {
-    use pagetide_quantity::Nanos;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "the signature that serde calls"
-    )]
-    pub(crate) fn serialize<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::plain_time(*time))
+#[cfg(feature = "toml")]
+impl Workload {
+    /// Reads a workload that a person wrote, and checks its bounds. The form is described in `docs/workload.md`.
+    pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
+        if text.len() as u64 > MOST_TEXT.0 {
+            return Err(WorkloadError::TooLong);
+        }
+        let workload: Self = toml::from_str(text).map_err(|why| wrong(text, &why))?;
+        workload.validate()?;
+        Ok(workload)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Nanos, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(Error::custom)
+    /// Returns the workload in the form that a person writes.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the table `workload` of a campaign file, and checks its bounds; `None` if the file has no such table.
+    pub fn from_campaign(text: &str) -> Result<Option<Self>, WorkloadError> {
+        #[derive(serde::Deserialize)]
+        struct Campaign {
+            workload: Option<Workload>,
+        }
+        let campaign: Campaign = toml::from_str(text).map_err(|why| wrong(text, &why))?;
+        if let Some(workload) = &campaign.workload {
+            workload.validate()?;
+        }
+        Ok(campaign.workload)
+    }
+}
+
+#[cfg(feature = "toml")]
+fn wrong(text: &str, why: &toml::de::Error) -> WorkloadError {
+    let line = why.span().map(|span| {
+        let before = text.as_bytes().iter().take(span.start);
+        1 + before.filter(|byte| **byte == b'\n').count()
+    });
+    WorkloadError::Text {
+        line,
+        why: why.message().replace('\n', ", "),
     }
 }

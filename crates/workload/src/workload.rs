@@ -3,10 +3,10 @@
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::form::time;
 use crate::group::Group;
 use crate::machine::Machine;
 use crate::process::Process;
-use crate::text::time;
 
 /// A workload: processes in groups, on a machine.
 ///
@@ -35,7 +35,7 @@ pub struct Workload {
         with = "time"
     )]
     pub time_limit: Nanos,
-    /// The machine; `None` to leave it to the campaign.
+    /// The machine that the workload asks for; `None` to leave the choice to the campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// The groups.

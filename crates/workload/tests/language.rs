@@ -1,4 +1,5 @@
-//! The language as a whole: what is read is written again, and nothing exceeds its bounds.
+//! The language as a whole: a workload that is read and written is unchanged, and no workload exceeds the language's
+//! bounds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Properties of all workloads: each is refused or bounded, and each form reads as it was written.
+//! Properties of all workloads: each is refused or bounded, and each form is read as it was written.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -201,7 +201,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         })
 }
 
-/// Number of phases at all depths.
+/// Number of phases in the text, at all depths.
 fn written(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + written(phase.inner())).sum()
 }

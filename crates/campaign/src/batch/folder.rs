@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 use pagetide_record::KernelId;
 use pagetide_store::{StoreError, at, deposit};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl BatchFolder {
     /// Reads the trials of the task with this number. Fails if there is no such task or its file is damaged.
     pub(super) fn task(&self, number: u32) -> Result<Task, StoreError> {
         let path = self.task_file(number);
-        let bytes = pagetide_outside::read(&path, Place::Own, MOST_TASK_BYTES)
+        let bytes = pagetide_outside::read(&path, FileOrigin::Own, MOST_TASK_BYTES)
             .map_err(at("reading", &path))?;
         serde_json::from_slice(&bytes).map_err(|error| StoreError::Note {
             why: error.to_string(),
@@ -127,7 +127,7 @@ impl BatchFolder {
     fn text(path: &Path) -> Result<Option<String>, StoreError> {
         found(pagetide_outside::read_text(
             path,
-            Place::Own,
+            FileOrigin::Own,
             MOST_TEXT_BYTES,
         ))
         .map_err(at("reading", path))

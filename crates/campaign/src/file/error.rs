@@ -41,7 +41,7 @@ pub enum Problem {
     /// The workload that the file describes is refused.
     #[error("{message}")]
     Workload {
-        /// What is wrong with it, and what to change.
+        /// What is wrong with the workload, and what to change.
         message: String,
     },
     /// The file is not valid TOML.

@@ -158,7 +158,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "beside-high" = "\"24M\"": "Memory above which that group is slowed down and reclaimed (memory.high).";
         "beside-low" = "\"8M\"": "Memory of that group that is reclaimed only if nothing else is left (memory.low).";
         "beside-min" = "\"8M\"": "Memory of that group that is never reclaimed (memory.min).";
-        "beside-swap-max" = "\"8M\"": "Most swap that that group may take (memory.swap.max).";
+        "beside-swap-max" = "\"8M\"": "Maximum swap of that group (memory.swap.max).";
         "metric" = "'ops=([0-9.]+) per second:higher', or a list": "Numbers to read from its output, which then decide. Without it: the elapsed time decides.";
         "memory" = "\"64M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";

@@ -11,7 +11,7 @@ use super::error::{FileError, Problem};
 use super::reference::{TableKeys, place_of};
 use pagetide_quantity::nearest;
 
-/// Most bytes of a campaign file.
+/// Maximum size of a campaign file in bytes.
 pub const MOST_BYTES: u64 = 1 << 20;
 
 /// Name and text of a campaign file.

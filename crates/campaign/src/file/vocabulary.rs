@@ -30,7 +30,7 @@ pub struct ScenarioWords {
     pub metrics: Vec<String>,
     /// Number of the scenario's primary metrics.
     pub primaries: usize,
-    /// Names of the scenario's primary metrics that are no times.
+    /// Names of the scenario's primary metrics that are not times.
     pub primary_counts: Vec<String>,
     /// Default memory available to the scenario.
     pub default_memory: Bytes,

@@ -1,17 +1,20 @@
-//! Reads `[workload]`: a workload that the file describes itself, which makes it a case that stands alone.
+//! Reads `[workload]`: a workload that the campaign file itself describes, so that the file is complete on its own.
 
 use std::path::Path;
 
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 use pagetide_record::{FilesSpec, MemorySpec};
 use pagetide_workload::{Machine, Workload, WorkloadError};
 
 use super::defaults::FileDefaults;
 use super::error::{FileError, Problem};
-use super::table::{MOST_BYTES, Source, Table};
+use super::table::{Source, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::WORKLOAD;
+
+/// Maximum size in bytes of a file with a workload, the same as for a campaign file.
+const MOST: u64 = 1 << 20;
 
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
@@ -34,9 +37,10 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
     })
 }
 
-/// Reads a file that contains a workload and nothing else. Returns its name, which is that of the file, and the workload.
+/// Reads a file that contains only a workload. Returns the workload's name, which is the name of the file, and the
+/// workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
-    let bytes = pagetide_outside::read(path, Place::Named, MOST_BYTES).map_err(|source| {
+    let bytes = pagetide_outside::read(path, FileOrigin::Named, MOST).map_err(|source| {
         FileError::Unreadable {
             path: path.to_owned(),
             source,
@@ -70,7 +74,7 @@ pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
 }
 
 impl FileDefaults {
-    /// Fills keys that are missing with those of the workload's machine.
+    /// Sets keys that are missing to the values of the workload's machine.
     pub(super) fn or_machine(mut self, machine: Option<&Machine>) -> Self {
         let Some(machine) = machine else {
             return self;
@@ -87,7 +91,7 @@ impl FileDefaults {
         self
     }
 
-    /// Returns the scenario of a file that names none but describes a workload.
+    /// Returns the scenario of a file that describes a workload and names no scenario.
     pub(super) fn of_workload(&self, vocabulary: &Vocabulary) -> ScenarioSpec {
         let known = vocabulary.scenario(WORKLOAD);
         let has = |metric: &String| known.is_none_or(|words| words.metrics.contains(metric));
@@ -105,7 +109,7 @@ impl FileDefaults {
 }
 
 impl ScenarioSpec {
-    /// Makes a scenario run this workload, which has this name in tables. Parameters that are given stay as they are.
+    /// Makes a scenario run this workload under this name. Parameters that are given keep their values.
     pub(crate) fn describe(&mut self, name: &str, workload: &Workload) {
         let mut set = |key: &str, value: String| {
             self.params.entry(key.to_owned()).or_insert(vec![value]);
@@ -114,7 +118,7 @@ impl ScenarioSpec {
         set(WORKLOAD, workload.canonical());
     }
 
-    /// Fills what the scenario leaves open with the machine of its workload.
+    /// Sets what the scenario does not state to the values of its workload's machine.
     pub(crate) fn on_machine(&mut self, machine: &Machine) {
         if self.memory.is_empty() {
             self.memory.extend::<Option<MemorySpec>>(machine.memory);

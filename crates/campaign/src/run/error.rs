@@ -62,7 +62,7 @@ pub enum RunError {
         count: usize,
         /// Kind of thing that is counted, such as "cells".
         what: &'static str,
-        /// Most things of this kind.
+        /// Maximum number of things of this kind.
         most: usize,
     },
     /// A shard was requested of a campaign whose number of trials depends on results.

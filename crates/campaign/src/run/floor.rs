@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::options::Options;
 use super::prepared::Job;
 use super::state::Run;
-use crate::event::{Event, Watch};
+use crate::event::{Event, EventListener};
 use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
@@ -100,13 +100,14 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
 struct Floor<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
-    watch: &'a dyn Watch,
+    watch: &'a dyn EventListener,
     campaign: String,
     store: Mutex<&'a mut Store>,
     ledger: Mutex<&'a mut Ledger>,
     /// The first error that ended the run; `None` if there is none.
     failure: Mutex<Option<RunError>>,
-    /// All units of trials. The first `first` units run in this order; the order of the later ones is in `later`.
+    /// All units of trials. The first `first` units run in the order of this list; the order of the later units is in
+    /// `later`.
     units: &'a [&'a [Job]],
     /// Number of units that run in the order of `units`.
     first: usize,

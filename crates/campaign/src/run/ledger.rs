@@ -66,7 +66,7 @@ impl Ledger {
         self.tally.left = self.left(jobs);
     }
 
-    /// True if the cell of this timed trial has all its records, and another cell has not.
+    /// True if the cell of this timed trial has all its records, and some other cell does not.
     pub fn is_first_to_be_whole(&self, planned: &PlannedTrial) -> bool {
         planned.trial.pass == Pass::Timed
             && self.open[planned.cell] == 0
@@ -77,7 +77,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_arena::{ArenaError, Finding, PreparedTrial, Progress, Trial};
+    use pagetide_arena::{ArenaError, PreparedTrial, Progress, Trial, TrialResult};
     use pagetide_record::{ArenaKind, Invalid, RecordWriter, Subject};
 
     /// An arena of which only the kind is known.
@@ -97,7 +97,7 @@ mod tests {
             _: &PreparedTrial,
             _: &mut RecordWriter,
             _: &dyn Progress,
-        ) -> Result<Finding, ArenaError> {
+        ) -> Result<TrialResult, ArenaError> {
             Err(ArenaError::Stopped)
         }
     }

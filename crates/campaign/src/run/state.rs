@@ -15,7 +15,7 @@ use super::note::{blocks_of, note_for};
 use super::options::Options;
 use super::prepared::{FirstTrials, TrialKind, check, prepared, try_all};
 use crate::campaign::Campaign;
-use crate::event::Watch;
+use crate::event::EventListener;
 use crate::plan::{Cell, PlannedTrial};
 
 /// Number of trials that are prepared at a time, independent of the campaign's size.
@@ -27,7 +27,7 @@ pub(crate) struct Run<'a> {
     pub arena: &'a dyn Arena,
     pub store: &'a mut Store,
     pub options: &'a Options<'a>,
-    pub watch: &'a dyn Watch,
+    pub watch: &'a dyn EventListener,
     pub cells: Arc<[Cell]>,
     pub note: CampaignNote,
     pub ledger: Ledger,
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
         arena: &'a dyn Arena,
         store: &'a mut Store,
         options: &'a Options<'a>,
-        watch: &'a dyn Watch,
+        watch: &'a dyn EventListener,
     ) -> Result<Self, RunError> {
         check(campaign, arena)?;
         let tried = try_all(campaign, arena)?;

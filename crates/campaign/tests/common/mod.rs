@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Guest, PreparedTrial, Progress, Step, Trial, VariantSpec,
+    Arena, ArenaError, Guest, PreparedTrial, Progress, Step, Trial, TrialResult, VariantSpec,
 };
 use pagetide_campaign::{
-    Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
-    Watch, run,
+    Campaign, Event, EventListener, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec,
+    Tally, Until, run,
 };
 use pagetide_compare::compare_campaign;
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
@@ -150,7 +150,7 @@ impl Arena for ScriptedArena {
         prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let (trial, subject) = (prepared.trial(), prepared.subject());
         self.log.lock().unwrap().push(trial.clone());
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
@@ -168,7 +168,7 @@ impl ScriptedArena {
         subject: &Subject,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
-    ) -> Result<Finding, ArenaError> {
+    ) -> Result<TrialResult, ArenaError> {
         let deed = self.deeds.get(&(trial.variant.name.clone(), trial.seed));
         let started = Instant::now();
         while started.elapsed() < self.takes || matches!(deed, Some(Act::WaitForStop)) {
@@ -203,7 +203,7 @@ impl ScriptedArena {
         if let Some(Act::Invalid(why)) = deed {
             results.invalid.push(why.clone());
         }
-        Ok(Finding {
+        Ok(TrialResult {
             kernel_config: BTreeMap::new(),
             results,
             wall: Wall::default(),
@@ -256,7 +256,7 @@ pub struct Diary {
     pub stored: AtomicUsize,
 }
 
-impl Watch for Diary {
+impl EventListener for Diary {
     fn event(&self, event: &Event<'_>) {
         let line = match event {
             Event::Planned(tally) => {
@@ -310,7 +310,7 @@ pub fn go(
     folder: &Path,
     jobs: usize,
     fresh: bool,
-    watch: &dyn Watch,
+    watch: &dyn EventListener,
 ) -> Result<Outcome, RunError> {
     let mut store = Store::open(folder)?;
     let options = Options {

@@ -128,7 +128,7 @@ pub(super) struct Contrast {
 
 /// Compares two records in everything except the seed and the intended difference.
 pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
-    let mut look = Look::new(pair, input);
+    let mut look = SideReader::new(pair, input);
     look.variants();
     look.settings();
     look.facts();
@@ -141,7 +141,7 @@ pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     }
 }
 
-struct Look<'a> {
+struct SideReader<'a> {
     pair: &'a [Record; 2],
     input: &'a Input,
     /// Names of settings and boot arguments that are intended to differ.
@@ -153,7 +153,7 @@ struct Look<'a> {
     also: Vec<OtherDifference>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> SideReader<'a> {
     fn new(pair: &'a [Record; 2], input: &'a Input) -> Self {
         let variants = [&pair[0].subject.variant, &pair[1].subject.variant];
         let mut asked = BTreeSet::new();

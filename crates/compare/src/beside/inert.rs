@@ -70,7 +70,7 @@ impl Workload {
         }
     }
 
-    /// The same workload on a machine with these memory nodes.
+    /// This workload on a machine with these memory nodes.
     #[must_use]
     pub fn on(self, nodes: &NodesSpec) -> Self {
         Self {

@@ -45,7 +45,7 @@ pub struct Explanation {
     pub parts: BTreeMap<Part, [f64; 2]>,
     /// Mechanisms with a sure effect. Those in the direction of the difference come first; in each group the largest
     /// effect comes first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MechanismShare>,
     /// Sum of effects that are too small to list or whose sign is not sure, in nanoseconds.
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
@@ -91,7 +91,7 @@ pub enum Basis {
 
 /// Share of a mechanism in the difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct MechanismShare {
     /// The mechanism that has this share.
     pub mechanism: Mechanism,
     /// Time that the mechanism adds on the other side compared with the baseline, in nanoseconds; negative if it saves
@@ -263,7 +263,7 @@ impl Explanation {
             }
             match sure(effect, &of_pairs) {
                 Some(interval) if effect.abs() >= MINOR_SHARE * all => {
-                    self.findings.push(Finding {
+                    self.findings.push(MechanismShare {
                         mechanism,
                         effect,
                         interval,
@@ -285,7 +285,7 @@ impl Explanation {
         }
         // Effects in the direction of the difference come first, because others do not explain it; then larger ones.
         // Equal effects keep the order of the mechanisms, so that the same numbers give the same text.
-        let key = |finding: &Finding| (finding.effect * whole <= 0.0, -finding.effect.abs());
+        let key = |finding: &MechanismShare| (finding.effect * whole <= 0.0, -finding.effect.abs());
         self.findings.sort_by(|x, y| {
             let ((x_against, x_size), (y_against, y_size)) = (key(x), key(y));
             x_against.cmp(&y_against).then(x_size.total_cmp(&y_size))

@@ -1,6 +1,6 @@
 //! Properties that every explanation must have.
 
-use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, Finding};
+use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, MechanismShare};
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
@@ -58,7 +58,7 @@ proptest! {
         // Findings in the direction of the difference come first, then those against it; in each group the largest
         // comes first.
         let way = found.difference();
-        let key = |one: &Finding| (one.effect * way <= 0.0, -one.effect.abs());
+        let key = |one: &MechanismShare| (one.effect * way <= 0.0, -one.effect.abs());
         prop_assert!(found.findings.is_sorted_by(|x, y| key(x) <= key(y)));
 
         let back = explain(&b, &a);

@@ -44,13 +44,13 @@ const CONTENT: f64 = 0.35;
 const AS_ZEROS: f64 = 0.19;
 /// Accesses of a paced process between two pauses.
 const PACED_BURST: f64 = 32.0;
-/// Laps per burst of a paced process.
+/// Laps per burst of a paced process, without faults.
 const BURST_LAPS: f64 = 0.02;
-/// Laps per burst that faults of its accesses add beside hungry processes.
+/// Laps per burst of a paced process for page faults caused by hungry processes.
 const FAULTING_LAPS: f64 = 0.12;
-/// Laps per page of a program's first start in launches.
+/// Laps per page of the first start of a program, in the scenario launches.
 const START_LAPS: f64 = 0.004;
-/// Laps per page that a launch needs.
+/// Laps per page of a launch, in the scenario launches.
 const LAUNCH_LAPS: f64 = 0.006;
 /// Laps per operation of the scenario kv.
 const OPERATION_LAPS: f64 = 0.0085;
@@ -352,7 +352,8 @@ fn kv(sizes: &Sizes<'_>) -> f64 {
     pressure + sizes.filled(pages, room, faults) + operations * OPERATION_LAPS
 }
 
-/// Laps of neighbours. The paced process takes the time of its pauses, in which the hungry processes are busy.
+/// Laps of the scenario neighbours. The paced process takes the time of its pauses, in which the hungry processes
+/// run.
 fn neighbours(sizes: &Sizes<'_>) -> f64 {
     let bursts = 1.25 * sizes.number("accesses") / PACED_BURST;
     PRESSURE_LAPS
@@ -360,7 +361,7 @@ fn neighbours(sizes: &Sizes<'_>) -> f64 {
         + bursts * (BURST_LAPS + FAULTING_LAPS + sizes.seconds("pause") * BUSY_LAPS)
 }
 
-/// Laps of launches. Each launch reads and moves a part of the program's memory and file.
+/// Laps of the scenario launches. Each launch reads and moves a part of the program's memory and file.
 fn launches(sizes: &Sizes<'_>) -> f64 {
     let (programs, launches) = (sizes.number("programs"), sizes.number("launches"));
     let (anon, file) = (sizes.pages("anon"), sizes.pages("file"));
@@ -371,7 +372,7 @@ fn launches(sizes: &Sizes<'_>) -> f64 {
         + launches * ((needed + fresh) * LAUNCH_LAPS + sizes.seconds("pause") * WAITING_LAPS)
 }
 
-/// Laps of proactive. Two processes are paced while requests are made.
+/// Laps of the scenario proactive. Two paced processes run while requests are made.
 fn proactive(sizes: &Sizes<'_>) -> f64 {
     let pages = sizes.pages("size") + sizes.pages("sensitive");
     let used = sizes.pages("size") * (1.0 - sizes.number("cold")) + sizes.pages("sensitive");

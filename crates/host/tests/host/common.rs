@@ -18,6 +18,9 @@ use pagetide_testing::{Need, skip};
 /// Time after which a test that waits would never end. It is not a measurement, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(5);
 
+/// Time after which a difference counts as lasting.
+const LASTING: Duration = Duration::from_mins(1);
+
 /// Waits until a condition holds.
 pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
@@ -94,7 +97,7 @@ fn folders(folder: &Path) -> Vec<String> {
 
 /// Reads the state of the machine: swaps, settings, groups, mounts, loop and zram devices, tracing instances, and what
 /// lies in `folder`.
-pub fn state(folder: &Path) -> State {
+fn state(folder: &Path) -> State {
     let mut state = State::new();
     // Without the use, which changes with every process of the machine.
     let swaps = pagetide_system::swaps::table().into_iter();
@@ -170,14 +173,45 @@ pub fn state(folder: &Path) -> State {
     state
 }
 
+/// Reads the state of the machine as soon as no other process of pagetide has swap or groups on it, at the latest
+/// after a minute.
+pub fn quiet_state(folder: &Path) -> State {
+    /// Priority of the swap areas that trials switch on.
+    const OURS: i32 = 32767;
+    let began = Instant::now();
+    loop {
+        let is_swap = |area: &pagetide_system::swaps::Area| area.priority == OURS;
+        let has_swap = pagetide_system::swaps::table().iter().any(is_swap);
+        let found = state(folder);
+        let has_group = found.values().any(|text| text.contains("pagetide-"));
+        if (!has_swap && !has_group) || began.elapsed() > LASTING {
+            return found;
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
 /// Differences between two states, as text.
-pub fn differences(before: &State, after: &State) -> Vec<String> {
+fn differences(before: &State, after: &State) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     names
         .into_iter()
         .filter(|name| before.get(*name) != after.get(*name))
         .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), after.get(name)))
         .collect()
+}
+
+/// Lasting differences between `before` and the current state. The kernel removes what was closed with a delay, and
+/// other processes may create groups for a while.
+pub fn lasting_differences(before: &State, folder: &Path) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let changed = differences(before, &state(folder));
+        if changed.is_empty() || began.elapsed() > LASTING {
+            return changed;
+        }
+        sleep(Duration::from_millis(50));
+    }
 }
 
 /// Command of the example, whose journal and files lie in `folder`.

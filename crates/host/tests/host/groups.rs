@@ -1,4 +1,4 @@
-//! What happens to a group in a trial: it dies of its limit, is removed, or has a process that hides.
+//! What happens to a group in a trial: processes are killed at its limit, it is removed, or a process hides from it.
 
 use std::time::Duration;
 

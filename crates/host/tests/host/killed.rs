@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pagetide_host::journal::Content;
 
 use crate::common::{
-    Tool, differences, is_all_undone, is_user, kill, run, state, text, turn, turn_of_groups, usual,
-    wait_until,
+    Tool, is_all_undone, is_user, kill, lasting_differences, quiet_state, run, text, turn,
+    turn_of_groups, usual, wait_until,
 };
 
 /// Settings that the trials of these tests change: a plain one, one that changes others, one that raises watermarks.
@@ -65,7 +65,7 @@ fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
     }
     // The first run makes the folder of journals, and the kernel's lists of trace events.
     text(&run(folder, &arguments));
-    let before = state(folder);
+    let before = quiet_state(folder);
     for moment in moments {
         let mut tool = Tool::start(folder, &arguments);
         let guardian = (victim != Victim::Tool).then(|| tool.guardian());
@@ -85,12 +85,7 @@ fn killed(victim: Victim, swap: &str, moments: &[Duration]) {
             }
         }
         wait_until("end of the guardian", || is_all_undone(folder));
-        // The kernel removes what was closed a moment later.
-        let began = Instant::now();
-        while differences(&before, &state(folder)) != [""; 0] && began.elapsed().as_secs() < 20 {
-            sleep(Duration::from_millis(50));
-        }
-        let changed = differences(&before, &state(folder));
+        let changed = lasting_differences(&before, folder);
         assert!(
             changed.is_empty(),
             "{victim:?} after {moment:?}: {changed:#?}"

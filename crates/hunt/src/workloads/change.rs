@@ -1,4 +1,4 @@
-//! Changes a workload in one respect, and crosses two.
+//! Changes a workload in one respect, or crosses two workloads.
 
 use pagetide_reference::Rng;
 use pagetide_workload::{
@@ -6,11 +6,11 @@ use pagetide_workload::{
 };
 
 use super::draw::{self, PASSES, PAUSES, WRITES, few, one_in, pick};
-use super::machine;
+use super::parts::machine;
 use crate::extent::Extent;
 use crate::space::choice;
 
-/// Changes one thing. The result may be invalid or equal.
+/// Changes one thing. The result may be invalid, or equal to the original.
 pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     match rng.below(20) {
         0 => new_machine(extent, workload, rng),
@@ -28,7 +28,7 @@ pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Draws memory or devices again; settings stay.
+/// Draws new memory or devices; settings stay.
 fn new_machine(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let settings = std::mem::take(&mut machine(workload).settings);
     let mut drawn = draw::machine(extent, rng);

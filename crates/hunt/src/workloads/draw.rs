@@ -7,21 +7,21 @@ use pagetide_workload::{
     Segment, Size, Workload,
 };
 
-use crate::extent::Extent;
+use crate::extent::{DEFAULT, Extent};
 use crate::space::choice;
 
-/// Shares of accesses that write.
+/// Possible shares of accesses that write.
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
-/// Numbers of accesses, in hundredths of a pass.
+/// Possible numbers of accesses, in hundredths of a pass over the pages.
 pub(super) const PASSES: [u32; 6] = [100, 25, 50, 200, 300, 400];
-/// Lengths of pauses.
+/// Possible lengths of pauses.
 pub(super) const PAUSES: [Nanos; 4] = [
     Nanos::from_millis(10),
     Nanos::from_millis(1),
     Nanos::from_millis(50),
     Nanos::from_millis(200),
 ];
-/// Parts of segments.
+/// Possible parts of segments: start and end, as fractions of the segment.
 pub(super) const PARTS: [[f64; 2]; 5] = [
     [0.0, 0.5],
     [0.5, 1.0],
@@ -79,28 +79,28 @@ pub(super) fn machine(extent: &Extent, rng: &mut Rng) -> Machine {
         fs: Some(pick(&extent.fs, rng)),
         ..Machine::default()
     };
-    for name in extent.settings.keys() {
-        if one_in(2, rng) {
+    for (name, values) in &extent.settings {
+        if one_in(2, rng) || !values.iter().any(|value| value == DEFAULT) {
             set(extent, &mut machine, name, rng);
         }
     }
     machine
 }
 
-/// Draws the value of a setting. A default value is left out.
+/// Draws the value of a setting.
 pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut Rng) {
     let Some(values) = extent.settings.get(name) else {
         return;
     };
     let value = pick(values, rng);
-    if values.first() == Some(&value) {
+    if value == DEFAULT {
         machine.settings.remove(name);
     } else {
         machine.settings.insert(name.to_owned(), value);
     }
 }
 
-/// The workload on a machine of the space: its own settings stay.
+/// The workload on a drawn machine. Settings that the workload has stay.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);
@@ -258,7 +258,7 @@ pub(super) fn phase(
             .map(|_| phase(extent, workload, process, depth + 1, rng))
             .collect()
     };
-    // Accesses are what reclaim must guess, so they are half of all phases.
+    // Reclaim must predict accesses, so half of all phases are accesses.
     let word = match choice(&extent.phases, rng) {
         Some(word) if !extent.has("access") || rng.below(2) == 0 => word.as_str(),
         _ => "access",
@@ -332,7 +332,7 @@ fn by(segment: &Segment, rng: &mut Rng) -> By {
     }
 }
 
-/// Mostly the whole segment.
+/// Draws a part of a segment; mostly `None`, which is the whole segment.
 pub(super) fn part(rng: &mut Rng) -> Option<[f64; 2]> {
     one_in(5, rng).then(|| pick(&PARTS, rng))
 }

@@ -1,4 +1,4 @@
-//! Simplifications of a workload: each leaves out one thing, or makes it plainer.
+//! Simplifications of a workload: each leaves out one thing, or replaces it by something simpler.
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_reference::Pattern;
@@ -7,8 +7,8 @@ use pagetide_workload::{
     Workload,
 };
 
-use super::machine;
-use crate::extent::Extent;
+use super::parts::machine;
+use crate::extent::{DEFAULT, Extent};
 
 /// All simplifications of a workload, the largest first. Some may be invalid.
 pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
@@ -45,7 +45,16 @@ pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
         .flat_map(|machine| machine.settings.keys());
     for name in settings {
         let mut one = workload.clone();
-        machine(&mut one).settings.remove(name);
+        let settings = &mut machine(&mut one).settings;
+        let values = extent.settings.get(name);
+        match values.and_then(|values| values.first()) {
+            Some(first) if !values.is_some_and(|all| all.iter().any(|v| v == DEFAULT)) => {
+                settings.insert(name.clone(), first.clone());
+            }
+            _ => {
+                settings.remove(name);
+            }
+        }
         all.push(one);
     }
     all.extend(on_simpler_machines(extent, workload));
@@ -69,7 +78,7 @@ pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     all
 }
 
-/// Workloads with one process replaced.
+/// Workloads in which one process is replaced by each of its simpler forms.
 fn each_process(workload: &Workload, plainer: impl Fn(&Process) -> Vec<Process>) -> Vec<Workload> {
     let processes = replaced(&workload.processes, plainer);
     let with = processes.into_iter().map(|processes| Workload {
@@ -79,7 +88,7 @@ fn each_process(workload: &Workload, plainer: impl Fn(&Process) -> Vec<Process>)
     with.collect()
 }
 
-/// Lists with one item replaced by each of its plainer forms.
+/// Lists in which one item is replaced by each of its simpler forms.
 fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
     let mut all = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -92,7 +101,7 @@ fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>
     all
 }
 
-/// Less memory, and the first kind of each device.
+/// The workload with less memory, or with the first kind of each device.
 fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let own = workload.machine.clone().unwrap_or_default();
     let mut all = Vec::new();
@@ -135,8 +144,8 @@ fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     all
 }
 
-/// Lists of phases that are shorter by one phase, have the phases of a repetition or fork in its place, or have one
-/// plainer phase.
+/// Lists of phases with one change each: a phase is removed, replaced by a simpler one, or, if it is a repetition or
+/// fork, replaced by the phases in it.
 fn phase_lists(phases: &[Phase]) -> Vec<Vec<Phase>> {
     let mut all = Vec::new();
     for index in 0..phases.len() {
@@ -216,7 +225,7 @@ fn plainer_phases(phase: &Phase) -> Vec<Phase> {
     }
 }
 
-/// Accesses with one plainer attribute.
+/// Forms of the accesses with one simpler attribute each.
 fn plainer_accesses(access: &Access) -> Vec<Access> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Access)| {
@@ -316,7 +325,7 @@ fn plainer_segments(segment: &Segment) -> Vec<Segment> {
     with(&|one| one.empty = false);
     with(&|one| one.content.clone_from(&plain.content));
     if let Size::Share(share) = segment.size {
-        // A half, then a fifth less, in whole percent.
+        // Half the size, then four fifths of it, in whole percent.
         for smaller in [share / 2, share / 5 * 4] {
             let whole = smaller / 100 * 100;
             if whole >= 100 && whole < share {

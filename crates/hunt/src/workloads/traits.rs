@@ -1,9 +1,9 @@
-//! Traits of a workload: coarse properties, of which the search learns which ones come near the goal together.
+//! Traits of a workload: coarse properties. The search learns which combinations of them come near the goal.
 
 use pagetide_quantity::Bytes;
 use pagetide_workload::{Access, By, Kind, PageSize, Phase, Process, Segment, Workload};
 
-use super::{kind_word, phase_words};
+use super::parts::{kind_word, phase_words};
 
 /// All traits of a workload, sorted and without repetition.
 pub(super) fn traits(workload: &Workload) -> Vec<String> {

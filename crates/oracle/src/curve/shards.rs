@@ -13,7 +13,7 @@ use std::path::Path;
 use super::{Point, shown_sizes};
 use crate::error::{ReferenceError, ReferenceErrorKind};
 use crate::flat;
-use crate::ingest::{self, Dense, Format, Told};
+use crate::ingest::{self, Dense, Format, RequiredContent};
 use crate::number::{at, low32, narrow, whole};
 use groups::{GROUPS, Groups};
 
@@ -183,7 +183,7 @@ pub fn shards_of_file(
         path: path.to_owned(),
         reason,
     };
-    ingest::each(path, format, Told::Pages, |ids, _| {
+    ingest::each(path, format, RequiredContent::Pages, |ids, _| {
         sample.take(ids);
         Ok(())
     })

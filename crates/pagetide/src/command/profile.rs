@@ -3,12 +3,13 @@
 use std::io::Write;
 
 use anyhow::Result;
+use pagetide_compare::covered::{self, VariantCoverage};
 use pagetide_compare::profiled::{ProfiledPass, profiled};
 use pagetide_profile::{
-    flame_difference, flame_graph, folded, folded_difference, perf_script, speedscope,
+    flame_difference, flame_graph, folded, folded_difference, perf_script, pprof, speedscope,
 };
 use pagetide_quantity::command::told;
-use pagetide_report::terminal::profile;
+use pagetide_report::terminal::{coverage, profile};
 use pagetide_report::why::account;
 use pagetide_store::{Store, short};
 
@@ -26,17 +27,23 @@ Examples:
   pagetide run swapbench --set lru_gen/enabled=0 --vs lru_gen/enabled=7 --profile
   pagetide profile 3f2a
   pagetide profile 3f2a 81c0
+  pagetide profile --coverage
   pagetide profile 3f2a --as speedscope > a.speedscope.json
   pagetide profile 3f2a --as flame > a.svg
   pagetide profile 3f2a 81c0 --as flame > difference.svg")]
 pub struct Args {
-    /// Identity of a record of the trial, or its first digits
-    a: String,
+    /// Identity of a record of the trial, or its first digits; with --coverage, a record or a campaign [default there: the
+    /// campaign run last]
+    #[arg(required_unless_present = "coverage")]
+    a: Option<String>,
     /// Identity of a record of a second trial, to compare with the first
     b: Option<String>,
     /// Write the call stacks in the format of another tool
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ProfileFormat>,
+    /// Show how often the lines that the kernel's patch changes were executed
+    #[arg(long, conflicts_with_all = ["format", "b", "top"])]
+    coverage: bool,
     /// Number of functions to list
     #[arg(
         long,
@@ -56,6 +63,8 @@ enum ProfileFormat {
     Speedscope,
     /// A flame graph as SVG, to search and zoom in a browser; for two trials, a differential flame graph
     Flame,
+    /// A protocol buffer for pprof
+    Pprof,
     /// Text as `perf script` prints it: for Firefox's profiler and others
     PerfScript,
 }
@@ -76,7 +85,11 @@ fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
 /// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let a = pass(&store, &args.a)?;
+    let name = args.a.as_deref();
+    let Some(name) = name.filter(|_| !args.coverage) else {
+        return show_coverage(&store, name, out);
+    };
+    let a = pass(&store, name)?;
     let b = args
         .b
         .as_deref()
@@ -101,6 +114,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             picture(&flame_difference(&a.profile, &b.profile, both)?)?;
         }
         (Some(ProfileFormat::Speedscope), None) => out.text(&speedscope(&a.profile, &title(&a)))?,
+        (Some(ProfileFormat::Pprof), None) => picture(&pprof(&a.profile))?,
+        (Some(ProfileFormat::Pprof), Some(_)) => return one_only("pprof"),
         (Some(ProfileFormat::PerfScript), None) => out.text(&perf_script(&a.profile))?,
         (Some(ProfileFormat::Speedscope), Some(_)) => return one_only("speedscope"),
         (Some(ProfileFormat::PerfScript), Some(_)) => return one_only("perf script"),
@@ -130,7 +145,44 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Writes an image to standard output.
+/// Shows the coverage of a record or a campaign; without a name, of the campaign run last.
+fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> {
+    let latest = match name {
+        None => store.campaigns()?.into_iter().next(),
+        Some(name) => Some(name.to_owned()),
+    };
+    let latest = latest.ok_or_else(|| Usage::error("the store has no campaign yet".to_owned()))?;
+    let note = match store.campaign(&latest)? {
+        Some(_) if name.is_none() => store.campaign(&latest)?,
+        _ => store.latest_of(&latest)?,
+    };
+    let all = if let Some(note) = note {
+        covered::coverage(store, &note)?
+    } else {
+        let row = store.find(&latest)?;
+        let found = covered::of_record(store, &row)?;
+        let one = |coverage| VariantCoverage {
+            variant: row.subject().variant.name,
+            trials: 1,
+            coverage,
+        };
+        found.map(one).into_iter().collect()
+    };
+    if all.is_empty() {
+        return Err(Usage::error(format!(
+            "{latest} has no coverage, which profiled trials have on kernels that pagetide built with a patch: {} makes them",
+            told("run SCENARIO --patch FILE --profile")
+        )));
+    }
+    if out.json {
+        out.json(&all)?;
+    } else {
+        out.text(&coverage::tables(&all, &out.look))?;
+    }
+    Ok(End::Done)
+}
+
+/// Writes bytes to standard output.
 fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;

@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use pagetide_campaign::{CONTROL, Options, PATCHED, Shard, inert, run as run_campaign};
+use pagetide_compare::covered::coverage;
 use pagetide_compare::{compare_note, medians, show_campaign, times_needed};
 use pagetide_lab::vocabulary;
+use pagetide_report::terminal::coverage::below_verdict;
 use pagetide_report::terminal::{layout, next};
 use pagetide_store::{CampaignNote, Store, shell};
 
@@ -15,7 +17,7 @@ use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
 
-/// Difference of times, as a ratio minus 1, for which the number of repeats is told before the run.
+/// Difference of times, as a ratio minus 1, for which the needed number of repeats is shown before the run.
 const TOLD_EFFECT: f64 = 0.05;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
@@ -170,6 +172,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if let Some(text) = layout::of_campaign(&store, &note, CONTROL, PATCHED)? {
             out.text(&text)?;
         }
+        out.text(&below_verdict(&coverage(&store, &note)?, &out.look))?;
         out.text(&next(&store, &note, is_open, &typed()))?;
     }
     Ok(if built.failed > 0 { End::Unable } else { end })

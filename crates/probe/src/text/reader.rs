@@ -8,7 +8,7 @@ use pagetide_system::Counters;
 use super::file::TextFile;
 use super::source::Source;
 use crate::ProbeError;
-use crate::probe::{Finding, Probe};
+use crate::probe::{Probe, ProbeResult};
 
 /// The probe for one source: its open files, their numbers before the trial, and selected numbers over time.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Probe for Text {
         Ok(())
     }
 
-    fn after(mut self: Box<Self>) -> Result<Finding, ProbeError> {
+    fn after(mut self: Box<Self>) -> Result<ProbeResult, ProbeError> {
         let mut counters = Vec::new();
         for part in &mut self.parts {
             let now = part.file.sample()?;
@@ -111,7 +111,7 @@ impl Probe for Text {
                 counters.push((format!("{}{key}", part.prefix), [before, after]));
             }
         }
-        Ok(Finding {
+        Ok(ProbeResult {
             counters,
             series: self.series.map(|series| series.into_series(&self.name)),
         })

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::error::{Place, ReadError};
+use super::error::{Position, ReadError};
 use crate::limits::{MAX_PAGES, MAX_REFS};
 
 /// First bytes of a file in binary form. The first byte is not ASCII, so no text begins with it. The last byte reveals
@@ -150,7 +150,7 @@ impl Step {
 
     /// Parses the step at the start of `bytes` and returns it with its length in bytes. `bytes` must be the whole rest
     /// or have at least [`LONGEST_STEP_BYTES`]. Fails if the step is truncated or damaged.
-    pub(super) fn take(bytes: &[u8], place: Place) -> Result<(Self, usize), ReadError> {
+    pub(super) fn take(bytes: &[u8], place: Position) -> Result<(Self, usize), ReadError> {
         Self::read(bytes).ok_or(if bytes.len() < LONGEST_STEP_BYTES {
             ReadError::Truncated { place }
         } else {
@@ -217,7 +217,7 @@ impl Header {
             return Err(ReadError::NotReferences);
         }
         let truncated = ReadError::Truncated {
-            place: Place::Reference(1),
+            place: Position::Reference(1),
         };
         let (Some([version, zeros @ ..]), pages, refs) = (
             take::<4>(&mut rest),
@@ -298,7 +298,7 @@ impl<R: BufRead> Steps<R> {
         if self.step.times == 0 {
             self.have(LONGEST_STEP_BYTES)?;
             let rest = &self.buffer[self.used..];
-            let (step, length) = Step::take(rest, Place::Reference(self.given))?;
+            let (step, length) = Step::take(rest, Position::Reference(self.given))?;
             if step.times > self.header.refs - self.given + 1 {
                 return Err(ReadError::Damaged {
                     what: "a step goes on beyond the last reference",
@@ -319,7 +319,7 @@ impl<R: BufRead> Steps<R> {
         };
         if page >= self.pages {
             return Err(ReadError::OutOfRange {
-                place: Place::Reference(self.given),
+                place: Position::Reference(self.given),
                 page: page.to_string(),
                 pages: self.pages,
             });
@@ -354,13 +354,13 @@ impl<R: BufRead> Steps<R> {
         check_trailer(
             rest,
             std::mem::take(&mut self.sum).finalize(),
-            Place::Reference(self.given),
+            Position::Reference(self.given),
         )
     }
 }
 
 /// Checks that `rest` is exactly the checksum `sum`. Fails otherwise.
-pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Place) -> Result<(), ReadError> {
+pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Position) -> Result<(), ReadError> {
     let Some(stored) = rest.first_chunk() else {
         return Err(ReadError::Truncated { place });
     };

@@ -29,14 +29,14 @@ impl FileError {
 
 /// Position of an error in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// Line number in a text form, from 1.
     Line(u64),
     /// Number of a reference in the binary form, from 1.
     Reference(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
@@ -78,7 +78,7 @@ pub enum ReadError {
     )]
     OutOfRange {
         /// Position of the page index in the file.
-        place: Place,
+        place: Position,
         /// The page index, as written.
         page: String,
         /// Number of pages in the range.
@@ -115,7 +115,7 @@ pub enum ReadError {
     #[error("{place}: there are more than {MAX_REFS} references; shorten the file")]
     TooMany {
         /// Position where the limit was exceeded.
-        place: Place,
+        place: Position,
     },
     /// The file does not begin like a file of any known form.
     #[error(
@@ -134,7 +134,7 @@ pub enum ReadError {
     #[error("it ends within {place}; copy or make it again")]
     Truncated {
         /// Position of the incomplete reference.
-        place: Place,
+        place: Position,
     },
     /// The file in binary form is inconsistent or does not match its checksum.
     #[error("it is damaged ({what}); copy or make it again")]

@@ -1,7 +1,7 @@
 //! The binary form in memory, read without copying.
 
 use super::binary::{HEADER, Header, Step, TRAILER, check_trailer};
-use super::error::{Place, ReadError};
+use super::error::{Position, ReadError};
 use crate::generate::Generator;
 
 /// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
@@ -24,7 +24,7 @@ impl<'a> PackedFile<'a> {
         let mut page = 0;
         let mut highest = 0;
         while given < header.refs {
-            let (step, length) = Step::take(rest, Place::Reference(given + 1))?;
+            let (step, length) = Step::take(rest, Position::Reference(given + 1))?;
             rest = &rest[length..];
             // The first and the last page of a run are bounds for all its pages.
             for walked in [1, step.times] {
@@ -41,7 +41,7 @@ impl<'a> PackedFile<'a> {
                 };
                 if reached >= pages {
                     return Err(ReadError::OutOfRange {
-                        place: Place::Reference(given + walked),
+                        place: Position::Reference(given + walked),
                         page: reached.to_string(),
                         pages,
                     });
@@ -63,7 +63,7 @@ impl<'a> PackedFile<'a> {
         check_trailer(
             trailer,
             crc32fast::hash(summed),
-            Place::Reference(header.refs),
+            Position::Reference(header.refs),
         )?;
         Ok(Self {
             steps: &bytes[HEADER..bytes.len() - TRAILER],

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use super::error::{Place, ReadError};
+use super::error::{Position, ReadError};
 use super::form::Form;
 use crate::limits::MAX_REFS;
 
@@ -107,7 +107,7 @@ impl<R: BufRead> Lines<R> {
         let Some(first) = fields.next() else {
             return Err(ReadError::EmptyLine { line });
         };
-        let place = Place::Line(line);
+        let place = Position::Line(line);
         let page = number(first, line)?
             .and_then(|page| u32::try_from(page).ok())
             .filter(|&page| page < self.pages)

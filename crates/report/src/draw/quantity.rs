@@ -30,7 +30,7 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
-/// A counted time or number as the value that [`Scale`] shows.
+/// A count or a time as the number that [`Scale`] shows.
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }

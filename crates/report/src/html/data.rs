@@ -30,6 +30,25 @@ pub(crate) struct Cell {
     pub bars: Vec<Bars>,
     /// Time of observed trials, divided into parts.
     pub wholes: Vec<TimeTotal>,
+    /// Call stacks of profiled trials, at most one trial for each variant.
+    pub flames: Vec<Flame>,
+}
+
+/// Call stacks of a profiled trial.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Flame {
+    /// Index of the variant.
+    pub column: usize,
+    /// Identity of the profiled record.
+    pub record: String,
+    /// Seed of the trial.
+    pub seed: u64,
+    /// Names of functions, tasks and waits.
+    pub names: Vec<String>,
+    /// Number of nodes of the call tree.
+    pub nodes: usize,
+    /// Number of the blob with the nodes.
+    pub blob: usize,
 }
 
 /// Bars of one quantity: groups next to each other, each with a bar for every variant.

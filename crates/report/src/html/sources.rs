@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::profiled::{ProfiledPass, profiled};
 use pagetide_compare::squeezes::ComparedSqueezes;
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
 use pagetide_store::Store;
@@ -11,6 +12,8 @@ use pagetide_store::Store;
 pub struct Sources {
     /// The observations by indices of cell and column. The page also draws the series over time of these trials.
     pub observed: BTreeMap<(usize, usize), Observation>,
+    /// Profiled passes by indices of cell and column.
+    pub profiled: BTreeMap<(usize, usize), ProfiledPass>,
     /// Results of the searches for the smallest memory, if the campaign is part of such a search; otherwise `None`.
     pub squeezes: Option<ComparedSqueezes>,
     /// Data that could not be read, one line each.
@@ -34,9 +37,27 @@ impl Sources {
                 if let Some(observation) = found {
                     sources.observed.insert((cell, column), observation);
                 }
+                let found = side
+                    .trials
+                    .iter()
+                    .find_map(|trial| sources.pass(store, &trial.record));
+                if let Some(pass) = found {
+                    sources.profiled.insert((cell, column), pass);
+                }
             }
         }
         sources
+    }
+
+    /// Returns the profiled pass that belongs to a record; `None` if there is none, or if it cannot be read. In the
+    /// latter case, adds a line to `omitted`.
+    fn pass(&mut self, store: &Store, record: &str) -> Option<ProfiledPass> {
+        let row = store.find(record).ok()?;
+        profiled(store, &row).unwrap_or_else(|error| {
+            self.omitted
+                .push(format!("the profile of record {record}: {error}"));
+            None
+        })
     }
 
     /// The observation that belongs to a record. `None` if there is no observation, or if it cannot be read; then

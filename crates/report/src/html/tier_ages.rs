@@ -13,13 +13,13 @@ use crate::tiers::TierTable;
 const BAR: f64 = 22.0;
 /// Distance between two bars in pixels.
 const GAP: f64 = 4.0;
-/// Height of the highest bar in pixels.
+/// Height of the tallest bar in pixels.
 const HIGH: f64 = 90.0;
 /// Height of the line of numbers below the bars, in pixels.
 const FOOT: f64 = 16.0;
 /// Margin on the left and on the right in pixels, so that the numbers at both ends fit.
 const SIDE: f64 = 24.0;
-/// Number of bars between two numbers of the axis.
+/// Every `EACH`th bar has a number on the axis.
 const EACH: usize = 4;
 /// Maximum length of a tier's name in characters.
 const LONG: usize = 40;

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
-use pagetide_outside::Place;
+use pagetide_outside::FileOrigin;
 
 use super::tool::Tool;
 use super::{ImportError, MOST_BYTES, MOST_FILES};
@@ -67,7 +67,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
         path: path.to_owned(),
         source,
     };
-    let file = pagetide_outside::open(path, Place::Named).map_err(io)?;
+    let file = pagetide_outside::open(path, FileOrigin::Named).map_err(io)?;
     let mut bytes = Vec::new();
     let read = if path.extension().is_some_and(|end| end == "gz") {
         flate2::read::MultiGzDecoder::new(file)

@@ -1,4 +1,4 @@
-//! Draws where pages lie over time: a line for each memory node and kind of memory.
+//! Draws memory nodes over time: a line for each node and kind of memory.
 
 use pagetide_quantity::Bytes;
 
@@ -7,7 +7,7 @@ use crate::nodes::NodeMemory;
 
 /// Maximum number of columns of a line over time.
 const MOST_CHARS: usize = 60;
-/// Characters for amounts from nothing to all, and the same for terminals without Unicode.
+/// Characters for amounts from nothing to all: first for terminals with Unicode, then for terminals without.
 const LEVELS: [&str; 2] = [" ▁▂▃▄▅▆▇█", " .:-=+*#@"];
 
 /// Draws the amounts over time; empty text if `memories` is empty.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_profile::{Group, Profile, group_of};
+use pagetide_profile::{Group, NO_SYMBOL, Profile, USER, group_of};
 use pagetide_quantity::Unit;
 
 use crate::draw::clean::clean;
@@ -29,6 +29,33 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
         ]);
     }
     grid.draw(look, 0)
+}
+
+/// Sentence about code of programs that has no function names; `None` if all code has names, or if no program ran.
+fn nameless(profile: &Profile, look: &Look) -> Option<String> {
+    let programs = || profile.functions.iter().filter(|one| one.is_program);
+    programs().next()?;
+    let time = |sum: u64| show(Unit::Nanos, number(sum), look.ascii);
+    let mut parts = Vec::new();
+    for file in programs().filter(|one| one.name == NO_SYMBOL) {
+        let name = clean(
+            file.module.as_deref().unwrap_or_default(),
+            NAME_CHARS,
+            look.ascii,
+        );
+        parts.push(format!(
+            "{} are code without symbols in {name}",
+            time(file.instructions)
+        ));
+    }
+    let rest = profile.functions.iter().find(|one| one.name == USER);
+    if let Some(rest) = rest {
+        parts.push(format!(
+            "{} of user code are in no file of the program's root (made by a JIT compiler, the vDSO, or the guest's own program)",
+            time(rest.instructions)
+        ));
+    }
+    (!parts.is_empty()).then(|| format!("Without names: {}.", parts.join("; ")))
 }
 
 /// Draws a table of the waits by cause and waiting function, longest first.
@@ -95,6 +122,9 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
     if !profile.waits.is_empty() {
         out.push_str(&waits(profile, top, look));
         put!(out, "\n");
+    }
+    if let Some(text) = nameless(profile, look) {
+        put!(out, "{text}\n\n");
     }
     let listed = &profile.functions[..top.min(profile.functions.len())];
     let scale = Scale::of_all(

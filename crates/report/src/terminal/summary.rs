@@ -29,7 +29,7 @@ const WORDS: [&str; 8] = [
 ];
 
 /// A judgement with its metric and cell.
-struct Finding<'a> {
+struct JudgedRow<'a> {
     cell: usize,
     row: &'a MetricRow,
     judgement: &'a Judgement,
@@ -45,7 +45,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
         .cells
         .iter()
         .any(|group| group.metrics.iter().any(|row| row.primary));
-    let findings: Vec<Finding> = comparison
+    let findings: Vec<JudgedRow> = comparison
         .cells
         .iter()
         .enumerate()
@@ -53,7 +53,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
         .filter(|(_, row)| row.primary || !any)
         .filter_map(|(cell, row)| {
             let judgement = about::judgement(row, variant)?;
-            Some(Finding {
+            Some(JudgedRow {
                 cell,
                 row,
                 judgement,
@@ -133,7 +133,7 @@ fn counted(n: usize, what: &str, all: &str) -> String {
     }
 }
 
-fn count(findings: &[Finding], word: &str) -> usize {
+fn count(findings: &[JudgedRow], word: &str) -> usize {
     findings
         .iter()
         .filter(|finding| is(&finding.judgement.verdict, word))
@@ -146,8 +146,8 @@ fn is(verdict: &Verdict, word: &str) -> bool {
 
 /// The finding with this verdict and the largest effect; `None` without such a finding. Ratios are compared by the
 /// absolute value of their logarithm. They come before differences, whose sizes cannot be compared.
-fn largest<'a, 'b>(findings: &'b [Finding<'a>], word: &str) -> Option<&'b Finding<'a>> {
-    let size = |finding: &Finding| match &finding.judgement.effect {
+fn largest<'a, 'b>(findings: &'b [JudgedRow<'a>], word: &str) -> Option<&'b JudgedRow<'a>> {
+    let size = |finding: &JudgedRow| match &finding.judgement.effect {
         Some(effect) if effect.kind == EffectKind::Ratio => effect.estimate.ln().abs(),
         _ => -1.0,
     };

@@ -1,6 +1,6 @@
 //! Values and differences as text.
 
-use pagetide_compare::explain::{Answer, Claim, Explanation, Finding};
+use pagetide_compare::explain::{Answer, Claim, Explanation, MechanismShare};
 use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::EffectKind;
 
@@ -64,7 +64,7 @@ fn points(difference: f64, ascii: bool) -> String {
 }
 
 /// A mechanism's effect as text: `47 ms less (62 %; 41 to 53 ms less)`.
-pub(super) fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -> String {
+pub(super) fn claim(explanation: &Explanation, finding: &MechanismShare, ascii: bool) -> String {
     let word = if finding.effect < 0.0 { "less" } else { "more" };
     let [low, high] = finding.interval.map(f64::abs);
     let scale = Scale::of_all(Unit::Nanos, [low, high]);

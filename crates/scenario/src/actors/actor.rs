@@ -1,4 +1,4 @@
-//! A process of a workload at work.
+//! A running process of a workload.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -27,22 +27,22 @@ const BATCH: usize = 256;
 /// Mask of the page number in a reference.
 const PAGE_BITS: u32 = WRITE - 1;
 
-/// What all processes of a workload share.
+/// Data that all processes of a workload share.
 pub(crate) struct Stage<'w> {
     pub workload: &'w Workload,
     pub library: Library<'w>,
     pub board: Board,
     /// Groups by the names of their folders.
     pub groups: BTreeMap<String, MemoryGroup>,
-    /// Memory that shares refer to.
+    /// Memory that sizes given as shares refer to.
     pub memory: Bytes,
     pub clock: Clock,
     pub seed: u64,
-    /// Names for which processes wait; the index is that of the mark.
+    /// Names that processes can wait for. The index of a name is the index of its mark on the board.
     pub names: Vec<&'w str>,
 }
 
-/// A process of the workload, or one that it forked.
+/// A process of the workload, or a process that was forked by one.
 pub(crate) struct Actor<'s> {
     stage: &'s Stage<'s>,
     process: &'s Process,
@@ -52,11 +52,11 @@ pub(crate) struct Actor<'s> {
     line: u32,
     /// Process IDs and lines of the children that have not been joined.
     children: Vec<(libc::pid_t, u32)>,
-    /// Number of accesses phases so far, so that each has references of its own.
+    /// Number of access phases so far, from which each phase gets its own random numbers.
     phases: u64,
 }
 
-/// Whether a process goes on with its phases.
+/// Whether a process continues with its phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Go {
     On,
@@ -102,7 +102,7 @@ impl Stage<'_> {
         line.set_state(State::Running);
     }
 
-    /// Returns the index of a mark; processes are validated, so it exists.
+    /// Returns the index of a mark. The mark exists, because the workload was validated.
     fn mark(&self, name: &str) -> usize {
         self.names
             .iter()
@@ -110,7 +110,7 @@ impl Stage<'_> {
             .unwrap_or(usize::MAX)
     }
 
-    /// Lets a process that has ended pass all marks that it has not passed, so that nobody waits for it.
+    /// Passes, for a process that has ended, all marks that it has not passed, so that no process waits for it.
     pub(crate) fn pass_all(&self, line: &Line) {
         if line.depth.load(Ordering::Relaxed) > 0 {
             return;
@@ -177,7 +177,7 @@ impl Actor<'_> {
         });
     }
 
-    /// Waits until the process before this one has passed the mark of its turn.
+    /// Waits until the process before this one has passed the mark that gives the turn.
     fn take_turn(&self) -> Go {
         let stage = self.stage;
         let Some(turn) = self.process.turn.as_deref().filter(|_| self.number > 0) else {
@@ -203,7 +203,7 @@ impl Actor<'_> {
         })
     }
 
-    /// Runs `work`, in which the process sleeps or waits, and accounts its time as waited.
+    /// Runs `work`, in which the process sleeps or waits, and adds its time to the time waited.
     fn waiting<T>(&self, work: impl FnOnce() -> T) -> T {
         let line = self.line();
         let start = self.stage.clock.now();
@@ -284,7 +284,7 @@ impl Actor<'_> {
             }
             Phase::Pause { time } => self.sleep(*time),
             Phase::Reclaim { group, amount, .. } => {
-                self.reclaim(group, amount.of(self.stage.memory))?
+                self.reclaim(group, amount.of(self.stage.memory))?;
             }
             Phase::Repeat { times, phases } => {
                 for _ in 0..*times {
@@ -591,7 +591,7 @@ fn wait_for(pid: libc::pid_t) -> Result<libc::c_int, Stop> {
     }
 }
 
-/// Records how a process ended that could not do so itself.
+/// Records the end of a process that was killed or failed, and so could not record it itself.
 pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     if line.state() == State::Running {
         line.end.store(stage.clock.now().0, Ordering::Relaxed);
@@ -613,7 +613,7 @@ pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     stage.pass_all(line);
 }
 
-/// Ends this process. The reason of a failure is stored in its line.
+/// Ends this process. If it failed, the reason is stored in its line.
 fn end(stage: &Stage<'_>, line: u32, result: std::thread::Result<Result<(), Stop>>) -> ! {
     let line = stage.board.line(line);
     let reason = match result {

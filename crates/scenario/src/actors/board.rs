@@ -1,4 +1,4 @@
-//! The board: shared memory in which each process of a workload has a line.
+//! The board: shared memory in which each process of a workload has a line for its state and counts.
 
 // Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -15,9 +15,9 @@ use crate::page::PAGE;
 
 /// Number of buckets of a line's latencies: four for each power of two of nanoseconds.
 const COARSE: usize = 4 * 40;
-/// Largest length of the reason for which a process gave up, in bytes.
+/// Largest length in bytes of the reason why a process gave up.
 const REASON_BYTES: usize = 160;
-/// Time after which a process that waits for a mark looks for the end of the workload.
+/// Interval at which a process that waits for a mark checks whether the workload has ended.
 const LOOK: Nanos = Nanos::from_millis(200);
 
 /// State of a process.
@@ -58,11 +58,11 @@ struct Head {
     open: AtomicU32,
     /// 1 once the time limit is reached.
     stop: AtomicU32,
-    /// Number of processes that have yet to pass each mark.
+    /// Number of processes that have not passed each mark yet.
     left: [AtomicU32; MOST_NAMES],
     /// Time of the start on the trial's clock.
     started: AtomicU64,
-    /// Sum, minimum and maximum of all latencies.
+    /// Sum of all latencies in nanoseconds, followed by their minimum and maximum.
     sum: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,
@@ -70,7 +70,7 @@ struct Head {
     dense: [AtomicU64; Histogram::BUCKETS],
 }
 
-/// What one process reports.
+/// State and counts of one process.
 #[repr(C)]
 pub(crate) struct Line {
     state: AtomicU32,
@@ -82,31 +82,32 @@ pub(crate) struct Line {
     pub number: AtomicU32,
     /// Depth of forks: 0 for a process of the workload.
     pub depth: AtomicU32,
-    /// 1 while the process sleeps or waits for another.
+    /// 1 while the process sleeps or waits for another process.
     pub waits: AtomicU32,
-    /// Bits of the marks that the process has passed.
+    /// Bit mask of the marks that the process has passed.
     pub passed: AtomicU64,
-    /// Start and end on the trial's clock.
+    /// Start of the process on the trial's clock, followed by its end.
     pub begin: AtomicU64,
     pub end: AtomicU64,
-    /// Number of accesses, and of pages that were filled or copied.
+    /// Number of accesses, plus number of pages that were filled or copied.
     pub steps: AtomicU64,
     /// Number of accesses.
     pub accesses: AtomicU64,
-    /// Time in which the process slept or waited for another.
+    /// Time in which the process slept or waited for another process.
     pub waited: AtomicU64,
-    /// Sum and maximum of the latencies of its accesses.
+    /// Sum of the latencies of the process's accesses in nanoseconds, followed by their maximum.
     pub sum: AtomicU64,
     pub max: AtomicU64,
     /// Time spent in fork.
     pub forking: AtomicU64,
     /// Time spent in advice.
     pub advising: AtomicU64,
-    /// Amounts of requests to reclaim: asked for and reclaimed, in bytes, and the time that they took.
+    /// Bytes that the process asked the kernel to reclaim, followed by the bytes reclaimed and the time that this
+    /// took.
     pub asked: AtomicU64,
     pub taken: AtomicU64,
     pub reclaiming: AtomicU64,
-    /// Page faults without and with input or output.
+    /// Page faults without input or output, followed by those with it.
     pub minor: AtomicU64,
     pub major: AtomicU64,
     reason: [AtomicU64; REASON_BYTES / 8],
@@ -162,7 +163,7 @@ impl Board {
         (number < self.lines).then_some(number)
     }
 
-    /// Arrives at the start and waits until it is given. Returns the time of the start.
+    /// Reports that this process is ready, and waits for the start. Returns the time of the start.
     pub(crate) fn arrive(&self) -> Nanos {
         let head = self.head();
         head.ready.fetch_add(1, Ordering::AcqRel);
@@ -173,7 +174,7 @@ impl Board {
         Nanos(head.started.load(Ordering::Acquire))
     }
 
-    /// Returns true once this number of processes has arrived at the start; waits for a moment otherwise.
+    /// Returns true if this number of processes is ready to start. If not, waits for a moment and returns false.
     pub(crate) fn are_ready(&self, processes: u32) -> bool {
         let ready = &self.head().ready;
         let now = ready.load(Ordering::Acquire);
@@ -214,7 +215,7 @@ impl Board {
             .is_none_or(|left| left.load(Ordering::Acquire) == 0)
     }
 
-    /// Lets the process of this line pass a mark, once.
+    /// Passes a mark for the process of this line. Further passes of the same mark have no effect.
     pub(crate) fn pass(&self, line: &Line, mark: usize) {
         let bit = 1_u64 << (mark % 64);
         let before = line.passed.fetch_or(bit, Ordering::AcqRel);
@@ -260,7 +261,7 @@ impl Board {
         line.coarse[coarse(nanos)].fetch_add(1, relaxed);
     }
 
-    /// Returns all latencies.
+    /// Returns the histogram of the latencies of all processes.
     pub(crate) fn histogram(&self) -> Histogram {
         let head = self.head();
         let dense: Vec<u64> = head
@@ -311,7 +312,8 @@ impl Line {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns quantile `q` of the process's latencies: the upper bound of its bucket, at most a fifth too large.
+    /// Returns quantile `q` of the process's latencies: the upper bound of the quantile's bucket, at most a fifth too
+    /// large.
     pub(crate) fn quantile(&self, q: f64) -> u64 {
         let counts = self
             .coarse
@@ -330,7 +332,7 @@ impl Line {
     }
 }
 
-/// Returns the bucket of a latency: its power of two, and the two bits below the highest.
+/// Returns the index of the bucket of a latency, from its power of two and the two bits below the highest one.
 fn coarse(nanos: u64) -> usize {
     let nanos = nanos.max(4);
     let power = nanos.ilog2();
@@ -347,7 +349,7 @@ fn upper(index: usize) -> u64 {
     ((part as u64 + 5) << (power - 2)) - 1
 }
 
-/// Waits until the word differs from `seen`, a wakeup arrives, or the time is over.
+/// Waits until the word differs from `seen`, another process wakes this one, or the time is over.
 fn wait(word: &AtomicU32, seen: u32, time: Option<Nanos>) {
     let time = time.map(|span| libc::timespec {
         tv_sec: number::signed(span.0 / 1_000_000_000),

@@ -15,9 +15,9 @@ use crate::fill::Filler;
 use crate::mapping::Mapping;
 use crate::page_size::PageSize;
 
-/// What the main process prepares for all processes: contents of pages, and files.
+/// Contents of pages, and files, which the main process prepares for all processes.
 pub(crate) struct Library<'w> {
-    /// Memory that shares refer to.
+    /// Memory that sizes given as shares refer to.
     memory: Bytes,
     folder: &'w Path,
     fillers: BTreeMap<&'w str, Filler>,
@@ -123,7 +123,7 @@ impl<'w> Library<'w> {
         }
     }
 
-    /// Maps a segment of process number `number` with this name. A locked segment is filled and locked.
+    /// Maps a segment for process number `number` of this name. A locked segment is filled and locked.
     pub(crate) fn map(
         &'w self,
         segment: &'w Segment,
@@ -175,7 +175,7 @@ impl<'w> Library<'w> {
     }
 }
 
-/// Creates a file in the kernel's own tmpfs, which is deleted when no process has it open.
+/// Creates a file in the kernel's internal tmpfs, which is deleted when no process has it open.
 fn in_tmpfs(size: Bytes) -> Result<File, Stop> {
     // SAFETY: the name is a C string that lives through the call.
     let file = unsafe { libc::memfd_create(c"pagetide".as_ptr(), libc::MFD_CLOEXEC) };

@@ -19,7 +19,7 @@ const PAGE: u64 = 4096;
 /// A memory group that was created. It is not removed, because the guest ends after the trial.
 #[derive(Debug)]
 pub(crate) struct MemoryGroup {
-    /// Name of the group: that of its folder.
+    /// Name of the group, which is also the name of its folder.
     name: String,
     group: Group,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Reclaimed {
     /// Amount that was asked for.
     pub asked: Bytes,
     /// Amount that the kernel reclaimed from the group during the request, by its own count (`pgsteal`). On kernels
-    /// since 5.19 a count may lag by up to 64 pages, which the next reading then contains.
+    /// since 5.19 the count may lag by up to 64 pages, which then appear in the next reading.
     pub taken: Bytes,
     /// Amount by which the group's memory shrank during the request; 0 if it grew.
     pub freed: Bytes,
@@ -47,7 +47,7 @@ impl MemoryGroup {
         Self::create_at(&spec.name, spec)
     }
 
-    /// Takes a group that already exists under this name, for its counters.
+    /// Returns an object for a group that already exists, for reading its counters.
     pub(crate) fn existing(name: impl Into<String>, group: Group) -> Self {
         Self {
             name: name.into(),
@@ -55,7 +55,7 @@ impl MemoryGroup {
         }
     }
 
-    /// Returns the group itself, which programs can be started in.
+    /// Returns the group, which programs can be started in.
     pub(crate) fn group(&self) -> &Group {
         &self.group
     }
@@ -80,7 +80,7 @@ impl MemoryGroup {
         Ok(created)
     }
 
-    /// Returns the name of the group; for a group inside another one, both names with a slash between.
+    /// Returns the name of the group. For a group inside another group, returns both names with a slash between.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -102,14 +102,15 @@ impl MemoryGroup {
         write(&self.file(&file), &value).map_err(Stop::system(cannot))
     }
 
-    /// Makes the calling process a member of the group. Memory that it has already used stays with its old group.
+    /// Makes the calling process a member of the group. Memory that the process has already used stays with its old
+    /// group.
     pub(crate) fn join(&self) -> Result<(), Stop> {
         // Writing 0 adds the writing process to the group.
         let cannot = format!("cannot join the memory group {}", self.name);
         write(&self.group.procs_file(), "0").map_err(Stop::system(cannot))
     }
 
-    /// Asks the kernel to reclaim this amount from the group, and returns what came of it. Fails if the kernel lacks
+    /// Asks the kernel to reclaim this amount from the group. Returns what was reclaimed. Fails if the kernel lacks
     /// `memory.reclaim`.
     pub(crate) fn reclaim(&self, clock: Clock, size: Bytes) -> Result<Reclaimed, Stop> {
         let path = self.file("memory.reclaim");

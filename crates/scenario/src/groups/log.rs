@@ -10,8 +10,15 @@ use crate::trial::Trial;
 
 use super::created::{MemoryGroup, read};
 
+/// A source of counters: name in the record, syntax of the files, and prefix and name of each file.
+type Source = (
+    &'static str,
+    Syntax,
+    &'static [(&'static str, &'static str)],
+);
+
 /// The sources of a group's counters: name in the record, and prefix and name of each file.
-const SOURCES: [(&str, Syntax, &[(&str, &str)]); 3] = [
+const SOURCES: [Source; 3] = [
     ("memory.stat", Syntax::KeyValue, &[("", "memory.stat")]),
     ("memory.events", Syntax::KeyValue, &[("", "memory.events")]),
     (
@@ -36,7 +43,7 @@ const OVER_TIME: [(&str, Unit); 7] = [
     ("workingset_refault_file", Unit::Count),
 ];
 
-/// Number of samples for which room is made in advance.
+/// Number of samples for which memory is allocated in advance.
 const ROOM: usize = 256;
 
 /// One sample of a group: time, memory, swap, time stalled on memory, then the columns of [`OVER_TIME`].
@@ -51,7 +58,7 @@ pub(crate) struct GroupLog<'g> {
     started: Nanos,
 }
 
-/// What a group used and suffered during a workload.
+/// Growth of the counters of a group during a workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupUse {
     /// Growth of the counters in `memory.stat`.
@@ -73,7 +80,7 @@ impl GroupUse {
         self.events.growth(name).unwrap_or(0)
     }
 
-    /// Returns the number of evicted anonymous pages that came back.
+    /// Returns the number of evicted anonymous pages that were read back.
     pub(crate) fn refaults_anon(&self) -> u64 {
         self.stat("workingset_refault_anon")
     }

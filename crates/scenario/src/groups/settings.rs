@@ -1,7 +1,7 @@
 //! Limits of a scenario's groups that a variant sets: `group/NAME/KEY`, such as `group/sensitive/low`.
 //!
-//! They make the same group with two limits comparable, as any other setting of a variant. They are applied when the
-//! groups are created, after the settings of the machine.
+//! With these limits two variants can be compared whose only difference is a limit of a group. The limits are applied
+//! when the groups are created, after the settings of the machine.
 
 use pagetide_quantity::hint;
 use pagetide_record::Subject;
@@ -52,7 +52,7 @@ fn with_settings(
             continue;
         };
         let (name, key) = rest.split_once('/').ok_or_else(|| {
-            format!("`{setting}` is no limit of a group: write {GROUP_SETTING}NAME/KEY, such as group/program/high")
+            format!("`{setting}` is not a limit of a group: write {GROUP_SETTING}NAME/KEY, such as group/program/high")
         })?;
         if groups.is_empty() {
             return Err(format!(

@@ -18,7 +18,7 @@ pub(crate) enum Limit {
     Max,
     /// Amount of memory above which the group is throttled and reclaimed.
     High,
-    /// Amount of memory that is reclaimed only if no group has unprotected memory left.
+    /// Amount of memory that is reclaimed only if no group has unprotected memory left (`memory.low`).
     Low,
     /// Amount of memory that is never reclaimed.
     Min,
@@ -39,7 +39,7 @@ impl Limit {
         Self::ZswapMax,
     ];
 
-    /// Returns the name in descriptions: the name of the file without `memory.`.
+    /// Returns the name of the limit in descriptions: the name of its file without `memory.`.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Max => "max",
@@ -74,11 +74,12 @@ pub(crate) struct ReclaimRequest {
 pub(crate) struct GroupSpec {
     /// Name of the group: small letters, digits and hyphens.
     pub name: String,
-    /// Limits and protections that are set. Others stay as the kernel has them: no limit and no protection.
+    /// Limits and protections that are set. Those that are not set keep the kernel's default: no limit and no
+    /// protection.
     pub limits: BTreeMap<Limit, Bytes>,
     /// Requests to reclaim, in the order of the text.
     pub requests: Vec<ReclaimRequest>,
-    /// True if other groups are inside this one, so that their memory is that of this group.
+    /// True if other groups are inside this one. The memory of this group then includes theirs.
     pub is_around: bool,
 }
 
@@ -108,11 +109,11 @@ impl GroupSpec {
         let mut words = text.split_whitespace();
         let name = words
             .next()
-            .ok_or("a group is described by nothing: give a name, as in `apps max=24M`")?;
+            .ok_or("a group has no description: give at least a name, as in `apps max=24M`")?;
         let mut group = Self::new(name);
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| {
-                format!("`{word}` of group {name} is no KEY=VALUE, as in `max=24M`")
+                format!("`{word}` of group {name} is not of the form KEY=VALUE, as in `max=24M`")
             })?;
             group.set(key, value, names)?;
         }
@@ -160,7 +161,7 @@ impl GroupSpec {
         Ok(())
     }
 
-    /// Returns the amount of a limit; `None` if it is not set.
+    /// Returns the amount of a limit; `None` if the limit is not set.
     pub(crate) fn limit(&self, limit: Limit) -> Option<Bytes> {
         self.limits.get(&limit).copied()
     }
@@ -171,7 +172,7 @@ impl GroupSpec {
         size(Limit::Low).max(size(Limit::Min))
     }
 
-    /// Returns what is wrong with this group alone; `None` if nothing is.
+    /// Returns what is wrong with this group on its own; `None` if nothing is wrong.
     fn fault(&self, memory: Bytes) -> Option<String> {
         let name = &self.name;
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -218,7 +219,7 @@ impl GroupSpec {
     }
 }
 
-/// Writes the description so that [`GroupSpec::read`] reads the same.
+/// Writes the description as text that [`GroupSpec::read`] reads.
 impl fmt::Display for GroupSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -250,7 +251,7 @@ fn time_of(text: &str, names: &Names) -> Result<Nanos, String> {
     }
 }
 
-/// Converts the parameter of an optional limit, in which 0 means that there is none.
+/// Returns a parameter as an optional limit: `None` if it is 0.
 pub(crate) fn optional(size: Bytes) -> Option<Bytes> {
     Some(size).filter(|size| size.0 > 0)
 }

@@ -1,4 +1,4 @@
-//! Watches memory groups while a workload runs: samples their counters and makes requests to reclaim at their moments.
+//! Watches memory groups while a workload runs: samples their counters, and makes requests to reclaim at their times.
 
 use pagetide_quantity::{Nanos, Series, Unit};
 
@@ -21,7 +21,7 @@ pub(crate) struct MadeRequest {
     pub group: usize,
     /// Time from the start of the workload.
     pub at: Nanos,
-    /// What came of it.
+    /// Amounts and time of the request.
     pub result: Reclaimed,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Watch<'g> {
 }
 
 impl<'g> Watch<'g> {
-    /// Begins to watch groups, each with its description. The moments of requests count from now.
+    /// Begins to watch groups, each with its description. Times of requests count from now.
     pub(crate) fn begin(groups: &[(&'g MemoryGroup, &GroupSpec)], clock: Clock) -> Self {
         let all: Vec<_> = groups.iter().map(|(group, _)| *group).collect();
         let mut to_come: Vec<_> = groups
@@ -70,12 +70,12 @@ impl<'g> Watch<'g> {
         }
     }
 
-    /// True if all requests have been made.
+    /// True if all requests to reclaim have been made.
     pub(crate) fn has_asked_all(&self) -> bool {
         self.to_come.is_empty()
     }
 
-    /// Sleeps until the next sample or request is due, and takes or makes it.
+    /// Sleeps until the next sample or request is due, then takes the sample or makes the request.
     pub(crate) fn step(&mut self) -> Result<(), Stop> {
         let now = self.clock.now().since(self.started);
         let request = self.to_come.last().map(|(_, request)| request.at);

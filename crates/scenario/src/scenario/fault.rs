@@ -89,8 +89,8 @@ macro_rules! floor_metrics {
     };
 }
 
-/// Why a scenario that allocates down to these levels needs a machine of its own; `None` if it does not, because it
-/// leaves nothing free.
+/// Returns why a scenario that allocates down to `down` needs a machine of its own; `None` if it allocates until
+/// nothing is free, which a memory group allows too.
 pub(crate) fn levels_need(down: Depth) -> Option<&'static str> {
     let needs = down.floors().any(|floor| floor != Floor::Zero);
     needs.then_some(

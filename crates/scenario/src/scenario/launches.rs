@@ -68,7 +68,7 @@ params! {
     }
 }
 
-/// What all programs share.
+/// Data that all programs share.
 struct Programs<'a> {
     params: &'a Launches,
     groups: &'a [MemoryGroup],
@@ -80,8 +80,8 @@ struct Programs<'a> {
 }
 
 impl Programs<'_> {
-    /// Runs a program: it starts when it gets its first order, and comes to the foreground with each further one. With
-    /// each order done it reports the time that its work took, and its major faults meanwhile.
+    /// Runs a program, which starts with its first order, and comes to the foreground with each further order. For
+    /// each order, the program reports the time that its work took and its major faults.
     fn live(&self, number: u32) -> Result<(), Stop> {
         self.groups[number as usize].join()?;
         let mut own: Option<Memory> = None;
@@ -155,13 +155,13 @@ struct Memory {
     anon: Mapping,
 }
 
-/// One launch.
+/// Measurements of one launch.
 struct Launched {
     program: u32,
     /// Time from the order to the end of the program's work.
     time: Nanos,
     major_faults: u64,
-    /// Memory that was available after it, as the kernel estimates it (MemAvailable).
+    /// Memory that was available after the launch, as the kernel estimates it (MemAvailable).
     available: Bytes,
 }
 
@@ -258,7 +258,7 @@ impl Scenario for Launches {
         }
     }
 
-    /// Describes the group of each program, as it is in the background.
+    /// Returns the description of the group of each program, with the limits of the background.
     fn groups(&self, _names: &Names) -> Result<Vec<GroupSpec>, String> {
         let high = optional(self.high);
         let groups = (0..self.programs).map(|number| {
@@ -343,7 +343,7 @@ impl Scenario for Launches {
 }
 
 impl Launches {
-    /// Brings a program to the foreground and sends the one before it to the background.
+    /// Brings a program to the foreground and sends the previous one to the background.
     fn launch(
         &self,
         trial: &Trial<'_>,
@@ -378,7 +378,7 @@ impl Launches {
     }
 }
 
-/// Chooses which program comes to the foreground next: any but the current one, all equally likely.
+/// Chooses which program comes to the foreground next: one of the others, all equally likely.
 struct Foreground {
     rng: Rng,
     programs: u32,

@@ -77,12 +77,12 @@ impl Neighbours {
         self.mapping == Backing::File
     }
 
-    /// Runs a hungry process: it writes its memory again and again until it is asked to stop.
+    /// Runs a hungry process, which writes its memory again and again until it is asked to stop.
     fn eat(&self, member: &mut Member<'_>, hungry: &Hungry<'_>) -> Result<(), Stop> {
         hungry.groups[member.number as usize].join()?;
         let pages = self.share().pages();
         let memory = self.page_size.map(pages)?;
-        let mut written = 0;
+        let mut written = 0_u64;
         let mut round = 0;
         member.gate();
         let start = hungry.clock.now();
@@ -90,7 +90,7 @@ impl Neighbours {
             let own = u64::from(member.number) << 32 | round;
             let seed = hungry.seed ^ own.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             for page in self.order.over(pages.0, seed) {
-                if written % PORTION == 0 && member.asked_to_stop() {
+                if written.is_multiple_of(PORTION) && member.asked_to_stop() {
                     break 'all;
                 }
                 memory.fill_page(hungry.filler, page);
@@ -104,7 +104,7 @@ impl Neighbours {
     }
 }
 
-/// What all hungry processes share.
+/// Data that all hungry processes share.
 struct Hungry<'a> {
     groups: &'a [MemoryGroup],
     filler: &'a Filler,
@@ -134,7 +134,10 @@ impl Scenario for Neighbours {
             "alone-mean",
             "mean access of the latency-sensitive process before its neighbours started"
         ),
-        MetricDef::time("alone-p99", "99th percentile of the accesses before"),
+        MetricDef::time(
+            "alone-p99",
+            "99th percentile of the accesses before the neighbours started"
+        ),
         MetricDef::of(
             "slowdown",
             Unit::Count,
@@ -383,13 +386,13 @@ impl Neighbours {
     }
 }
 
-/// Returns the share of accesses that found their page in memory.
+/// Returns the share of accesses whose page was in memory.
 fn share_of_hits(refaults: u64, accesses: u64) -> f64 {
     (1.0 - refaults as f64 / accesses.max(1) as f64).max(0.0)
 }
 
-/// Returns Jain's fairness index of some shares: 1 if all are equal, 1 divided by their number if one has everything.
-/// Source: Jain, Chiu and Hawe, "A quantitative measure of fairness" (1984), equation 1.
+/// Returns Jain's fairness index of shares: 1 if all are equal, 1 divided by their number if one process has
+/// everything. Source: Jain, Chiu and Hawe, "A quantitative measure of fairness" (1984), equation 1.
 fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

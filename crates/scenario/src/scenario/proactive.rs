@@ -22,9 +22,9 @@ use crate::workers::Team;
 
 /// Name of the group from which memory is reclaimed.
 const TARGET: &str = "target";
-/// Name of the latency-sensitive group beside it.
+/// Name of the latency-sensitive group beside the target.
 const SENSITIVE: &str = "sensitive";
-/// Name of the group that contains both.
+/// Name of the group that contains the target and the latency-sensitive group.
 const PARENT: &str = "both";
 
 choice! {
@@ -40,7 +40,7 @@ choice! {
 params! {
     /// Parameters, in the order of the command line and the record.
     pub(crate) struct Proactive {
-        /// Memory of the group from which is reclaimed.
+        /// Memory of the group that memory is reclaimed from.
         size: Bytes = "0.5 * memory", min = "256K";
         /// Part of this memory that its process no longer uses.
         cold: f64 = "0.5", max = "0.99";
@@ -59,8 +59,8 @@ params! {
         sensitive: Bytes = "0.15 * memory";
         /// Protection of the latency-sensitive group (memory.low); 0 for none.
         low: Bytes = "sensitive";
-        /// Further limits of the group from which is reclaimed, as KEY=VALUE words without spaces in them: min, low, max,
-        /// high, swap.max, zswap.max, and reclaim=AMOUNT@TIME for further requests.
+        /// Further limits of the group that memory is reclaimed from, as KEY=VALUE words without spaces in them: min,
+        /// low, max, high, swap.max, zswap.max, and reclaim=AMOUNT@TIME for further requests.
         limits: String = "";
         /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; or the kind of
         /// memory that the pages are like, whose pages differ in how they compress.
@@ -73,7 +73,7 @@ params! {
 }
 
 impl Proactive {
-    /// Describes the process of a group: the one of `size` bytes, or the latency-sensitive one.
+    /// Returns the description of a process: the process of `size` bytes, or the latency-sensitive one.
     fn process<'a>(
         &self,
         name: &'static str,
@@ -149,7 +149,10 @@ impl Scenario for Proactive {
         .primary(),
         MetricDef::time("access-p50", "median of these accesses"),
         MetricDef::time("access-p99", "99th percentile of these accesses"),
-        MetricDef::time("before-mean", "mean access of the group's process before"),
+        MetricDef::time(
+            "before-mean",
+            "mean access of the group's process before the first request"
+        ),
         MetricDef::count(
             "refaults",
             Direction::Lower,
@@ -171,7 +174,7 @@ impl Scenario for Proactive {
         MetricDef::time("sensitive-p99", "99th percentile of these accesses"),
         MetricDef::time(
             "sensitive-before-mean",
-            "mean access of the latency-sensitive process before"
+            "mean access of the latency-sensitive process before the first request"
         ),
         MetricDef::of(
             "sensitive-taken",
@@ -223,8 +226,8 @@ impl Scenario for Proactive {
         }
     }
 
-    /// Returns the descriptions of the groups: first the one that contains the others, then the one from which is
-    /// reclaimed, then the latency-sensitive one if there is one.
+    /// Returns the descriptions of the groups: first the group that contains the others, then the target, then the
+    /// latency-sensitive group if there is one.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
         // The protection of a group acts only as far as that of the group around it.
@@ -293,14 +296,13 @@ impl Scenario for Proactive {
                 reports.push(PacedReport::of(&ended));
             }
         }
-        self.report(trial, &reports, &watched.uses, &watched.requests);
+        Self::report(trial, &reports, &watched.uses, &watched.requests);
         Ok(())
     }
 }
 
 impl Proactive {
     fn report(
-        &self,
         trial: &mut Trial<'_>,
         processes: &[PacedReport],
         uses: &[GroupUse],
@@ -342,19 +344,16 @@ impl Proactive {
                 None => trial.absent("stalled", "not on this kernel"),
             }
         }
-        match (processes.get(1), uses.get(1)) {
-            (Some(own), Some(used)) => {
-                trial.metric("sensitive-mean", own.mean);
-                trial.metric("sensitive-p99", own.p99 as f64);
-                trial.metric("sensitive-before-mean", own.alone_mean);
-                trial.metric("sensitive-taken", used.stat("pgsteal") as f64);
-                trial.metric("sensitive-refaults", refaults(used) as f64);
-            }
-            _ => {
-                let names = Self::METRICS.iter().map(|def| def.name);
-                for name in names.filter(|name| name.starts_with("sensitive")) {
-                    trial.absent(name, "there is no latency-sensitive group");
-                }
+        if let (Some(own), Some(used)) = (processes.get(1), uses.get(1)) {
+            trial.metric("sensitive-mean", own.mean);
+            trial.metric("sensitive-p99", own.p99 as f64);
+            trial.metric("sensitive-before-mean", own.alone_mean);
+            trial.metric("sensitive-taken", used.stat("pgsteal") as f64);
+            trial.metric("sensitive-refaults", refaults(used) as f64);
+        } else {
+            let names = Self::METRICS.iter().map(|def| def.name);
+            for name in names.filter(|name| name.starts_with("sensitive")) {
+                trial.absent(name, "there is no latency-sensitive group");
             }
         }
     }

@@ -206,7 +206,9 @@ impl Scenario for Program {
             )),
             Some(word) if !word.starts_with('/') => Err(Self::contradiction(
                 name,
-                format!("`{word}` is no path inside: give the command after `--`, {example}"),
+                format!(
+                    "`{word}` is no path inside the root: give the command after `--`, {example}"
+                ),
             )),
             Some(_) if self.root.is_empty() => Err(Self::contradiction(
                 name,
@@ -259,7 +261,9 @@ impl Scenario for Program {
         if let Some(beside) = specs.get(1) {
             return self.run_beside(trial, beside, &command, &environment);
         }
-        OF_PAIR.iter().for_each(|name| trial.omit(name));
+        for name in OF_PAIR {
+            trial.omit(name);
+        }
         if measured.is_none() {
             trial.omit("group-peak");
             trial.omit("group-swap-peak");
@@ -292,7 +296,7 @@ impl Scenario for Program {
     }
 }
 
-/// Names of the metrics that only a trial with a program beside the first one has.
+/// Names of the metrics that exist only if a program runs beside the first one.
 const OF_PAIR: [&str; 7] = [
     "group-major-faults",
     "group-refaults",
@@ -303,7 +307,7 @@ const OF_PAIR: [&str; 7] = [
     "beside-refaults",
 ];
 
-/// Sets two metrics to the peaks of memory and of swap of a group.
+/// Sets two metrics: the peak of a group's memory and the peak of its swap.
 fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
     // The second name is that of the first version of control groups.
     let names = [
@@ -319,12 +323,11 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Fails if the groups of the program and of the one beside it contradict each other, or if there are limits but no
-    /// program beside it.
+    /// Fails if the groups of the two programs contradict each other, or if limits are given for a second program
+    /// that is not.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {
-            (true, true) => {}
             (true, false) => {
                 return refuse(
                     "limits of a program beside it need one: name it with --beside".to_owned(),
@@ -336,12 +339,12 @@ impl Program {
                         .to_owned(),
                 );
             }
-            (false, _) => {}
+            (true, true) | (false, _) => {}
         }
         let words = Self::words(&self.beside, 0).unwrap_or_default();
         if let Some(word) = words.first().filter(|word| !word.starts_with('/')) {
             return refuse(format!(
-                "the program beside it, `{word}`, is no path inside: give it with --beside"
+                "the program beside it, `{word}`, is no path inside the root: give it with --beside"
             ));
         }
         let names = groups::names(context.memory, context.swap_size);
@@ -354,7 +357,7 @@ impl Program {
         groups::check(&groups, context.memory).or_else(refuse)
     }
 
-    /// Runs the program and the one beside it, each in its own group.
+    /// Runs the program and a second program beside it, each in its own group.
     fn run_beside(
         &self,
         trial: &mut Trial<'_>,
@@ -455,7 +458,7 @@ impl Program {
         }
     }
 
-    /// Returns why the result of a load that must end with the status `expected` cannot be used; `None` if it can.
+    /// Returns why the result of a program that must end with the status `expected` cannot be used; `None` if it can.
     fn load_fault(&self, load: &LoadRun, expected: i32) -> Option<String> {
         let errors = load.program.errors.text();
         let why = why_unusable(load.ending, expected, self.time_limit, &errors);
@@ -511,7 +514,7 @@ impl Program {
                     .to_owned(),
             ),
             (Some(word), false) if !word.starts_with('/') => {
-                refuse(format!("its server `{word}` is no path inside: give it with --server"))
+                refuse(format!("its server `{word}` is no path inside the root: give it with --server"))
             }
             (Some(_), false) => match Ready::read(&self.ready) {
                 Ok(_) => Ok(()),

@@ -39,15 +39,15 @@ params! {
     }
 }
 
-/// Interval at which the main process looks at the processes.
+/// Interval at which the main process checks the processes.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// Number of looks between two samples of the groups and of swap.
+/// Number of checks between two samples of the groups and of swap.
 const LOOKS_PER_SAMPLE: u64 = 5;
 /// Largest number of samples of all groups together, so that they need little memory.
 const MOST_SAMPLES: u64 = 2048;
 /// Largest number of rows in the series `progress`.
 const MOST_ROWS: u64 = 1024;
-/// Time after the time limit in which processes stop before they are killed.
+/// Time that processes have after the time limit to stop by themselves, before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Size of a huge page on x86-64.
 const HUGE: Bytes = Bytes::from_mib(2);
@@ -255,7 +255,7 @@ impl Scenario for Described {
     }
 }
 
-/// Returns the number of processes that pass a mark, or that have this name.
+/// Returns the number of processes that pass the mark of this name, or that have this name.
 fn passing(workload: &Workload, name: &str) -> u32 {
     let passes = |process: &&pagetide_workload::Process| {
         process.name == name || process.marks().contains(&name)
@@ -268,10 +268,10 @@ fn passing(workload: &Workload, name: &str) -> u32 {
         .sum()
 }
 
-/// The main process while the others run.
+/// State of the main process while it watches the other processes.
 struct Watch<'s> {
     stage: &'s Stage<'s>,
-    /// Rows of the series `progress`: time, steps, processes that run.
+    /// Rows of the series `progress`: time, steps, and number of processes that run.
     rows: Vec<[u64; 3]>,
     longest_stall: Nanos,
     killed_first: Option<Nanos>,
@@ -297,7 +297,7 @@ impl<'s> Watch<'s> {
         // SAFETY: sets an attribute of this process.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
         trial.phase("start");
-        let result = self.start_all(trial).and_then(|()| self.follow(trial));
+        let result = self.start_all(trial).map(|()| self.follow(trial));
         if result.is_err() {
             self.kill_all();
             while self.reap(trial) {
@@ -367,7 +367,7 @@ impl<'s> Watch<'s> {
     }
 
     /// Lets the processes start and follows them until all have ended. Returns the time of the start.
-    fn follow(&mut self, trial: &mut Trial<'_>) -> Result<Nanos, Stop> {
+    fn follow(&mut self, trial: &mut Trial<'_>) -> Nanos {
         let stage = self.stage;
         let limit = stage.workload.time_limit;
         let every = Nanos((limit.0 / MOST_ROWS).max(LOOK.0));
@@ -430,10 +430,11 @@ impl<'s> Watch<'s> {
         }
         let uses = log.end(trial);
         self.protected = self.taken_from_protected(&uses);
-        Ok(begin)
+        begin
     }
 
-    /// Returns the number of pages that were reclaimed from groups with `low` or `min`. `uses` has what each group used.
+    /// Returns the number of pages that were reclaimed from groups with `low` or `min`; `None` if there is no such
+    /// group. `uses` has the counters of each group.
     fn taken_from_protected(&self, uses: &[GroupUse]) -> Option<u64> {
         let workload = self.stage.workload;
         let protected: Vec<String> = group_names(workload)
@@ -466,7 +467,7 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Reaps all processes that have ended. Returns false if none is left.
+    /// Reaps all processes that have ended. Returns false if no process is left.
     fn reap(&mut self, trial: &mut Trial<'_>) -> bool {
         let stage = self.stage;
         loop {

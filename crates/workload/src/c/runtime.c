@@ -19,6 +19,9 @@
 @DEFINES@
 
 /* Not every machine's headers have these. */
+#ifndef MCL_ONFAULT
+#define MCL_ONFAULT 4
+#endif
 #ifndef MADV_COLD
 #define MADV_COLD 20
 #define MADV_PAGEOUT 21
@@ -711,6 +714,8 @@ int main(int count, char **words)
 			die("start a process");
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			/* What is in use now stays in memory, where the machine allows it: only segments are reclaimed. */
+			mlockall(MCL_CURRENT | MCL_ONFAULT);
 			random_state = (random_state ^ (uint64_t)(i + 1) * 0xbf58476d1ce4e5b9UL) | 1;
 			run(self);
 			end_of(self);

@@ -1,4 +1,4 @@
-//! Why the result of a program cannot be used, in words for its user.
+//! Why the result of a program cannot be used, as sentences for the user.
 
 use pagetide_quantity::Nanos;
 
@@ -44,9 +44,9 @@ fn lacking(errors: &str) -> &'static str {
     let errors = errors.to_lowercase();
     let has = |texts: &[&str]| texts.iter().any(|text| errors.contains(text));
     if has(&NETWORK) {
-        "; inside is no network but loopback: give it what it fetches with --file or --dir"
+        "; inside it has no network but loopback: give it what it fetches with --file or --dir"
     } else if errors.contains("/dev/") && has(&["no such file", "no such device", "cannot open"]) {
-        "; inside are no devices but null, zero, full, random, urandom and tty: give it a file instead"
+        "; inside it has no devices but null, zero, full, random, urandom and tty: give it a file instead"
     } else {
         ""
     }

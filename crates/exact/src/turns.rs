@@ -1,0 +1,28 @@
+//! Tells the preloaded object what an emulator with several CPUs does.
+
+use pagetide_record::CpusSpec;
+
+/// What an emulator with several CPUs does. `preload/turns.rs` controls its threads accordingly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// The emulator boots a guest.
+    Boot,
+    /// The emulator runs a trial.
+    Trial,
+}
+
+impl Turns {
+    /// Returns `self` for several CPUs, and `None` for one CPU, which takes no turns.
+    pub fn of(self, cpus: CpusSpec) -> Option<Self> {
+        cpus.are_several().then_some(self)
+    }
+
+    /// Name and value of the environment variable for the preloaded object.
+    pub(crate) fn variable(self) -> (&'static str, &'static str) {
+        let value = match self {
+            Self::Boot => "boot",
+            Self::Trial => "trial",
+        };
+        ("PAGETIDE_TURNS", value)
+    }
+}

@@ -1,0 +1,375 @@
+//! Writes the files of a finding: a campaign file, a C file, and a mail. Each file can be used without the others.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use pagetide_arena::VariantSpec;
+use pagetide_workload::{CaseMachine, Kind, Workload, c_file};
+use serde::Serialize;
+
+use crate::evidence::Evidence;
+use crate::goal::Goal;
+use crate::hunt::{Find, Share};
+use crate::workloads::label;
+
+/// Counters that a mail shows, in this order.
+const COUNTERS: [&str; 26] = [
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgscan_khugepaged",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgscan_anon",
+    "pgscan_file",
+    "pgsteal_anon",
+    "pgsteal_file",
+    "pgrefill",
+    "pgactivate",
+    "pgdeactivate",
+    "pglazyfree",
+    "pglazyfreed",
+    "allocstall_normal",
+    "allocstall_movable",
+    "allocstall_dma32",
+    "pageoutrun",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "workingset_activate_anon",
+    "workingset_activate_file",
+    "pswpin",
+    "pswpout",
+    "pgmajfault",
+    "oom_kill",
+];
+
+/// Results of the trials of a case under one variant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// The variant of these trials.
+    pub variant: VariantSpec,
+    /// Evidence of each fresh seed, in the order of the seeds.
+    pub evidence: Vec<Evidence>,
+    /// How many of the seeds the goal holds with; `None` for the other variant of a comparison.
+    pub share: Option<Share>,
+}
+
+/// Content of the files of one finding.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// Name of the case; also the name of its campaign.
+    pub name: &'a str,
+    /// The goal of the hunt.
+    pub goal: Goal,
+    /// The finding that the case is made from.
+    pub find: &'a Find<Workload>,
+    /// Results by variant: the hunted variant first, then the variant that it is compared with, then further kernels.
+    pub shown: &'a [Shown],
+}
+
+/// Content of the campaign file.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct CampaignFile<'a> {
+    name: &'a str,
+    primary: Vec<&'a str>,
+    sampling: BTreeMap<&'a str, u32>,
+    variant: Vec<VariantTable<'a>>,
+    workload: &'a Workload,
+}
+
+#[derive(Serialize)]
+struct VariantTable<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    patch: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    boot: Vec<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    settings: &'a BTreeMap<String, String>,
+}
+
+impl<'a> VariantTable<'a> {
+    /// The variant in the form of a campaign file: a kernel by name, or a source with patches.
+    fn of(variant: &'a VariantSpec) -> Self {
+        let built = variant.kernel.strip_prefix("source:");
+        let mut words = built.unwrap_or_default().split(',');
+        let source = words.next().filter(|_| built.is_some());
+        let patch = words.filter_map(|word| word.strip_prefix("patch:"));
+        Self {
+            name: &variant.name,
+            kernel: built.is_none().then_some(&variant.kernel),
+            source,
+            patch: patch.collect(),
+            boot: variant.boot.iter().map(String::as_str).collect(),
+            settings: &variant.settings,
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Writes the files into a folder, which is created. Returns their paths. `compressed` returns, for the name of a
+    /// content, the compressed size of its pages as a fraction of their size.
+    pub fn write(
+        &self,
+        folder: &Path,
+        compressed: &dyn Fn(&str) -> f64,
+    ) -> io::Result<Vec<PathBuf>> {
+        fs::create_dir_all(folder)?;
+        let files = [
+            ("case.toml", self.toml()),
+            ("case.c", self.c(compressed)),
+            ("mail.txt", self.mail()),
+        ];
+        let mut paths = Vec::new();
+        for (name, text) in files {
+            let path = folder.join(name);
+            fs::write(&path, text)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    /// What the case shows, as paragraphs of plain text.
+    fn about(&self) -> String {
+        let find = self.find;
+        let Share { holds, tried, .. } = find.seeds;
+        let mut text = format!(
+            "{}: {}.\nGoal `{}`: {}; at least {}. It holds with {holds} of {tried} fresh seeds",
+            self.title(),
+            find.shown,
+            self.goal,
+            self.goal.definition().number,
+            self.goal.definition().limit
+        );
+        for (size, share) in &find.sizes {
+            let _ = write!(
+                text,
+                ", with {} of {} on a machine of {size} % of the size",
+                share.holds, share.tried
+            );
+        }
+        text.push_str(".\n");
+        text
+    }
+
+    /// Subject line of the mail: what fails, in a few words.
+    fn title(&self) -> String {
+        let hunted = self.name_of(0);
+        match self.goal {
+            Goal::Killed => format!("{hunted} kills although memory could be reclaimed"),
+            Goal::Stall => format!("reclaim makes no progress in {hunted}"),
+            Goal::FarFromOpt => format!("{hunted} reads back far more pages than needed"),
+            Goal::Unfair => format!("a protected group loses memory in {hunted}"),
+            Goal::Regressed => format!("{hunted} is worse than {}", self.name_of(1)),
+            Goal::Unstable => format!("the time of a workload depends on chance in {hunted}"),
+        }
+    }
+
+    fn name_of(&self, index: usize) -> &str {
+        let shown = self.shown.get(index);
+        shown.map_or("the kernel", |shown| &shown.variant.name)
+    }
+
+    /// Text of the campaign file.
+    pub fn toml(&self) -> String {
+        let mut variants: Vec<&VariantSpec> = self.shown.iter().map(|one| &one.variant).collect();
+        // A campaign's first variant is the baseline; a hunt names the hunted variant first.
+        if variants.len() > 1 && self.goal.needs_two() {
+            variants.swap(0, 1);
+        }
+        let primary = match self.goal {
+            Goal::Killed => vec!["killed", "time"],
+            Goal::Stall => vec!["longest-stall", "time"],
+            Goal::Regressed if self.find.shown.starts_with("major") => {
+                vec!["major-faults", "time"]
+            }
+            Goal::Regressed => vec!["time", "killed"],
+            Goal::Unstable => vec!["time"],
+            Goal::FarFromOpt | Goal::Unfair => vec!["major-faults", "time"],
+        };
+        let file = CampaignFile {
+            name: self.name,
+            primary,
+            sampling: [("seeds", 8)].into(),
+            variant: variants.into_iter().map(VariantTable::of).collect(),
+            workload: &self.find.case,
+        };
+        let mut text = String::new();
+        for line in self.about().lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+        let body = toml::to_string(&file).unwrap_or_default();
+        format!("{text}\n{body}")
+    }
+
+    /// Text of the C file.
+    fn c(&self, compressed: &dyn Fn(&str) -> f64) -> String {
+        let workload = &self.find.case;
+        let machine = workload.machine.clone().unwrap_or_default();
+        let segments = workload.processes.iter().flat_map(|one| &one.segments);
+        let has_files = segments.clone().any(|segment| segment.kind == Kind::File);
+        let mut settings: BTreeMap<String, String> = machine.settings.clone();
+        if let Some(hunted) = self.shown.first() {
+            settings.extend(hunted.variant.settings.clone());
+        }
+        let files = if has_files {
+            let device = machine.files_on.unwrap_or_default();
+            let fs = machine.fs.unwrap_or_default();
+            format!(", files in {fs} on {device}")
+        } else {
+            String::new()
+        };
+        let size = machine.swap_size.unwrap_or_default();
+        let machine = CaseMachine {
+            name: self.name.to_owned(),
+            about: self.about(),
+            memory: machine.memory.unwrap_or_default().bytes(),
+            swap: format!("{} ({size})", machine.swap.unwrap_or_default()),
+            files,
+            settings: settings.into_iter().collect(),
+        };
+        c_file(workload, &machine, compressed)
+    }
+
+    /// Text of the mail, in lines of the length that mailing lists expect.
+    pub fn mail(&self) -> String {
+        let find = self.find;
+        let mut text = format!(
+            "To: linux-mm@kvack.org\nSubject: [REPORT] mm: {}\n\n",
+            self.title()
+        );
+        text.push_str(&wrapped(&self.about()));
+        let _ = write!(
+            text,
+            "\nThe workload, as small as it could be made:\n\n{}\n",
+            wrapped(&format!("  {}", label(&find.case)))
+        );
+        if !find.is_smallest {
+            text.push_str("It may not be the smallest: the search ended before.\n\n");
+        }
+        let seeds: Vec<usize> = self.shown.iter().map(|one| one.evidence.len()).collect();
+        let _ = writeln!(
+            text,
+            "Results of each variant with {} seeds:\n",
+            seeds.first().unwrap_or(&0)
+        );
+        let names = self.shown.iter().map(|one| one.variant.name.len());
+        let width = names.max().unwrap_or(0);
+        for one in self.shown {
+            let _ = writeln!(text, "  {:width$}  {}", one.variant.name, outcome(one));
+        }
+        if let Some(death) = self.deaths().next() {
+            let _ = write!(
+                text,
+                "\nWhat the kernel reported when it killed:\n\n{}",
+                wrapped(&format!("  {death}"))
+            );
+        }
+        text.push_str(&self.counters(width));
+        text.push_str(
+            "\nTo reproduce: case.c, attached, is one file without dependencies; its first lines say\nhow to set up the machine. \
+             Or run it with pagetide: `pagetide run case.toml`.\n",
+        );
+        text
+    }
+
+    /// Text of each death of the hunted variant.
+    fn deaths(&self) -> impl Iterator<Item = String> {
+        let hunted = self.shown.first().into_iter();
+        let deaths = hunted.flat_map(|one| one.evidence.iter().filter_map(|e| e.death.as_ref()));
+        deaths.filter_map(|death| {
+            let memory = death.memory.as_ref()?;
+            Some(format!("{} after {}: {memory}", death.process, death.after))
+        })
+    }
+
+    /// Table of the counters of the first seed, with a column for each variant.
+    fn counters(&self, width: usize) -> String {
+        let firsts: Vec<&Evidence> = self
+            .shown
+            .iter()
+            .filter_map(|one| one.evidence.first())
+            .collect();
+        let width = width.max(12);
+        let mut text = "\nThe kernel's counters with the first of these seeds:\n\n".to_owned();
+        let _ = write!(text, "  {:26}", "");
+        for one in self.shown {
+            let _ = write!(text, "  {:>width$}", one.variant.name);
+        }
+        text.push('\n');
+        for name in COUNTERS {
+            if firsts.iter().all(|evidence| evidence.counter(name) == 0) {
+                continue;
+            }
+            let _ = write!(text, "  {name:26}");
+            for evidence in &firsts {
+                let _ = write!(text, "  {:>width$}", evidence.counter(name));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// What the trials of a variant showed, in one line.
+fn outcome(shown: &Shown) -> String {
+    let all = &shown.evidence;
+    let mut parts = Vec::new();
+    if let Some(why) = all.iter().find_map(|one| one.unusable.as_ref()) {
+        return format!("cannot be measured: {why}");
+    }
+    if let Some(share) = shown.share {
+        parts.push(format!("holds with {} of {}", share.holds, share.tried));
+    }
+    let spare = |one: &&Evidence| one.death.as_ref().is_some_and(|death| death.is_to_spare);
+    let (killed, spared) = (
+        all.iter().filter(|one| one.death.is_some()).count(),
+        all.iter().filter(spare).count(),
+    );
+    if killed > 0 {
+        parts.push(format!(
+            "killed in {killed} of {}, with memory to spare in {spared}",
+            all.len()
+        ));
+    }
+    let times = all.iter().map(|one| one.time);
+    if let (Some(least), Some(most)) = (times.clone().min(), times.max()) {
+        parts.push(format!("time {least} to {most}"));
+    }
+    let faults = all.iter().map(|one| one.counter("pgmajfault"));
+    if let (Some(least), Some(most)) = (faults.clone().min(), faults.max()) {
+        parts.push(format!("major faults {least} to {most}"));
+    }
+    parts.join("; ")
+}
+
+/// Breaks text into lines of at most 76 characters. The indent of a line is kept.
+fn wrapped(text: &str) -> String {
+    const WIDEST: usize = 76;
+    let mut out = String::new();
+    for line in text.lines() {
+        let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+        let mut current = indent.clone();
+        for word in line.split_whitespace() {
+            let room = current.chars().count() + 1 + word.chars().count();
+            if room > WIDEST && current.len() > indent.len() {
+                out.push_str(current.trim_end());
+                out.push('\n');
+                current.clone_from(&indent);
+            }
+            if current.len() > indent.len() {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        out.push_str(current.trim_end());
+        out.push('\n');
+    }
+    out
+}

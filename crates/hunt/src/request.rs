@@ -1,0 +1,133 @@
+//! A requested hunt and its run in an arena: the search itself, and the trials of each finding under the variants and
+//! further kernels.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pagetide_arena::VariantSpec;
+use pagetide_campaign::{RunError, Site};
+use pagetide_workload::Workload;
+use serde::Serialize;
+
+use crate::case::{Case, Shown};
+use crate::extent::Extent;
+use crate::goal::Goal;
+use crate::hunt::{Account, Find, Plan, SEEDS, Say, Share, hunt};
+use crate::trials::Trials;
+use crate::workloads::Workloads;
+
+/// A requested hunt.
+#[derive(Clone, Debug)]
+pub struct HuntRequest {
+    /// Name of the hunt in the store.
+    pub name: String,
+    /// What to hunt for, and for how long.
+    pub plan: Plan,
+    /// What may vary.
+    pub extent: Extent,
+    /// The hunted variant.
+    pub hunted: VariantSpec,
+    /// The variant to compare with; `None` to look for faults of a single variant.
+    pub other: Option<VariantSpec>,
+    /// Further kernels on which each finding is tried.
+    pub also: Vec<VariantSpec>,
+}
+
+/// Result of a hunt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hunted {
+    /// The goal.
+    pub goal: Goal,
+    /// Findings, and what the hunt tried.
+    pub account: Account<Workload>,
+    /// For each finding, its results under the variants and further kernels; the hunted variant comes first.
+    pub shown: Vec<Vec<Shown>>,
+    /// Wall-clock time of the hunt.
+    #[serde(skip)]
+    pub wall: Duration,
+}
+
+impl HuntRequest {
+    /// Runs the hunt in the site's arena. Trials that have a record are not run again, so an interrupted hunt goes on
+    /// with the same request.
+    pub fn run(&self, mut site: Site<'_>, say: &mut Say<'_, Workload>) -> Result<Hunted, RunError> {
+        let _lock = site.store.lock_campaign(&self.name)?;
+        let began = Instant::now();
+        let goal = self.plan.goal;
+        let space = Workloads::new(self.extent.clone());
+        let (hunted, other) = (self.hunted.clone(), self.other.clone());
+        let mut trials = Trials::new(&mut site, &self.name, goal, hunted, other);
+        let mut account = hunt(&space, &self.plan, &mut trials, say)?;
+        let mut shown = Vec::new();
+        for index in 0..account.found.len() {
+            match self.show(&account.found[index], &mut trials)? {
+                Some(of_one) => shown.push(of_one),
+                None => {
+                    account.is_stopped = true;
+                    break;
+                }
+            }
+        }
+        Ok(Hunted {
+            goal,
+            account,
+            shown,
+            wall: began.elapsed(),
+        })
+    }
+
+    /// Runs a case with fresh seeds under all variants. The hunted variant and the variant to compare with already
+    /// have records. Returns `None` if stopped.
+    fn show(
+        &self,
+        find: &Find<Workload>,
+        trials: &mut Trials<'_, '_>,
+    ) -> Result<Option<Vec<Shown>>, RunError> {
+        let goal = self.plan.goal;
+        let seeds = find.first_seed..find.first_seed + SEEDS;
+        let compared = [&self.hunted].into_iter().chain(&self.other);
+        let mut all = Vec::new();
+        for variant in compared.chain(&self.also) {
+            let Some(evidence) = trials.beside(&find.case, variant, seeds.clone())? else {
+                return Ok(None);
+            };
+            // Only a goal that one trial decides can be counted for each variant by itself.
+            let is_countable = goal.seeds() == 1 && !goal.needs_two();
+            let share = is_countable.then(|| {
+                let each = evidence.iter();
+                Share::of(each.map(|one| goal.measure(std::slice::from_ref(one), &[])))
+            });
+            all.push(Shown {
+                variant: variant.clone(),
+                evidence,
+                share,
+            });
+        }
+        Ok(Some(all))
+    }
+}
+
+impl Hunted {
+    /// Writes the files of each finding into a folder of its own below `folder`. Returns the paths of the folders.
+    pub fn write(
+        &self,
+        folder: &Path,
+        compressed: &dyn Fn(&str) -> f64,
+    ) -> io::Result<Vec<PathBuf>> {
+        let mut folders = Vec::new();
+        for (index, (find, shown)) in self.account.found.iter().zip(&self.shown).enumerate() {
+            let name = format!("{}-{}", self.goal, index + 1);
+            let case = Case {
+                name: &name,
+                goal: self.goal,
+                find,
+                shown,
+            };
+            let own = folder.join(&name);
+            case.write(&own, compressed)?;
+            folders.push(own);
+        }
+        Ok(folders)
+    }
+}

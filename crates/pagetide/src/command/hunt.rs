@@ -1,0 +1,259 @@
+//! `pagetide hunt`: a search for workloads on which a kernel fails.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use pagetide_campaign::{CONTROL, Campaign};
+use pagetide_hunt::{
+    Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
+};
+use pagetide_outside::{FileOrigin, read_text};
+use pagetide_quantity::Nanos;
+use serde::Serialize;
+
+use crate::campaign_args::CampaignArgs;
+use crate::exit::{End, Usage};
+use crate::lab::{ArenaArgs, StoreArgs};
+use crate::output::Output;
+use crate::session::Session;
+
+/// Maximum size of a space file.
+const MOST_SPACE: u64 = 1 << 20;
+
+/// Search for workloads, settings and machines on which a kernel fails, and find the smallest case of each
+///
+/// With one kernel, it looks for failures of this kernel. With two variants (two --kernel, --vs or --patch), it looks
+/// for workloads on which the last is worse than the first. Candidates are workloads of the language that
+/// `docs/workload.md` describes, with settings and a machine. A candidate that seems to fail is repeated with 8 fresh
+/// seeds, and counts if it fails with at least 6. It is then made simpler until nothing can be left out. For each case
+/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), and mail.txt. The same seed and
+/// number of trials give the same hunt. Trials with a record are not run again, so the same command continues a stopped
+/// hunt.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide hunt --kernel debian:bookworm/6.12 --goal killed --budget 2000
+  pagetide hunt --kernel debian:bookworm --kernel debian:sid --goal regressed --budget 2h
+  pagetide hunt --patch my.patch --budget 30m --space anonymous.toml
+  pagetide hunt --kernel debian:sid --goal stall --memory 16M --swap zram --swap none --also debian:bookworm --json
+
+Goals, each with a number from the records and a limit: killed (although memory could be reclaimed), stall, far-from-opt, unfair,
+regressed (needs two variants), unstable. docs/hunt.md has their definitions and the keys of a space file.")]
+pub struct Args {
+    /// What to look for: killed, stall, far-from-opt, unfair, regressed or unstable [default: regressed with two
+    /// variants, else killed]
+    #[arg(long, value_name = "GOAL", help_heading = "Search")]
+    goal: Option<Goal>,
+    /// How long to look: a number of trials, or a time such as 30m or 2h
+    #[arg(
+        long,
+        value_name = "TRIALS|TIME",
+        default_value = "30m",
+        help_heading = "Search"
+    )]
+    budget: Budget,
+    /// File that says what may vary, such as sizes, phases and settings
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    space: Option<PathBuf>,
+    /// Random seed of the search
+    #[arg(long, value_name = "N", default_value = "1", help_heading = "Search")]
+    seed: u64,
+    /// Number of cases after which the hunt ends
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Search")]
+    cases: u16,
+    /// Draw all candidates at random, for comparison with the search
+    #[arg(long, help_heading = "Search")]
+    at_random: bool,
+    /// Another kernel on which each case is tried at the end
+    #[arg(long, value_name = "K", help_heading = "Search")]
+    also: Vec<String>,
+    /// Folder for the files of the cases [default: the name of the hunt]
+    #[arg(long, short, value_name = "DIR", help_heading = "Search")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    campaign: CampaignArgs,
+    #[command(flatten)]
+    arena: ArenaArgs,
+}
+
+/// The result as JSON: the hunt, and the folders of its cases.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    hunted: &'a Hunted,
+    folders: Vec<PathBuf>,
+}
+
+/// Runs the command and returns how it ended.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let mut session = Session::begin(places, &args.arena)?;
+    let mut request = args.campaign.request()?;
+    request.no_control = true;
+    let workload = ["workload".to_owned()];
+    let mut campaign = session.lab.campaign(&request, &workload)?;
+    let asked = campaign.clone();
+    if session.build(&mut campaign)?.failed > 0 {
+        return Ok(End::Unable);
+    }
+    let request = args.hunt(&campaign, args.extent(&campaign)?)?;
+    campaign.name.clone_from(&request.name);
+    let progress = &session.progress;
+    let mut said = (0, 0);
+    let mut say = |meter: &Meter<'_, _>, news: &News<'_>| {
+        let text = news.sentence();
+        if let Some(text) = text {
+            progress.say(&text);
+        }
+        if let News::Generation { best, found } = news {
+            let tally = told(meter, best, *found);
+            let minute = meter.elapsed().as_secs() / 60;
+            if (minute, *found) != said || meter.is_over() {
+                said = (minute, *found);
+                progress.say(&tally);
+            }
+        }
+    };
+    let mut hunted = session.search(
+        &campaign,
+        |site| request.run(site, &mut say),
+        |hunted| hunted.account.is_stopped,
+    )?;
+    // Files name kernels as the user did, and not by the digests of what was built.
+    for shown in hunted.shown.iter_mut().flatten() {
+        let named = asked
+            .variants
+            .iter()
+            .find(|one| one.name == shown.variant.name);
+        if let Some(named) = named {
+            shown.variant.kernel.clone_from(&named.kernel);
+        }
+    }
+    let folder = args
+        .output
+        .clone()
+        .unwrap_or_else(|| request.name.clone().into());
+    let compressed = |name: &str| pagetide_scenario::compressed_share(name).unwrap_or(1.0);
+    let folders = hunted
+        .write(&folder, &compressed)
+        .with_context(|| format!("writing the files of the cases to {}", folder.display()))?;
+    let text = || {
+        let mut text = table::text(hunted.goal, &hunted.account, hunted.wall);
+        for folder in &folders {
+            put!(text, "\n{}: case.toml, case.c, mail.txt", folder.display());
+        }
+        text.push('\n');
+        text
+    };
+    let written = Written {
+        hunted: &hunted,
+        folders: folders.clone(),
+    };
+    out.show_quoting(&written, text)?;
+    Ok(if hunted.account.is_stopped {
+        session
+            .progress
+            .say("stopped; the same command goes on from here");
+        End::Unable
+    } else if hunted.account.found.is_empty() {
+        End::Done
+    } else {
+        End::Regressed
+    })
+}
+
+/// Progress in one line.
+fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
+    let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
+    let left = meter.left().map_or("unknown".to_owned(), time);
+    format!(
+        "{} trials, {left} left, {found} found; nearest: {best}",
+        meter.trials
+    )
+}
+
+impl Args {
+    /// What may vary: the space file, narrowed by the options for machines.
+    fn extent(&self, campaign: &Campaign) -> Result<Extent> {
+        let mut extent = match &self.space {
+            None => Extent::default(),
+            Some(path) => {
+                let text = read_text(path, FileOrigin::Named, MOST_SPACE)
+                    .with_context(|| format!("reading the space file {}", path.display()))?;
+                Extent::from_toml(&text)
+                    .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?
+            }
+        };
+        let Some(given) = campaign.scenarios.first() else {
+            return Ok(extent);
+        };
+        if !given.memory.is_empty() {
+            extent.memory.clone_from(&given.memory);
+        }
+        if !given.swap.is_empty() {
+            extent.swap.clone_from(&given.swap);
+        }
+        if given.files_on != pagetide_record::FilesSpec::default() {
+            extent.files_on = vec![given.files_on.on];
+            extent.fs = vec![given.files_on.system];
+        }
+        // A setting of a variant does not vary.
+        for variant in &campaign.variants {
+            extent
+                .settings
+                .retain(|name, _| !variant.settings.contains_key(name));
+        }
+        Ok(extent)
+    }
+
+    fn hunt(&self, campaign: &Campaign, extent: Extent) -> Result<HuntRequest> {
+        let mut variants = campaign.variants.clone();
+        variants.retain(|variant| variant.name != CONTROL);
+        let Some(hunted) = variants.pop() else {
+            return Err(Usage::error("a hunt needs a kernel: give --kernel"));
+        };
+        if variants.len() > 1 {
+            return Err(Usage::error(
+                "a hunt compares two variants at most: give one or two of --kernel, --vs and --patch",
+            ));
+        }
+        let other = variants.pop();
+        let goal = self.goal.unwrap_or(match other {
+            Some(_) => Goal::Regressed,
+            None => Goal::Killed,
+        });
+        if goal.needs_two() && other.is_none() {
+            return Err(Usage::error(
+                "goal regressed compares two variants: give a second --kernel, --vs or --patch",
+            ));
+        }
+        let also = self.also.iter().map(|kernel| pagetide_arena::VariantSpec {
+            name: kernel.clone(),
+            kernel: kernel.clone(),
+            ..hunted.clone()
+        });
+        let digits = campaign.name.rsplit('-').next().unwrap_or_default();
+        let name = match self.campaign.name() {
+            Some(name) => name.to_owned(),
+            None => format!("hunt-{goal}-{digits}-{}", self.seed),
+        };
+        Ok(HuntRequest {
+            name,
+            plan: Plan {
+                goal,
+                budget: self.budget,
+                seed: self.seed,
+                most: usize::from(self.cases),
+                guidance: if self.at_random {
+                    Guidance::Random
+                } else {
+                    Guidance::Guided
+                },
+            },
+            extent,
+            also: also.collect(),
+            hunted,
+            other,
+        })
+    }
+}

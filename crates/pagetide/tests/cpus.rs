@@ -1,0 +1,147 @@
+//! Trials on several CPUs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::common::{KERNEL, Lab, TINY, metric, one_sentence, text};
+use pagetide_testing::{Need, skip};
+use serde_json::Value;
+
+/// A laboratory that can run trials on several CPUs. `None` if it is not possible here; the reason is then printed.
+fn lab() -> Option<Lab> {
+    let lab = Lab::that_runs()?;
+    let can = |words: &[&str]| {
+        let output = lab.pagetide(words).output().unwrap();
+        text(&output.stdout).contains("8 CPUs")
+    };
+    if can(&["emulator", "list", "--json"]) || can(&["emulator", "add", "--json"]) {
+        return Some(lab);
+    }
+    skip(Need::Emulator, "QEMU 8.1 or later cannot be had".to_owned());
+    None
+}
+
+/// A laboratory without snapshots, with the kernels and emulators of another laboratory.
+fn without_snapshots(lab: &Lab) -> Lab {
+    let fresh = Lab::with_own_cache();
+    fs::create_dir_all(fresh.cache()).unwrap();
+    for shared in ["kernels", "pins", "emulators"] {
+        if lab.cache().join(shared).exists() {
+            symlink(lab.cache().join(shared), fresh.cache().join(shared)).unwrap();
+        }
+    }
+    fresh
+}
+
+/// Arguments of a small run with these CPUs, followed by more arguments.
+fn tiny<'a>(scenario: &'a str, cpus: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["run", scenario, "--kernel", KERNEL, "--cpus", cpus];
+    all.extend(TINY);
+    all.extend(["--seeds", "1"]);
+    all.extend(more);
+    all
+}
+
+/// Repeats the newest record `times` times, which must give the same digest each time. Returns the record.
+fn repeats(lab: &Lab, times: &str) -> Value {
+    let record = lab.newest(1).remove(0);
+    assert_eq!(record["results"]["invalid"], Value::Array(Vec::new()));
+    let id = record["id"].as_str().unwrap();
+    let (out, _) = lab.ends(0, ["repeat", id, "--times", times, "--json"]);
+    let repeated: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        repeated["identical"].to_string(),
+        times,
+        "{repeated}: {record}"
+    );
+    record
+}
+
+#[test]
+fn a_trial_on_two_cpus_repeats_bit_for_bit_from_a_kept_and_a_fresh_snapshot() {
+    let Some(lab) = lab() else { return };
+    lab.ends(0, tiny("linear", "2", &[]));
+    let kept = repeats(&lab, "2");
+    assert_eq!(kept["subject"]["cpus"], "2:5us");
+    assert!(lab.ends(0, ["list", "records"]).0.contains("2 CPUs"));
+
+    let other = without_snapshots(&lab);
+    other.ends(0, tiny("linear", "2", &[]));
+    assert_eq!(other.newest(1)[0]["digest"], kept["digest"]);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn hundreds_of_repeats_on_several_cpus_under_load_are_identical() {
+    let Some(lab) = lab() else { return };
+    // Several emulators for each processor are the load.
+    let times = std::env::var("PAGETIDE_TEST_REPEATS").unwrap_or_else(|_| "25".to_owned());
+    for kernel in [KERNEL, "debian:bookworm", "debian:sid"] {
+        for cpus in ["2", "4"] {
+            for swap in ["zram", "ssd:80us", "disk"] {
+                let with = ["--kernel", kernel, "--swap", swap, "--jobs", "8"];
+                let mut asked = vec!["run", "smooth-sin-random", "--cpus", cpus, "--seeds", "1"];
+                asked.extend(TINY);
+                asked.extend(with);
+                lab.ends(0, asked);
+                repeats(&lab, &times);
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "test-all"]
+fn reclaimers_scatter_swap_on_four_cpus_more_than_on_one() {
+    let Some(lab) = lab() else { return };
+    let contiguity = |cpus: &str| {
+        let asked = ["run", "contswap", "--kernel", KERNEL, "--memory", "64M"];
+        let more = ["-p", "reclaimers=51", "--swap", "ssd:30us", "--seeds", "1"];
+        lab.ends(0, [&asked[..], &more, &["--cpus", cpus]].concat());
+        metric(&lab.newest(1)[0], "contiguity")
+    };
+    let (one, four) = (contiguity("1"), contiguity("4"));
+    assert!(four < one - 0.1, "{one} on one CPU, {four} on four");
+}
+
+#[test]
+#[ignore = "test-all"]
+fn an_observed_pass_on_two_cpus_traces_both() {
+    let Some(lab) = lab() else { return };
+    lab.ends(0, tiny("swapbench", "2", &["--observe", "--memory", "32M"]));
+    let records = lab.newest(2);
+    let observed = records.iter().find(|r| r["subject"]["pass"] == "observed");
+    let observed = observed.unwrap();
+    assert_eq!(observed["results"]["invalid"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn wrong_cpus_are_refused_in_one_sentence() {
+    let lab = Lab::new();
+    for wrong in ["0", "9", "four", "4:1s"] {
+        let output = lab.pagetide(tiny("linear", wrong, &[])).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("'{wrong}' for '--cpus")), "{said}");
+        assert!(said.contains("4:10us"), "{said}");
+    }
+}
+
+#[test]
+fn an_emulator_that_is_too_old_for_several_cpus_is_refused_with_the_command_that_fetches_one() {
+    let lab = Lab::with_own_cache();
+    let old = lab.folder().join("old-qemu");
+    fs::write(&old, "#!/bin/sh\necho 'QEMU emulator version 7.2.9'\n").unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = lab.pagetide(tiny("linear", "4", &[]));
+    let output = command.env("PAGETIDE_QEMU", &old).output().unwrap();
+    assert_ne!(output.status.code(), Some(0));
+    one_sentence(
+        &text(&output.stderr),
+        &["4 CPUs need QEMU 8.1", "QEMU 7.2.9", "emulator add"],
+    );
+    let mut command = lab.pagetide(["emulator", "list"]);
+    let output = command.env("PAGETIDE_QEMU", &old).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(said.contains("7.2.9") && !said.contains("8 CPUs"), "{said}");
+}
