@@ -129,9 +129,11 @@ impl Sign {
             (Verdict::Identical | Verdict::Equivalent, _) => Self::None,
             (Verdict::Invalid { .. } | Verdict::Confounded { .. }, _) | (_, None) => Self::Open,
             (Verdict::Inconclusive { .. }, Some((low, high))) => {
-                let is_small =
-                    kind == EffectKind::Ratio && low >= 1.0 - SMALL && high <= 1.0 + SMALL;
-                if is_small { Self::None } else { Self::Open }
+                if kind == EffectKind::Ratio && is_small(low, high) {
+                    Self::None
+                } else {
+                    Self::Open
+                }
             }
             (_, Some((low, _))) if low >= null => Self::More,
             (_, Some((_, high))) if high <= null => Self::Less,
@@ -167,16 +169,51 @@ impl ArenaEffect {
     }
 }
 
-impl Agrees {
-    fn of(effects: &[Option<ArenaEffect>]) -> Self {
-        let signs: Vec<Sign> = effects.iter().flatten().map(|effect| effect.sign).collect();
-        let sure: Vec<&Sign> = signs.iter().filter(|sign| **sign != Sign::Open).collect();
-        let differ = sure.windows(2).any(|pair| pair[0] != pair[1]);
-        match (differ, sure.len() == signs.len()) {
-            (true, _) => Self::No,
-            (false, true) => Self::Yes,
-            (false, false) => Self::Open,
+impl ArenaEffect {
+    /// True if the interval lies so near to no effect that the effect counts as none beside a larger one.
+    fn is_small(&self) -> bool {
+        match (self.kind, self.low, self.high) {
+            (EffectKind::Ratio, Some(low), Some(high)) => is_small(low, high),
+            _ => self.sign == Sign::None,
         }
+    }
+
+    /// Whether this effect has the same sign as another.
+    fn agrees(&self, other: &Self) -> Agrees {
+        if self.sign == other.sign && self.sign != Sign::Open {
+            return Agrees::Yes;
+        }
+        if self.is_small() && other.is_small() {
+            return Agrees::Yes;
+        }
+        let is_open = [self, other].iter().any(|effect| effect.sign == Sign::Open);
+        if is_open || common(&[Some(*self), Some(*other)]) == Some(true) {
+            return Agrees::Open;
+        }
+        Agrees::No
+    }
+}
+
+/// True if an interval of ratios lies within [`SMALL`] of 1.
+fn is_small(low: f64, high: f64) -> bool {
+    low >= 1.0 - SMALL && high <= 1.0 + SMALL
+}
+
+impl Agrees {
+    /// Whether all effects have the same sign: `No` if two surely differ, else `Open` if two may differ.
+    fn of(effects: &[Option<ArenaEffect>]) -> Self {
+        let all: Vec<&ArenaEffect> = effects.iter().flatten().collect();
+        let mut worst = Self::Yes;
+        for (place, one) in all.iter().enumerate() {
+            for other in &all[place + 1..] {
+                match one.agrees(other) {
+                    Self::No => return Self::No,
+                    Self::Open => worst = Self::Open,
+                    Self::Yes => {}
+                }
+            }
+        }
+        worst
     }
 }
 
@@ -481,6 +518,9 @@ mod tests {
         assert_eq!(Agrees::of(&[none, none, none]), Agrees::Yes);
         assert_eq!(Agrees::of(&[more, less]), Agrees::No);
         assert_eq!(Agrees::of(&[more, none]), Agrees::No);
+        let small = effect(Sign::Less, 0.94, 0.98);
+        assert_eq!(Agrees::of(&[small, none]), Agrees::Yes, "both are small");
+        assert_eq!(Agrees::of(&[small, more]), Agrees::No);
         assert_eq!(Agrees::of(&[more, open]), Agrees::Open);
         assert_eq!(Agrees::of(&[more, open, less]), Agrees::No);
         assert_eq!(common(&[more, open]), Some(true));

@@ -40,6 +40,11 @@ impl Limits {
     }
 }
 
+/// Least distance between the limit of memory and that of memory and swap together with version 1: twice what a
+/// processor charges at once (kernel `mm/memcontrol.c`, `MEMCG_CHARGE_BATCH` of 64 pages). The kernel counts only hits of
+/// the limit of memory (`memory.failcnt`), which must be met first.
+const BATCH: Bytes = Bytes(128 * PAGE_SIZE);
+
 /// Memory use and events of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
@@ -142,7 +147,8 @@ impl Group {
         }
         self.set("memory.limit_in_bytes", &page(limits.max))?;
         if let Some(swap) = limits.swap_max {
-            self.set(both, &page(Bytes(limits.max.0 + swap.0)))?;
+            let swap = swap.0.max(BATCH.0);
+            self.set(both, &page(Bytes(limits.max.0 + swap)))?;
         }
         if let Some(swappiness) = limits.swappiness {
             self.set("memory.swappiness", &swappiness.to_string())?;
@@ -222,9 +228,7 @@ impl Group {
             memory: bytes("memory.usage_in_bytes")?,
             peak: bytes("memory.max_usage_in_bytes"),
             swap: Bytes(swap_of_version_1(&self.path)?),
-            // Without swap, the limit of memory and swap together is met first.
-            limit_hits: number(&self.path, "memory.failcnt")?
-                + number(&self.path, "memory.memsw.failcnt").unwrap_or(0),
+            limit_hits: number(&self.path, "memory.failcnt")?,
             oom_kills: number_of(&self.path, "memory.oom_control", "oom_kill").unwrap_or_default(),
         })
     }

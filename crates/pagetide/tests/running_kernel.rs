@@ -160,7 +160,7 @@ fn a_planted_difference_of_read_ahead_is_found_by_counts_and_the_setting_is_rest
         "--swap",
         "ssd",
         "--seeds",
-        "6",
+        "8",
         "-p",
         "pages=36M",
     ];
@@ -285,7 +285,7 @@ fn what_the_running_kernel_cannot_give_is_refused_with_what_can() {
         ),
         (&["linear", "--kernel", "debian:sid"], &["--kernel"]),
         (&["linear", "--profile"], &["profiled", "exact"]),
-        (&["linear", "--memory", "900G"], &["a quarter"]),
+        (&["linear", "--memory", "40G"], &["a quarter"]),
     ];
     for (words, told) in cases {
         let mut all = vec!["run"];
