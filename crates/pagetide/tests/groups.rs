@@ -125,20 +125,6 @@ fn programs_in_turn_need_again_what_was_reclaimed_of_files_and_of_memory() {
 }
 
 #[test]
-#[ignore = "test-all"]
-fn a_program_shrunk_when_it_leaves_the_foreground_needs_more_of_its_memory_again() {
-    let Some(lab) = Lab::that_runs() else { return };
-    // Together the programs are barely larger than memory, so that without requests little is reclaimed.
-    let words = "launches -p programs=5 -p launches=10 -p anon=2M -p file=1M";
-    let free = one(&lab, words);
-    let shrunk = run(&lab, &format!("{words} -p reclaim=2M")).remove(0);
-    let refaults = |done: &Done<'_>| done.count("refaults-anon");
-    let (few, many) = (refaults(&free), refaults(&shrunk));
-    assert!(many > 2 * few + 200, "{few} {many}");
-    assert!(shrunk.metric("available-mean") > free.metric("available-mean"));
-}
-
-#[test]
 fn requests_take_what_they_ask_for_and_cost_the_group_what_is_not_cold() {
     let Some(lab) = Lab::that_runs() else { return };
     let words = "proactive -p size=8M -p sensitive=2M -p request=512K -p requests=4 -p interval=20ms \
@@ -173,7 +159,7 @@ fn a_request_to_the_group_around_spares_the_one_that_is_protected() {
     let taken = free.count("sensitive-taken");
     assert!(taken > 100, "{taken}");
     let kept = low.count("sensitive-taken");
-    assert!(kept < taken / 2, "{kept} {taken}");
+    assert!(kept <= taken / 10, "{kept} {taken}");
 }
 
 #[test]
@@ -276,7 +262,7 @@ fn two_programs_beside_each_other_have_a_group_each_and_are_judged_each() {
 
 #[test]
 #[ignore = "test-all"]
-fn a_protected_program_is_faster_beside_a_hungry_one_and_the_hungry_one_is_slower() {
+fn a_protected_program_keeps_its_memory_beside_a_hungry_one_and_is_faster() {
     let Some(lab) = Lab::that_runs() else { return };
     // Each fills its buffer once and reads it again and again; both together do not fit.
     let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=12M", "count=6"];
@@ -286,11 +272,12 @@ fn a_protected_program_is_faster_beside_a_hungry_one_and_the_hungry_one_is_slowe
     let kept = pair(&lab, &[&options[..], &["--low", "16M"]].concat(), &dd);
     let both = |name| (metric(&free, name), metric(&kept, name));
     let (before, after) = both("group-refaults");
-    assert!(before > 1000.0 && after < before / 2.0, "{before} {after}");
+    assert!(
+        before > 1000.0 && after <= before / 10.0,
+        "{before} {after}"
+    );
     let (before, after) = both("elapsed");
     assert!(after < before, "{before} {after}");
-    let (before, after) = both("beside-refaults");
-    assert!(after > before, "{before} {after}");
 }
 
 #[test]
