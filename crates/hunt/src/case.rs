@@ -274,7 +274,7 @@ impl Case<'_> {
         text.push_str(&self.counters(width));
         text.push_str(
             "\nTo reproduce: case.c, attached, is one file without dependencies; its first lines say\nhow to set up the machine. \
-             Or run it with pagetide: `pagetide run case.toml`.\n",
+             Or run case.toml with pagetide.\n",
         );
         text
     }

@@ -48,7 +48,7 @@ const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
     (
         "More experiments",
-        "matrix bisect hunt calibrate agree case",
+        "matrix bisect hunt calibrate case agree",
     ),
     (
         "Results",

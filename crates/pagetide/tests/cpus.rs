@@ -46,7 +46,9 @@ fn tiny<'a>(scenario: &'a str, cpus: &'a str, more: &[&'a str]) -> Vec<&'a str> 
 fn repeats(lab: &Lab, times: &str) -> Value {
     let record = lab.newest(1).remove(0);
     assert_eq!(record["results"]["invalid"], Value::Array(Vec::new()));
-    let id = record["id"].as_str().unwrap();
+    let (list, _) = lab.ends(0, ["list", "records", "--json"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
     let (out, _) = lab.ends(0, ["repeat", id, "--times", times, "--json"]);
     let repeated: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
@@ -120,7 +122,7 @@ fn wrong_cpus_are_refused_in_one_sentence() {
     let lab = Lab::new();
     for wrong in ["0", "9", "four", "4:1s"] {
         let output = lab.pagetide(tiny("linear", wrong, &[])).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert_eq!(output.status.code(), Some(4), "{wrong}");
         let said = text(&output.stderr);
         assert!(said.contains(&format!("'{wrong}' for '--cpus")), "{said}");
         assert!(said.contains("4:10us"), "{said}");

@@ -125,6 +125,7 @@ fn a_campaign_file_is_refused_with_line_key_and_suggestion() {
     one_sentence(&err, &["c.toml:5", "linear"]);
     let (_, err) = lab.ends(2, ["run", "nowhere.toml"]);
     one_sentence(&err, &["nowhere.toml"]);
+    write("name = \"c\"\n[[variant]]\nname = \"a\"\n[[scenario]]\nname = \"linear\"\n");
     let (_, err) = lab.ends(4, ["run", "c.toml", "--kernel", "debian:sid"]);
     one_sentence(&err, &["--kernel", "c.toml"]);
 }
