@@ -27,14 +27,14 @@ pub struct Feature {
 
 /// A cell of the map over two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct FileOrigin {
-    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`FileOrigin::KINDS`].
+pub struct Place {
+    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`Place::KINDS`].
     pub kind: u8,
-    /// Index on the axis of pages reclaimed for each page of memory, below [`FileOrigin::PRESSURES`].
+    /// Index on the axis of pages reclaimed for each page of memory, below [`Place::PRESSURES`].
     pub pressure: u8,
 }
 
-impl FileOrigin {
+impl Place {
     /// Meaning of each index of `kind`.
     pub const KINDS: [&'static str; 6] = [
         "nothing reclaimed",
@@ -75,7 +75,7 @@ impl FileOrigin {
     }
 }
 
-impl fmt::Display for FileOrigin {
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = Self::KINDS.get(usize::from(self.kind)).unwrap_or(&"?");
         let pressure = Self::PRESSURES.get(usize::from(self.pressure));
@@ -89,7 +89,7 @@ pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
     pub features: Vec<Feature>,
     /// Cell of the map that the behaviour belongs to.
-    pub place: FileOrigin,
+    pub place: Place,
 }
 
 impl Behaviour {
@@ -126,7 +126,7 @@ impl Behaviour {
         features.dedup();
         Self {
             features,
-            place: FileOrigin::of(hunted),
+            place: Place::of(hunted),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos, Pages};
-use pagetide_record::oom::{MemoryAtKill, OomReport};
-use pagetide_record::{Invalid, Record};
+use pagetide_record::{Invalid, OomReport, Record};
 use pagetide_workload::Workload;
 use serde::Serialize;
 
+use crate::death::Death;
 use crate::opt;
 
 /// What one trial showed.
@@ -28,19 +28,6 @@ pub struct Evidence {
     pub death: Option<Death>,
     /// Virtual time without any progress after which the trial was ended; `None` if it was not ended for that.
     pub standstill: Option<Nanos>,
-}
-
-/// A kill for lack of memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Death {
-    /// Name of the process that was killed; empty if the kernel panicked.
-    pub process: String,
-    /// Virtual time from the start of the scenario to the kill; zero if unknown.
-    pub after: Nanos,
-    /// Memory at the kill, from the kernel's own report; `None` if the log has no whole report.
-    pub memory: Option<MemoryAtKill>,
-    /// True if the kernel had memory that it could have reclaimed.
-    pub is_to_spare: bool,
 }
 
 impl Evidence {
@@ -69,26 +56,26 @@ impl Evidence {
                 .map(|(name, [before, after])| (name.clone(), after - before))
                 .collect();
         }
-        evidence.add_workload(record);
+        let text = subject.params.get("workload").map(String::as_str);
+        let workload = text.and_then(|text| Workload::from_canonical(text).ok());
+        if let Some(workload) = &workload {
+            evidence.add_workload(record, workload);
+        }
         for why in &results.invalid {
-            evidence.add(why, &results.kernel_log);
+            evidence.add(why, record, workload.as_ref());
         }
         evidence
     }
 
     /// Adds the metrics that follow from the described workload: pages read back, pages that OPT reads back, and
     /// pages that a protected group read back. Metrics that do not apply are left out.
-    fn add_workload(&mut self, record: &Record) {
+    fn add_workload(&mut self, record: &Record, workload: &Workload) {
         let subject = &record.subject;
-        let text = subject.params.get("workload").map(String::as_str);
-        let Some(workload) = text.and_then(|text| Workload::from_canonical(text).ok()) else {
-            return;
-        };
         let counters = &record.results.counters;
-        if let Some(lost) = opt::lost_protection(&workload, self.memory, counters) {
+        if let Some(lost) = opt::lost_protection(workload, self.memory, counters) {
             self.metrics.insert("lost-protection".to_owned(), lost);
         }
-        let best = opt::read_back(&workload, self.memory, subject.swap, subject.seed);
+        let best = opt::read_back(workload, self.memory, subject.swap, subject.seed);
         if let Some(best) = best {
             let names = ["workingset_refault_anon", "workingset_refault_file"];
             let back = self.sum(&names);
@@ -105,46 +92,46 @@ impl Evidence {
         }
     }
 
-    /// Adds one reason why the record's numbers must not be compared. `log` is the kernel log.
-    fn add(&mut self, why: &Invalid, log: &str) {
+    /// Adds one reason why the record's numbers must not be compared.
+    fn add(&mut self, why: &Invalid, record: &Record, workload: Option<&Workload>) {
+        let log = &record.results.kernel_log;
         let reported = || OomReport::last(log).and_then(|report| report.memory());
-        match why {
+        let (size, swap) = (self.memory, record.subject.swap);
+        let death = |of: (&str, Nanos), memory| Death::new(of, memory, (workload, size), swap);
+        let death = match why {
             Invalid::GaveUp {
                 process,
                 after,
                 memory,
-            } if self.death.as_ref().is_none_or(|death| !death.is_to_spare) => {
-                self.death = Some(Death {
-                    process: process.clone(),
-                    after: *after,
-                    memory: Some(memory.clone()),
-                    is_to_spare: true,
-                });
-            }
-            // The first kill with memory to spare counts, else the first. A workload need not be under pressure.
-            Invalid::GaveUp { .. } | Invalid::NoReclaim => {}
+            } => death((process, *after), Some(memory.clone())),
             Invalid::OutOfMemory { process, after } | Invalid::OutOfLimit { process, after } => {
-                self.death.get_or_insert_with(|| Death {
-                    process: process.clone(),
-                    after: *after,
-                    memory: reported(),
-                    is_to_spare: false,
-                });
+                // The report in the log is that of the last kill. It was judged before: there was nothing to spare.
+                Death {
+                    spare: 0.0,
+                    ..death((process, *after), reported())
+                }
             }
-            Invalid::Panic { .. } if why.is_death() => {
-                let memory = reported();
-                self.death = Some(Death {
-                    is_to_spare: memory.as_ref().is_some_and(MemoryAtKill::is_to_spare),
-                    memory,
-                    ..Death::default()
-                });
+            Invalid::Panic { .. } if why.is_death() => death(("", Nanos(0)), reported()),
+            Invalid::Hang { span, clock } if clock == "virtual" => {
+                self.standstill = Some(*span);
+                return;
             }
-            Invalid::Hang { span, clock } if clock == "virtual" => self.standstill = Some(*span),
-            // The process that was killed is also reported as one that ended by a signal.
-            Invalid::ProcessDied { .. } if self.death.is_some() => {}
+            // A workload need not be under pressure. The process that was killed is also reported as one that ended by a
+            // signal.
+            Invalid::NoReclaim => return,
+            Invalid::ProcessDied { .. } if self.death.is_some() => return,
             other => {
                 self.unusable.get_or_insert_with(|| other.to_string());
+                return;
             }
+        };
+        // Of several kills, the one with most memory to spare counts, and else the first.
+        if self
+            .death
+            .as_ref()
+            .is_none_or(|own| death.spare > own.spare)
+        {
+            self.death = Some(death);
         }
     }
 

@@ -108,7 +108,7 @@ impl Default for Extent {
             sizes: [50, 5, 10, 20, 30, 40, 60, 70, 80, 90, 100, 120, 150, 200]
                 .map(Size::percent)
                 .to_vec(),
-            contents: ["0.35", "0", "0.7", "1"].map(str::to_owned).to_vec(),
+            contents: ["0.35", "0.05", "0.7", "redis"].map(str::to_owned).to_vec(),
             huge_pages: true,
             locked: true,
             phases: PHASES.map(str::to_owned).to_vec(),

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pagetide_quantity::{Bytes, Nanos};
+use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviour, distance};
@@ -296,18 +296,10 @@ fn killed(evidence: &Evidence) -> (f64, String) {
     let Some(memory) = &death.memory else {
         return (0.0, "killed, without a report of memory".to_owned());
     };
-    let swappable = memory
-        .anon
-        .min(memory.swap.map_or(Bytes(0), |[free, _]| free));
-    let needed = memory.needed.max(Bytes::from_mib(1));
-    let value = memory.file.max(swappable).0 as f64 / needed.0 as f64;
-    // The kernel's report decides: a death without memory to spare does not hold, whatever rounding does.
-    let value = if death.is_to_spare {
-        value.max(1.0)
-    } else {
-        value.min(0.99)
-    };
-    (value, format!("killed after {} with {memory}", death.after))
+    (
+        death.spare,
+        format!("killed after {} with {memory}", death.after),
+    )
 }
 
 fn stall(evidence: &Evidence) -> (f64, String) {

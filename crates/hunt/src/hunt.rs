@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pagetide_campaign::RunError;
 use serde::Serialize;
 
-use crate::behaviour::FileOrigin;
+use crate::behaviour::Place;
 use crate::examine::{Budget, Examiner, Meter, Question};
 use crate::goal::{Goal, Outcome};
 use crate::search::{Guidance, Search};
@@ -226,7 +226,7 @@ pub fn hunt<S: Space>(
 
 /// Region and place of a repeated candidate, and the index of the finding; `None` if the goal did not hold with fresh
 /// seeds.
-type Settled = (String, FileOrigin, Option<usize>);
+type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
     space: &'a S,
@@ -278,7 +278,7 @@ impl<S: Space> Hunt<'_, '_, S> {
 
     /// Adds an outcome to the account and the search. Returns region and place if the goal holds and no candidate was
     /// repeated there yet.
-    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, FileOrigin)> {
+    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
         let region = self.space.region(point);
         self.account.candidates += 1;
         let looked = self.account.regions.entry(region.clone()).or_default();
@@ -305,7 +305,7 @@ impl<S: Space> Hunt<'_, '_, S> {
 
     /// True if a candidate of this region and place was already repeated. If there was a finding, adds one to its
     /// `again`.
-    fn is_again(&mut self, place: &(String, FileOrigin)) -> bool {
+    fn is_again(&mut self, place: &(String, Place)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {
             return false;
@@ -321,7 +321,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         &mut self,
         point: S::Point,
         outcome: &Outcome,
-        (region, place): (String, FileOrigin),
+        (region, place): (String, Place),
     ) -> Result<bool, RunError> {
         let after = self.meter.trials;
         let label = self.space.label(&point);

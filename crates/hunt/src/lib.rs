@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod case;
+pub mod death;
 pub mod evidence;
 pub mod examine;
 pub mod extent;
@@ -22,7 +23,8 @@ pub mod trials;
 pub mod workloads;
 
 pub use case::{Case, Shown};
-pub use evidence::{Death, Evidence};
+pub use death::Death;
+pub use evidence::Evidence;
 pub use examine::{Budget, Examiner, Meter, Question};
 pub use extent::{Extent, ExtentError};
 pub use goal::{Goal, Outcome};

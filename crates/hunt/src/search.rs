@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagetide_reference::Rng;
 
-use crate::behaviour::{Feature, FileOrigin};
+use crate::behaviour::{Feature, Place};
 use crate::forecast::Forecast;
 use crate::goal::Outcome;
 use crate::space::Space;
@@ -55,7 +55,7 @@ pub struct Search<P> {
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
     /// Index of the best candidate of each place of each region.
-    elites: BTreeMap<(String, FileOrigin), usize>,
+    elites: BTreeMap<(String, Place), usize>,
 }
 
 impl<P: Clone + PartialEq> Search<P> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pagetide_workload::Workload;
 
-use crate::behaviour::FileOrigin;
+use crate::behaviour::Place;
 use crate::goal::Goal;
 use crate::hunt::Account;
 use crate::workloads::label;
@@ -78,7 +78,7 @@ pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) 
             looked.candidates,
             looked.unusable,
             looked.places,
-            FileOrigin::COUNT,
+            Place::COUNT,
             looked.best
         );
     }

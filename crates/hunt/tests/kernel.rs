@@ -194,7 +194,7 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
                         needed: Bytes::from_mib(1),
                         ..MemoryAtKill::default()
                     }),
-                    is_to_spare: true,
+                    spare: 12.0,
                 });
             }
         }

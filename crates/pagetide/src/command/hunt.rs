@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use pagetide_campaign::{CONTROL, Campaign};
+use pagetide_campaign::{Adjustment, CONTROL, Campaign};
 use pagetide_hunt::{
     Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
 };
@@ -90,13 +90,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut request = args.campaign.request()?;
     request.no_control = true;
+    let machine = request.adjustment.clone();
     let workload = ["workload".to_owned()];
     let mut campaign = session.lab.campaign(&request, &workload)?;
+    if let [alone] = campaign.variants.as_mut_slice() {
+        alone.name.clone_from(&alone.kernel);
+    }
     let asked = campaign.clone();
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
-    let request = args.hunt(&campaign, args.extent(&campaign)?)?;
+    let request = args.hunt(&campaign, args.extent(&campaign, &machine)?)?;
     campaign.name.clone_from(&request.name);
     let progress = &session.progress;
     let mut said = (0, 0);
@@ -174,7 +178,7 @@ fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
 
 impl Args {
     /// What may vary: the space file, narrowed by the options for machines.
-    fn extent(&self, campaign: &Campaign) -> Result<Extent> {
+    fn extent(&self, campaign: &Campaign, machine: &Adjustment) -> Result<Extent> {
         let mut extent = match &self.space {
             None => Extent::default(),
             Some(path) => {
@@ -184,18 +188,17 @@ impl Args {
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?
             }
         };
-        let Some(given) = campaign.scenarios.first() else {
-            return Ok(extent);
-        };
-        if !given.memory.is_empty() {
-            extent.memory.clone_from(&given.memory);
+        if !machine.memory.is_empty() {
+            extent.memory.clone_from(&machine.memory);
         }
-        if !given.swap.is_empty() {
-            extent.swap.clone_from(&given.swap);
+        if !machine.swap.is_empty() {
+            extent.swap.clone_from(&machine.swap);
         }
-        if given.files_on != pagetide_record::FilesSpec::default() {
-            extent.files_on = vec![given.files_on.on];
-            extent.fs = vec![given.files_on.system];
+        if let Some(device) = machine.files_on {
+            extent.files_on = vec![device];
+        }
+        if let Some(fs) = machine.fs {
+            extent.fs = vec![fs];
         }
         // A setting of a variant does not vary.
         for variant in &campaign.variants {

@@ -1,0 +1,79 @@
+//! A kill for lack of memory, and how much memory the kernel could have reclaimed instead.
+
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{MemoryAtKill, SwapSpec};
+use pagetide_workload::Workload;
+use serde::Serialize;
+
+/// Part of the size of anonymous pages that swapping them out to compressed memory frees, as a divisor. The contents of
+/// workloads compress to three quarters at most.
+const COMPRESSED: u64 = 4;
+
+/// A kill for lack of memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Death {
+    /// Name of the process that was killed; empty if the kernel panicked.
+    pub process: String,
+    /// Virtual time from the start of the scenario to the kill; zero if unknown.
+    pub after: Nanos,
+    /// Memory at the kill, from the kernel's own report; `None` if the log has no whole report.
+    pub memory: Option<MemoryAtKill>,
+    /// Memory that the kernel could have reclaimed, as a multiple of what counts as memory to spare; 0 if the log has no
+    /// whole report.
+    pub spare: f64,
+}
+
+impl Death {
+    /// Creates a death of a process. `workload` and `swap` are those of the trial; `size` is the machine's memory.
+    pub fn new(
+        (process, after): (&str, Nanos),
+        memory: Option<MemoryAtKill>,
+        (workload, size): (Option<&Workload>, Bytes),
+        swap: SwapSpec,
+    ) -> Self {
+        let spare = memory.as_ref().map_or(0.0, |memory| {
+            let reclaimable = reclaimable(memory, workload, size, swap);
+            let needed = memory.needed.max(Bytes::from_mib(1));
+            reclaimable.0 as f64 / needed.0 as f64
+        });
+        Self {
+            process: process.to_owned(),
+            after,
+            memory,
+            spare,
+        }
+    }
+
+    /// True if the kernel had memory that it could have reclaimed.
+    pub fn is_to_spare(&self) -> bool {
+        self.spare >= 1.0
+    }
+}
+
+/// Page cache, or anonymous memory that can be swapped out: the larger of the two.
+///
+/// The kernel's report of a machine does not contain what forbids to reclaim. If a group's swap is limited, no anonymous
+/// memory counts, because the limit may be reached while the device has room. Memory that `memory.min` protects does not
+/// count either.
+fn reclaimable(
+    memory: &MemoryAtKill,
+    workload: Option<&Workload>,
+    size: Bytes,
+    swap: SwapSpec,
+) -> Bytes {
+    let groups = || workload.iter().flat_map(|workload| &workload.groups);
+    let free = memory.swap.map_or(Bytes(0), |[free, _]| free);
+    let mut swappable = memory.anon.min(free);
+    if matches!(swap, SwapSpec::Zram(_) | SwapSpec::Zswap(_)) {
+        swappable = Bytes(swappable.0 / COMPRESSED);
+    }
+    let mut protected = Bytes(0);
+    if !memory.is_group {
+        if groups().any(|group| !group.swap_max.is_max()) {
+            swappable = Bytes(0);
+        }
+        let each = groups().filter_map(|group| group.min);
+        protected = Bytes(each.map(|min| min.of(size).0).sum());
+    }
+    memory.file.max(swappable).saturating_sub(protected)
+}
