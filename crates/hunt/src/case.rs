@@ -327,7 +327,11 @@ fn outcome(shown: &Shown) -> String {
     if let Some(share) = shown.share {
         parts.push(format!("holds with {} of {}", share.holds, share.tried));
     }
-    let spare = |one: &&Evidence| one.death.as_ref().is_some_and(|death| death.is_to_spare());
+    let spare = |one: &&Evidence| {
+        one.death
+            .as_ref()
+            .is_some_and(crate::death::Death::is_to_spare)
+    };
     let (killed, spared) = (
         all.iter().filter(|one| one.death.is_some()).count(),
         all.iter().filter(spare).count(),
