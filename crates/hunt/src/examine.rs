@@ -86,6 +86,17 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
+    /// Number of measurements until the budget is used up, at most `most`, and at least 1. A time is not converted.
+    pub fn room(&self, most: usize) -> usize {
+        match self.budget {
+            Budget::Time(_) => most,
+            Budget::Trials(all) => {
+                let left = all.saturating_sub(self.trials) / self.examiner.trials_each().max(1);
+                usize::try_from(left).unwrap_or(most).clamp(1, most.max(1))
+            }
+        }
+    }
+
     /// Wall-clock time since the hunt began.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()

@@ -243,7 +243,8 @@ struct Hunt<'a, 'b, S: Space> {
 impl<S: Space> Hunt<'_, '_, S> {
     /// Measures a generation. Repeats and shrinks the candidates on which the goal holds. Returns false if stopped.
     fn generation(&mut self) -> Result<bool, RunError> {
-        let points = self.search.next(self.space);
+        let mut points = self.search.next(self.space);
+        points.truncate(self.meter.room(points.len()));
         let asked: Vec<_> = points
             .iter()
             .map(|point| Question {

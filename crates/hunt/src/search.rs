@@ -75,7 +75,11 @@ impl<P: Clone + PartialEq> Search<P> {
     /// Chooses the candidates of the next generation.
     pub fn next<S: Space<Point = P>>(&mut self, space: &S) -> Vec<P> {
         let mut all: Vec<P> = Vec::with_capacity(GENERATION);
-        for place in 0..GENERATION {
+        if self.generation == 0 && self.guidance == Guidance::Guided {
+            all = space.first(&mut Rng::stream(self.seed, "first candidates"));
+            all.truncate(GENERATION);
+        }
+        for place in all.len()..GENERATION {
             let label = format!("generation {} candidate {place}", self.generation);
             let mut rng = Rng::stream(self.seed, &label);
             let mut point = self.one(space, place, &mut rng);

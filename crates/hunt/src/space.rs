@@ -7,6 +7,9 @@ pub trait Space {
     /// A candidate: a point of the space.
     type Point: Clone + PartialEq;
 
+    /// Candidates that are tried first.
+    fn first(&self, rng: &mut Rng) -> Vec<Self::Point>;
+
     /// Draws a candidate.
     fn random(&self, rng: &mut Rng) -> Self::Point;
 

@@ -60,6 +60,13 @@ fn sizes(workload: &Workload) -> (Bytes, Bytes) {
 impl Space for Workloads {
     type Point = Workload;
 
+    fn first(&self, rng: &mut Rng) -> Vec<Workload> {
+        let start = self.extent.start.iter().cloned();
+        start
+            .map(|workload| draw::on_machine(&self.extent, workload, rng))
+            .collect()
+    }
+
     fn random(&self, rng: &mut Rng) -> Workload {
         if let Some(start) = choice(&self.extent.start, rng).filter(|_| rng.below(3) == 0) {
             return draw::on_machine(&self.extent, start.clone(), rng);
