@@ -624,6 +624,15 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
     assert_eq!(settled.params["command"], ["/usr/bin/sort"]);
     let words = &echo.program.as_ref().unwrap().files.command;
     assert_eq!(words[..], ["echo", "it's"]);
+
+    // A limit above all tables holds for programs without one of their own.
+    let text = WITH_PROGRAM.replacen("swap = \"none\"", "limit = \"12M\"", 1);
+    let campaign = parse("own.toml", &text, &vocabulary()).unwrap();
+    let limits = campaign.scenarios.iter().map(|own| {
+        let spec = &own.program.as_ref().unwrap().spec;
+        spec.limit.map(|limit| limit.0 >> 20)
+    });
+    assert_eq!(limits.collect::<Vec<_>>(), [Some(8), Some(12)]);
 }
 
 #[test]
@@ -647,7 +656,7 @@ fn mistakes_in_a_program_are_told_with_their_line_and_where_a_key_belongs() {
         ),
         (
             "swap = \"none\"",
-            "limit = \"8M\"",
+            "high = \"8M\"",
             "it belongs under [[program]]",
         ),
         ("'a b' x", "'a b x", "quotes do not match"),
