@@ -10,7 +10,7 @@ use std::path::Path;
 use pagetide_quantity::Bytes;
 use pagetide_system::swaps;
 
-use crate::group_files::{self, number, swap_of_version_1};
+use crate::group_files::{self, number, number_of, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 
 /// Swap space that may belong to no process: caches of swap slots for each processor (before kernel 6.15), and slots
@@ -24,7 +24,8 @@ pub struct ForeignUse {
     pub used: Bytes,
     /// Swap space of the workload's group, in any area.
     pub ours: Bytes,
-    /// Swap space of all other groups and of processes without a group, in any area.
+    /// Pages of all other groups, and of processes without a group, that are only in swap space, in any area. Pages of
+    /// the swap cache are not among them: they are in memory, so that reading them back needs none.
     pub others: Bytes,
 }
 
@@ -59,9 +60,24 @@ impl ForeignUse {
     }
 }
 
-/// Swap space of a group and all groups in it, of version 1 or 2; `None` if the group has no memory controller.
+/// Swap space of a group and all groups in it, of version 1 or 2, with pages of the swap cache; `None` if the group has
+/// no memory controller.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
+}
+
+/// Like [`swap_of`], without pages of the swap cache. They may belong to a process that has ended, and they stay until
+/// the kernel needs memory: up to kernel 6.18 at least.
+fn only_in_swap(group: &Path) -> Option<u64> {
+    let cached = |key| number_of(group, "memory.stat", key).unwrap_or(0);
+    let swap = swap_of(group)?;
+    let is_version_2 = group.join("memory.swap.current").exists();
+    let cached = cached(if is_version_2 {
+        "swapcached"
+    } else {
+        "total_swapcached"
+    });
+    Some(swap.saturating_sub(cached))
 }
 
 /// Swap space of all processes outside of `group`.
@@ -78,7 +94,7 @@ fn others(group: Option<&Path>) -> u64 {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
         .filter(|path| Some(path.as_path()) != group)
-        .filter_map(|path| swap_of(&path));
+        .filter_map(|path| only_in_swap(&path));
     groups.sum::<u64>() + of_processes(&group_files::members(root))
 }
 

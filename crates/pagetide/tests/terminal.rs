@@ -192,7 +192,7 @@ fn a_campaign_file_that_is_no_text_is_a_usage_error() {
 #[test]
 fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
     let lab = Lab::new();
-    for arena in ["metal", "kvm"] {
+    for (arena, hint) in [("metal", "exact"), ("kvm", "did you mean `vm`?")] {
         fs::write(
             lab.folder().join("c.toml"),
             format!(
@@ -202,7 +202,7 @@ fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
         .unwrap();
         for command in ["plan", "run"] {
             let (_, err) = lab.ends(4, [command, "c.toml"]);
-            crate::common::one_sentence(&err, &["c.toml:2", arena, "exact"]);
+            crate::common::one_sentence(&err, &["c.toml:2", arena, hint]);
         }
     }
 }

@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn text_that_is_no_group_is_refused_with_what_to_give_instead() {
         for (text, words) in [
-            ("", &["give a name"][..]),
+            ("", &["give at least a name", "apps max=24M"][..]),
             ("apps 24M", &["`24M` of group apps", "max=24M"]),
             (
                 "apps hihg=3M",
