@@ -227,6 +227,10 @@ impl<'a> Walk<'a> {
         let cell = self.cell(step.size);
         self.trials
             .extend(step.seeds.iter().map(|seed| (cell, *seed)));
+        // A cluster has room for the steps that can follow; the next step then finds the records of one of them.
+        if self.site.options.elsewhere.is_some() && !self.run_ahead(step)? {
+            return Ok(false);
+        }
         if !self.run(None)? {
             return Ok(false);
         }
@@ -254,6 +258,37 @@ impl<'a> Walk<'a> {
             let cut = pagetide_quantity::floor(elapsed * CUT).next_multiple_of(1_000_000);
             self.cut = Some(Nanos(cut.min(given.0)));
         }
+    }
+
+    /// Runs the trials of `step`, which are already requested, and beside them those that can follow it. Returns false if
+    /// stopped.
+    fn run_ahead(&mut self, step: &Step) -> Result<bool, RunError> {
+        let (sizes, trials) = (self.sizes.len(), self.trials.len());
+        for next in self.search.ahead(step) {
+            if !self.sizes.contains(&next.size) {
+                self.sizes.push(next.size);
+                let campaign = self.campaign();
+                let trial = campaign.cells().last();
+                let trial = trial.map(|cell| campaign.trial(&cell, 0, (0, 0), Pass::Timed));
+                // A size that the arena refuses is not tried ahead.
+                if trial.is_none_or(|trial| prepared(self.site.arena, &trial).is_err()) {
+                    self.sizes.pop();
+                    continue;
+                }
+            }
+            let cell = self.cell(next.size);
+            self.trials
+                .extend(next.seeds.iter().map(|seed| (cell, *seed)));
+        }
+        let ran = if self.trials.len() > trials {
+            self.run(None)
+        } else {
+            Ok(true)
+        };
+        // Only the search decides which sizes belong to it.
+        self.sizes.truncate(sizes);
+        self.trials.truncate(trials);
+        ran
     }
 
     /// Runs the trials without a record: all requested so far, and one observed trial in the cell `observed` if given.

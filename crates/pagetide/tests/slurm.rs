@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Lab, TINY, program, wait_until};
+use crate::common::{KERNEL, Lab, TINY, program, wait_until};
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -424,6 +424,89 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     assert_eq!(digests(&lab, "store"), []);
     ends(&mut submit(&lab, &slurm, &words), 0);
     assert_eq!(digests(&lab, "store").len(), 4);
+}
+
+/// A space of workloads with a scan of more than memory, which is slower if swap is read page by page.
+const SCAN: &str = r#"
+memory = ["8M"]
+swap = ["ssd"]
+processes = 1
+groups = 0
+kinds = ["anonymous"]
+
+[settings]
+
+[[start]]
+process = [{ name = "scan", segment = [{ name = "heap", size = "140%" }], phase = [{ do = "fill", segment = "heap" }, { do = "access", segment = "heap" }] }]
+"#;
+
+/// What a command printed as JSON, without the command itself.
+fn answer(text: &str) -> Value {
+    let mut answer: Value = serde_json::from_str(text).unwrap();
+    if let Some(keys) = answer.as_object_mut() {
+        keys.remove("command");
+    }
+    answer
+}
+
+#[test]
+#[ignore = "test-all"]
+fn searches_on_a_cluster_give_the_records_and_the_answers_of_local_ones() {
+    let Some(lab) = Lab::that_runs() else {
+        return;
+    };
+    let Some(slurm) = Slurm::start(lab.folder()) else {
+        return;
+    };
+    fs::write(lab.folder().join("space.toml"), SCAN).unwrap();
+    let pressed = ["random", "--set", "vm.page-cluster=0"];
+    let compared = ["--vs", "vm.page-cluster=3", "--until-sure", "--exit-zero"];
+    let varied = ["--only", "--vary", "vm.page-cluster=3,0"];
+    let more = ["--vary", "vm.swappiness=10,150"];
+    let hunt = "hunt --vs vm.page-cluster=0 --space space.toml --budget 2 --cases 1 --output cases";
+    let hunt: Vec<&str> = hunt.split(' ').collect();
+    let searches: [(&str, i32, Vec<&str>); 4] = [
+        (
+            "until-sure",
+            0,
+            [&["run"], &pressed[..], &compared, &TINY].concat(),
+        ),
+        (
+            "squeeze",
+            0,
+            [&["squeeze", "random", "--seeds", "2"], &TINY[..]].concat(),
+        ),
+        (
+            "matrix",
+            0,
+            [&["matrix", "random"], &varied[..], &more, &TINY].concat(),
+        ),
+        ("hunt", 1, hunt),
+    ];
+    let nodes = lab.folder().join("node-cache").display().to_string();
+    let nodes = ["--on", "slurm", "--node-cache", &nodes];
+    for (name, code, words) in searches {
+        let all = |store: &str, more: &[&str]| -> Vec<String> {
+            let own = ["--kernel", KERNEL, "--json", "--store", store];
+            let words = [&words[..], &own, more].concat();
+            words.into_iter().map(str::to_owned).collect()
+        };
+        let (here, there) = (format!("{name}-local"), format!("{name}-there"));
+        let local = lab.ends(code, all(&here, &[])).0;
+        let output = submit(&lab, &slurm, &all(&there, &nodes)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{name}: {said}");
+        assert!(said.contains(" tasks"), "{name}: {said}");
+        let there = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(answer(&there), answer(&local), "{name}");
+        let (local, there) = (digests(&lab, &here), digests(&lab, &there));
+        assert!(local.len() > 3, "{name}: {local:?}");
+        // A squeeze runs sizes ahead that it may not need.
+        let lacks: Vec<_> = local.iter().filter(|one| !there.contains(one)).collect();
+        assert!(lacks.is_empty(), "{name}: {lacks:?} of {there:?}");
+        let is_ahead = name == "squeeze" && there.len() > local.len();
+        assert!(is_ahead || there.len() == local.len(), "{name}: {there:?}");
+    }
 }
 
 /// A file system of 1 MiB. Dropping this value unmounts it.

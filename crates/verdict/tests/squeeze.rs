@@ -66,6 +66,26 @@ proptest! {
     }
 
     #[test]
+    fn what_follows_a_step_is_known_ahead_if_the_step_is_clear(
+        plenty in 32_u64..4096, at in 0.08_f64..0.97, factor in 1.2_f64..50.0,
+    ) {
+        let design = design(plenty * MIB);
+        let truth = (design.plenty as f64 * at) as u64;
+        let mut search = Search::new(design);
+        let mut last = None;
+        while let Some(step) = search.next() {
+            let ahead = last.replace(search.ahead(&step));
+            let is_known = ahead.is_none_or(|ahead| ahead.is_empty() || ahead.contains(&step));
+            prop_assert!(is_known, "{step:?}");
+            prop_assert!(last.as_ref().is_some_and(|ahead| ahead.len() <= 2));
+            for seed in step.seeds {
+                let cost = if step.size < truth { factor } else { 1.0 };
+                search.add(step.size, seed, Outcome::Cost(cost));
+            }
+        }
+    }
+
+    #[test]
     fn a_smooth_curve_is_cut_where_it_crosses_the_share(
         at in 0.1_f64..0.8, power in 1.0_f64..8.0, within in 0.02_f64..0.5,
     ) {

@@ -93,6 +93,28 @@ impl Search {
         self.scout(&curve).or_else(|| self.confirm(&curve))
     }
 
+    /// The runs that can follow `step`: those if all its runs are within, and those if all are too slow. Empty for the
+    /// largest size, whose results decide more than that. A caller with processors to spare runs them beside `step`.
+    pub fn ahead(&self, step: &Step) -> Vec<Step> {
+        if step.size == self.design.plenty {
+            return Vec::new();
+        }
+        let mut ahead = Vec::new();
+        for slowdown in [0.0, 2.0 * self.design.within] {
+            let mut search = self.clone();
+            for seed in &step.seeds {
+                let cost = match self.runs.get(&(self.design.plenty, *seed)) {
+                    Some(Outcome::Cost(cost)) => *cost,
+                    _ => 1.0,
+                };
+                let outcome = Outcome::Cost(cost * (1.0 + slowdown));
+                search.add(step.size, *seed, outcome);
+            }
+            ahead.extend(search.next().filter(|next| !ahead.contains(next)));
+        }
+        ahead
+    }
+
     /// Number of runs that the limit of the design still allows.
     fn left(&self) -> u32 {
         self.design.runs.saturating_sub(self.made())
