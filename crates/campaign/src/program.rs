@@ -38,7 +38,7 @@ pub struct ProgramFiles {
     pub root: Option<String>,
     /// Files to add. The libraries that they need are added too.
     pub files: Vec<String>,
-    /// Folders to add, with all their content.
+    /// Scale of the memory, as a share of the memory of the original's machine; `None` for the default size.
     pub dirs: Vec<String>,
     /// File for the program's standard input, if any.
     pub input: Option<String>,
@@ -49,8 +49,8 @@ pub struct ProgramFiles {
 }
 
 impl ProgramFiles {
-    /// Makes relative paths of data relative to `folder` if they exist there. Others stay relative to pagetide's
-    /// working directory. Their paths inside the guest do not change.
+    /// Makes relative paths of data files relative to `folder` if the files exist there. Other paths stay relative to
+    /// pagetide's working directory. Paths inside the guest do not change.
     pub fn beside(&mut self, folder: &Path) {
         let here = |path: &str| {
             let there = folder.join(path);

@@ -424,8 +424,8 @@ mod tests {
                 !found.is_empty()
             })
             .count();
-        // A test at 5 % finds about five changes in a hundred series; more than ten would be two standard deviations
-        // too many.
+        // A test at 5 % finds about five changes in a hundred series. More than ten would be more than two standard
+        // deviations above that.
         assert!(found <= 10, "{found}");
     }
 

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// in a trial of an hour.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The places for emulators on a cache: as many emulators may run at once.
+/// The slots for emulators on a cache. At most as many emulators run at once.
 #[derive(Clone, Debug)]
 pub struct EmulatorSlots {
     folder: PathBuf,

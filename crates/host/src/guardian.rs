@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::journal::{Content, Journal};
 use crate::process::Process;
 
-/// What the tool writes to the pipe before it ends regularly.
+/// Bytes that the tool writes to the pipe before it exits normally.
 const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";

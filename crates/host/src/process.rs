@@ -45,7 +45,7 @@ pub fn boot() -> String {
         .to_owned()
 }
 
-/// Identity of the namespace in which process numbers of this process are valid.
+/// Identity of the PID namespace of this process.
 pub fn namespace() -> String {
     fs::read_link("/proc/self/ns/pid")
         .map(|link| link.display().to_string())

@@ -1,4 +1,5 @@
-//! Undoes what earlier runs left: a tool and its guardian that were both killed, or a power cut.
+//! Undoes the changes that earlier runs left because the tool and its guardian were both killed, or because power was
+//! cut.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

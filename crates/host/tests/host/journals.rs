@@ -1,4 +1,4 @@
-//! Journals that were cut, are damaged, or cannot be written.
+//! Tests of journals that were truncated, are damaged, or cannot be written.
 
 use std::process::Command;
 

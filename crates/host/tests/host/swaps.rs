@@ -1,4 +1,4 @@
-//! Other processes in our swap area, and areas that cannot be made.
+//! Tests with pages of other processes in pagetide's swap area, and with areas that cannot be made.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -95,7 +95,7 @@ fn swap_with_pages_of_a_stranger_is_left_on_and_said_and_the_stranger_lives() {
     assert!(told[0].contains("host_trial"), "{told:?}");
     assert!(swaps::areas().contains(&device));
     drop(stranger);
-    // What the next start does.
+    // The next start does the same.
     let left = journal.undo_all();
     assert!(left.is_empty(), "{left:?}");
     assert!(!swaps::areas().contains(&device));
