@@ -38,7 +38,7 @@ pub struct ProgramFiles {
     pub root: Option<String>,
     /// Files to add. The libraries that they need are added too.
     pub files: Vec<String>,
-    /// Scale of the memory, as a share of the memory of the original's machine; `None` for the default size.
+    /// Folders to add, with all their content.
     pub dirs: Vec<String>,
     /// File for the program's standard input, if any.
     pub input: Option<String>,

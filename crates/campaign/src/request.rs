@@ -28,7 +28,7 @@ const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if no other variants are given.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Memory of a machine as a multiple of the workload's memory limit, if the user does not state the memory.
+/// Memory of the machine as a multiple of the workload's memory limit, if the user does not state the machine's memory.
 const ROOMY: u64 = 4;
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
@@ -63,7 +63,7 @@ pub struct Request {
     pub params: Vec<(String, String)>,
     /// True if scenarios run as their originals did, including the originals' faults.
     pub as_written: bool,
-    /// Memory, as a share of the memory of the original's machine; `None` for the default size.
+    /// Scale of the memory, as a share of the memory of the original's machine; `None` for the default size.
     pub scale: Option<f64>,
     /// Name of the campaign; `None` to derive it from the content.
     pub name: Option<String>,

@@ -166,9 +166,9 @@ impl Display for Change {
 /// A change that could not be undone. It stays in the journal, and the next start tries again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The change that still stands.
-    pub change: Change,
     /// The change that is still in effect.
+    pub change: Change,
+    /// Why it could not be undone.
     pub why: String,
 }
 

@@ -50,8 +50,8 @@ enum Layout {
     Random(usize),
     /// A page belongs to one of the classes, and each class has its own part of the pool.
     Classes {
-        /// A page belongs to one of the classes; each class has its own part of the
-        /// pool.
+        /// Upper bound of each class in the cumulative shares of all pages, in units of 1 / 2^16. Unused elements are
+        /// 2^16.
         bounds: [u64; MOST_CLASSES],
         /// True for classes whose pages are all zeros.
         is_zero: [bool; MOST_CLASSES],

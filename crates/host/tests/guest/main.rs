@@ -16,9 +16,9 @@ use pagetide_testing::{Need, skip};
 
 /// Kernel of the guests.
 const KERNEL: &str = "debian:bookworm/6.12";
-/// Folder of the guest on which its disk is mounted: that of the temporary files of the tests.
-const DISK: &str = env!("CARGO_TARGET_TMPDIR");
 /// Mount point of the guest's disk: the folder of the temporary files of the tests.
+const DISK: &str = env!("CARGO_TARGET_TMPDIR");
+/// Time after which a guest would never end. It is not a measurement, because the machine may be busy.
 const LIMIT: Duration = Duration::from_hours(1);
 
 /// What a guest needs: a kernel, programs and a disk.
