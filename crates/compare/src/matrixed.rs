@@ -174,7 +174,7 @@ pub struct KindEffects {
     /// Interactions of the active factors, each of one pair. They replace interactions in `interactions` that include
     /// such a pair.
     pub told_apart: Vec<Interaction>,
-    /// Number of runs of the design that died under some seed.
+    /// Number of runs of the design that died with at least one of the seeds.
     pub died: usize,
     /// Reason of the first death among the runs in `died`; `None` if no run died.
     pub why: Option<String>,

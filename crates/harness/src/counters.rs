@@ -101,7 +101,7 @@ pub fn idle() -> Idle {
 }
 
 impl Moment {
-    /// Creates a moment with a single text.
+    /// Creates a [`Moment`] with a single text.
     #[cfg(test)]
     pub(crate) fn of(name: &str, text: String) -> Self {
         Self {

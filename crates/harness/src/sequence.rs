@@ -70,8 +70,8 @@ pub trait Steps {
     }
 }
 
-/// Runs a trial and adds its results to `report`. `idle` are the idle counters at the time after which no processor may
-/// have been idle; `None` if idle processors are normal on this machine.
+/// Runs a trial and adds its results to `report`. `idle` are idle counters read earlier; no processor may have been
+/// idle since then. `None` if idle processors are normal on this machine.
 pub fn run(
     steps: &mut impl Steps,
     mut counters: CounterSet,

@@ -250,7 +250,7 @@ fn work(bytes: u64, seconds: f64) -> Result<(), Box<dyn Error>> {
         }
     }
     if is_child {
-        // Outlives its parent.
+        // This process outlives its parent.
         std::thread::sleep(Duration::from_secs(1000));
     }
     Ok(())

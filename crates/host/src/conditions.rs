@@ -1,5 +1,5 @@
-//! What can spoil a trial on a machine that does other things at the same time; read before, during and after the
-//! trial.
+//! Conditions that can spoil a trial on a machine that does other work at the same time. They are read before, during
+//! and after the trial.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -369,7 +369,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let seconds = span.as_secs_f64().max(1e-3);
     let mut others = f64::INFINITY;
     if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
-        // Ticks are converted by the number of ticks that passed on all processors in this time.
+        // Clock ticks are converted to a share: they are divided by the ticks of all processors in this time.
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;

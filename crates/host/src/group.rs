@@ -127,7 +127,7 @@ impl Group {
             self.set("memory.high", &high)?;
             self.set("memory.max", &page(limits.max))?;
             let swap = limits.swap_max.map_or_else(max, page);
-            // A kernel without swap has no such file, and then no swap to limit.
+            // A kernel without swap has no such file, and no swap to limit.
             if limits.swap_max.is_some() || self.path.join("memory.swap.max").exists() {
                 self.set("memory.swap.max", &swap)?;
             }

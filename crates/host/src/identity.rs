@@ -1,4 +1,4 @@
-//! How a record describes this machine and its kernel.
+//! Descriptions of this machine and its kernel, for records.
 
 use std::fs;
 

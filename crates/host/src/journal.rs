@@ -98,7 +98,7 @@ impl Content {
 
     /// Parses the text of a journal. A last line without its end is ignored, because its change was not made.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
-        // Blocks of a file whose writing was cut may read as zeros.
+        // After a power cut, blocks at the end of the file may read as zeros.
         let whole = text
             .iter()
             .rposition(|&byte| byte == b'\n')
@@ -273,7 +273,7 @@ impl Journal {
         }
     }
 
-    /// Writes that a change was not made.
+    /// Writes to the journal that a change was not made.
     pub fn withdraw(&self, entry: Entry) -> Result<(), HostError> {
         self.open().strike(entry.0)
     }
@@ -334,7 +334,7 @@ impl Open {
         written.map_err(fault())
     }
 
-    /// Writes that the change with this number is undone.
+    /// Writes to the journal that the change with this number is undone.
     fn strike(&mut self, number: u64) -> Result<(), HostError> {
         self.content.standing.retain(|(other, _)| *other != number);
         self.write(&Line::Undone(number))

@@ -37,7 +37,7 @@ impl Process {
     }
 }
 
-/// Identity of the current boot of the machine. Empty if the kernel does not tell it.
+/// Identity of the current boot of the machine. Empty if the kernel does not provide it.
 pub fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()

@@ -63,7 +63,7 @@ fn lives(header: &Header, process: Process) -> bool {
 fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
     let content = match Content::read(path) {
         Ok(content) => content,
-        // Written before the first change.
+        // The journal ends before its first change, so there is nothing to undo.
         Err(Unusable::Empty) => {
             let _ = fs::remove_file(path);
             return Ok(());

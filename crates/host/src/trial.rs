@@ -420,7 +420,7 @@ impl Steps for HostSteps<'_> {
         }
         let invalid = self.watch(&mut workload);
         self.ended_at = Some(Instant::now());
-        // Dropped here, so that its exit status is collected before counters are read.
+        // The workload is dropped here, so that its exit status is collected before counters are read.
         drop(workload);
         invalid
     }

@@ -37,8 +37,8 @@ pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     }
 }
 
-/// Undoes a change. A change that no longer stands, or was replaced by another program, is left alone. The error says
-/// why it cannot be undone.
+/// Undoes a change. A change that is no longer in effect, or was replaced by another program, is left alone. The error
+/// says why it cannot be undone.
 pub(crate) fn undo(change: &Change) -> Result<(), String> {
     let text = |why: io::Error| why.to_string();
     match change {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Number of the goal if one trial ended by a kill and the other one regularly; larger than any ratio of times.
+/// Value of the goal's number if one trial ended by a kill and the other one regularly; larger than any ratio of times.
 const DEATH: f64 = 1000.0;
 /// Major faults added to both sides of a ratio, so that few faults do not give a large ratio.
 const FAULTS_FLOOR: f64 = 256.0;

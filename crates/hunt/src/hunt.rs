@@ -165,14 +165,14 @@ pub struct Best<P> {
 pub enum News<'a> {
     /// A generation was measured.
     Generation {
-        /// Text of the best number so far.
+        /// Best value of the goal's number so far, as text.
         best: &'a str,
         /// Number of findings so far.
         found: usize,
     },
     /// The goal holds for a candidate with the first seed. The candidate is repeated with fresh seeds next.
     Met {
-        /// Text of the goal's number.
+        /// The goal's number as text.
         shown: &'a str,
         /// Description of the candidate.
         label: &'a str,

@@ -96,7 +96,7 @@ impl<P: Clone + PartialEq> Search<P> {
         all
     }
 
-    /// Draws several proposals for one position in a generation, and returns the one with the highest promise.
+    /// Draws several proposals for one position in a generation, and returns the one with the highest forecast score.
     fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);

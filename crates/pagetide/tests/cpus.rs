@@ -1,4 +1,4 @@
-//! Trials on several CPUs.
+//! Tests of trials on several CPUs.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

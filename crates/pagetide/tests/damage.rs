@@ -1,5 +1,5 @@
-//! Bit rot in the cache: damage is detected before use, the damaged files are deleted and made again, and no record is
-//! affected.
+//! Tests with bit rot in the cache: damage is detected before use, the damaged files are deleted and made again, and no
+//! record is affected.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! The simulated disk with seek times in the exact arena: its times follow its model, and its trials are exactly
-//! repeatable.
+//! Tests of the simulated disk with seek times in the exact arena: its times follow its model, and its trials are
+//! exactly repeatable.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Programs and scenarios on file systems other than ext4.
+//! Tests of programs and scenarios on file systems other than ext4.
 
 use std::fs;
 

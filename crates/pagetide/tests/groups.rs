@@ -1,4 +1,4 @@
-//! Scenarios with several memory groups, and two programs beside each other, on a real kernel.
+//! Tests of scenarios with several memory groups, and of two programs beside each other, on a real kernel.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Every scenario on Debian's oldest and newest kernel: features that a kernel lacks are reported, and all other
-//! results are as expected. Sizes are the smallest at which a scenario still has its intended effect.
+//! Tests of every scenario on Debian's oldest and newest kernel: features that a kernel lacks are reported, and all
+//! other results are as expected. Sizes are the smallest at which a scenario still has its intended effect.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Complete observed trials: the trace agrees with the kernel's counters, the parts of time add up, and observed trials
-//! are exactly repeatable too.
+//! Tests of complete observed trials: the trace agrees with the kernel's counters, the parts of time add up, and
+//! observed trials are exactly repeatable too.
 
 use crate::common::{KERNEL, Lab, TINY};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The size of the machine as a program sees it, and the heap sizes that language runtimes choose from it.
+//! Tests of the size of the machine as a program sees it, and of the heap sizes that language runtimes choose from it.
 
 use std::process::Command;
 

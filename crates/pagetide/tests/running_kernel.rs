@@ -1,4 +1,4 @@
-//! Trials on the running kernel: they end with verdicts, and the machine is the same afterwards as before.
+//! Tests of trials on the running kernel: they end with verdicts, and the machine is the same afterwards as before.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Every scenario in the exact arena on a real kernel: exact counts that follow from its definition, and evidence that
-//! the intended effect happened. Sizes are small, with one trial each.
+//! Tests of every scenario in the exact arena on a real kernel: exact counts that follow from its definition, and
+//! evidence that the intended effect happened. Sizes are small, with one trial each.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel lacks are
-//! refused.
+//! Tests of compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel
+//! lacks are refused.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Described workloads in a guest: a case file, and the same case as a C program of the user.
+//! Tests of described workloads in a guest: a case file, and the same case as a C program of the user.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,11 +8,11 @@ use crate::coverage::Coverage;
 
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
-/// Name of the function that stands for the code of all programs without symbols.
+/// Name of the function under which the code of all programs without symbols is counted.
 pub const USER: &str = "user code";
-/// Name of the function that stands for code without a symbol in a file of a program.
+/// Name of the function under which code without a symbol in a file of a program is counted.
 pub const NO_SYMBOL: &str = "(no symbol)";
-/// Name of the function that stands for call stacks which are too small to be stored.
+/// Name of the function under which call stacks are counted that are too small to be stored.
 pub const SMALL: &str = "(small)";
 
 /// Version of the stored form.

@@ -1,4 +1,4 @@
-//! How many accesses a phase makes.
+//! The number of accesses of a phase, absolute or as passes over the pages.
 
 use std::fmt;
 use std::str::FromStr;

@@ -198,12 +198,12 @@ pub enum Phase {
     },
     /// Waits for the end of all children.
     Join {},
-    /// Passes a mark, which other processes can wait for.
+    /// Passes a mark: a named point, for which other processes can wait.
     Mark {
         /// Name of the mark.
         name: String,
     },
-    /// Waits until every process with this mark has passed it, or until every process of this name has ended.
+    /// Waits until all processes that contain a mark have passed it, or until all processes with a name have ended.
     Wait {
         /// Name of a mark or of a process.
         r#for: String,

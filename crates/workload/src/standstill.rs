@@ -116,10 +116,10 @@ fn step<'a>(
     threads[index].left.pop();
     match next {
         Phase::Mark { name } if passed.insert((process, number, name)) => pass(open, name),
-        // Only the first passing of a mark counts, so one round stands for all rounds.
+        // Only the first passing of a mark counts, so one round has the same effect as all rounds.
         Phase::Repeat { phases, .. } => threads[index].left.extend(phases.iter().rev()),
         Phase::Fork { phases, .. } => {
-            // All children of a fork run the same phases, so one child stands for all.
+            // All children of a fork run the same phases, so one child has the same effect as all.
             threads[index].children += 1;
             threads.push(Thread {
                 process,

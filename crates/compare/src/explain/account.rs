@@ -290,7 +290,7 @@ impl CounterGrowth<'_> {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
 
-    /// True if most refaulted pages came in through page faults, so that the fault count stands for the number of
+    /// True if most refaulted pages came in through page faults, so that the number of faults is close to the number of
     /// waits. False if files are mostly read by system calls.
     pub fn waits_known(self) -> bool {
         self.faults_back() >= 0.5 * self.back()

@@ -50,8 +50,8 @@ pub struct Explanation {
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Mechanisms whose counters changed but could not be given a time. If no time surely differs, also mechanisms of a
-    /// changed count.
+    /// Mechanisms whose counters changed, but to which no time could be attributed. If no time surely differs, also
+    /// mechanisms of a changed count.
     pub leads: Vec<Lead>,
 }
 
@@ -61,7 +61,7 @@ pub struct Explanation {
 pub enum Answer {
     /// The results of both sides are identical, bit for bit.
     Identical,
-    /// No time surely differs in the timed trials, so there is nothing to explain.
+    /// The timed trials show no sure difference in any time, so there is nothing to explain.
     NotSure,
     /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,

@@ -18,7 +18,7 @@ use pagetide_testing::{Need, skip};
 const KERNEL: &str = "debian:bookworm/6.12";
 /// Mount point of the guest's disk: the folder of the temporary files of the tests.
 const DISK: &str = env!("CARGO_TARGET_TMPDIR");
-/// Time after which a guest would never end. It is not a measurement, because the machine may be busy.
+/// Time limit of a guest. It is far above the usual duration, because the machine may be busy.
 const LIMIT: Duration = Duration::from_hours(1);
 
 /// What a guest needs: a kernel, programs and a disk.
@@ -227,7 +227,7 @@ fn cut(moments: u32) {
             assert!(read > 0, "{}", String::from_utf8_lossy(&printed));
             printed.extend(&some[..read]);
         }
-        // Spread over more than a trial, which takes some seconds in the guest.
+        // The moments are spread over more than the duration of a trial, which takes some seconds in the guest.
         sleep(Duration::from_millis(u64::from(moment * 379 % 2000)));
         guest.kill().unwrap();
         guest.wait().unwrap();

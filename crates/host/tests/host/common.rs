@@ -1,4 +1,5 @@
-//! The state of the machine before and after, and the example that changes it.
+//! Helpers of the tests: they read the state of the machine before and after a trial, and run the example that changes
+//! the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use pagetide_probe::trace::Tracefs;
 use pagetide_testing::machine::{Turn, alone};
 use pagetide_testing::{Need, skip};
 
-/// Time after which a test that waits would never end. It is not a measurement, because the machine may be busy.
+/// Time limit of a test that waits. It is far above the usual duration, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Time after which a difference counts as lasting.

@@ -20,7 +20,8 @@ fn user_limits_are_read_back_and_the_group_is_gone_when_it_is_dropped() {
         ..Limits::of(Bytes::from_mib(16))
     };
     let group = Group::make(&journal, &hierarchy, &limits).unwrap();
-    // Limits that are smaller and larger than before. Version 1 accepts these two changes only in different orders.
+    // The new limits are first smaller, then larger than the old ones. Version 1 needs another order of writes for
+    // each.
     for mib in [8, 64] {
         group.limit(&Limits::of(Bytes::from_mib(mib))).unwrap();
         group

@@ -24,7 +24,7 @@ const SETTINGS: [&str; 6] = [
 /// Latest moment of a kill, in milliseconds after the start: the duration of about two trials.
 const SPAN: u64 = 1_600;
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Tool,

@@ -148,7 +148,7 @@ fn zram_with_a_compressor_that_is_not_there_is_refused_and_reset() {
     let Some(other) = other else { return };
     let swap = SwapDevice::switch_on(&journal, &on(other), size).unwrap();
     assert_eq!(swap.zram(), Some("zram0"));
-    // The device is taken.
+    // The device is already in use.
     let why = SwapDevice::switch_on(&journal, &on(other), size).unwrap_err();
     assert!(why.to_string().contains("in use"), "{why}");
     assert!(swap.switch_off().is_empty());
