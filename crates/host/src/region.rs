@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 /// Size of the region, the same as in a guest.
 pub(crate) const SIZE: Bytes = Bytes::from_mib(64);
 
-/// An output region.
+/// The output region of a trial, mapped by the tool. The workload inherits its file.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: File,

@@ -63,7 +63,7 @@ struct Stack {
     /// For each page, the time before which a token must be free to serve the interval since its last use; 0 if it was
     /// never used.
     until: Vec<u32>,
-    /// Times at which tokens became free; the first is the token of memory of two pages.
+    /// For memory of 2, 3, … pages: the time at which the additional token of this size became free.
     free: Vec<u32>,
     hits: Vec<u32>,
     /// Number of references to the page that was used immediately before.
