@@ -34,8 +34,8 @@ pub trait Arena: Sync {
     /// names the remedy, if the trial cannot run. Later calls for the same kernel are cheap.
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError>;
 
-    /// Maximum number of trials like `_largest` that the machine can run concurrently, given its cores and free memory;
-    /// at least 1. The caller passes the trial of the plan that needs the most memory.
+    /// Maximum number of trials like `_largest` that this machine can run concurrently, given its cores and free
+    /// memory; at least 1. The caller passes the trial of the plan that needs the most memory.
     fn side_by_side(&self, _largest: &PreparedTrial) -> usize {
         1
     }
@@ -58,8 +58,8 @@ pub trait Arena: Sync {
         None
     }
 
-    /// Sentences for the user about all trials that ran so far, such as how many are doubtful. Empty if there is nothing
-    /// to say.
+    /// Sentences for the user about all trials that have run, such as the number of doubtful ones. Empty if there are
+    /// none.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }

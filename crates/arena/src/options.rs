@@ -41,7 +41,7 @@ impl Options {
     /// Default maximum of the wall-clock time without progress (`hang_wall`).
     pub const HANG_WALL: Duration = Duration::from_mins(1);
 
-    /// Default options with this cache folder.
+    /// Creates default options with this cache folder.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),

@@ -107,8 +107,8 @@ impl Trial {
         }
     }
 
-    /// The subject of this trial as far as the request determines it. The arena adds its own properties and may resolve
-    /// parameters. `kernel` is the resolved kernel. `swap_size` is used if the request has no swap size.
+    /// The subject of this trial, as far as the request determines it. The arena adds its own properties and may
+    /// resolve parameters. `kernel` is the resolved kernel. `swap_size` is used if the request has no swap size.
     pub fn subject(&self, kernel: KernelId, swap_size: Bytes) -> Subject {
         Subject {
             scenario: self.scenario.clone(),

@@ -1,4 +1,4 @@
-//! How many records a shared store takes in a second: a cluster of threads whose trials take no time.
+//! Measures how many records a shared store accepts in a second from a cluster of threads whose trials take no time.
 //!
 //! `cargo run --release -p pagetide-campaign --example workers -- 16 20000` runs 20,000 trials on 16 workers and prints
 //! how long submission, results and index took.

@@ -1,4 +1,4 @@
-//! Batches: trials that run as tasks of a cluster's job, and whose records come back into the store.
+//! Batches: trials that run as tasks of a cluster's job, and whose records are collected in the store.
 //!
 //! A batch is a folder in the store, `batches/NAME`, which the nodes of the cluster see too:
 //!
@@ -40,7 +40,7 @@ pub trait Cluster: Sync {
     fn cancel(&self, job: &str) -> Result<(), ClusterError>;
 }
 
-/// Why a cluster did not do what it was asked to, as a sentence with a remedy.
+/// Why a request to a cluster failed, as a sentence with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ClusterError(pub String);

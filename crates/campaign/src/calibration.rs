@@ -25,7 +25,7 @@ impl Campaign {
     }
 }
 
-/// Two variants equal to `base`, for an arena in which no two trials have the same result.
+/// Creates two variants equal to `base`, for an arena in which no two trials have the same result.
 fn same(base: &VariantSpec) -> [VariantSpec; 2] {
     ["the same again", "the same once more"].map(|name| VariantSpec {
         name: name.to_owned(),
@@ -33,8 +33,8 @@ fn same(base: &VariantSpec) -> [VariantSpec; 2] {
     })
 }
 
-/// Two variants that behave like `base` in reclaim, although their results are not bit-identical. The first adds a boot
-/// argument that nothing reads; the second sets a setting to its default.
+/// Creates two variants that behave like `base` in reclaim, although their results are not bit-identical. The first
+/// adds a boot argument that nothing reads; the second sets a setting to its default.
 fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
     let mut unread = base.clone();
     unread.name = "argument nobody reads".to_owned();

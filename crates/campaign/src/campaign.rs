@@ -42,7 +42,7 @@ pub struct Campaign {
     pub sampling: Sampling,
     /// Which trials are repeated with all probes.
     pub observe: Observe,
-    /// Which trials are run once more with their instructions counted by function.
+    /// Which trials run once more with their instructions counted by function.
     #[serde(default, skip_serializing_if = "Observe::is_none")]
     pub profile: Observe,
     /// Size of the ring buffer for events of observed trials.
@@ -58,7 +58,7 @@ impl Campaign {
     /// Name derived from the content: names of the scenarios, and a few digits of a hash over everything else. Equal
     /// campaigns have equal names.
     pub fn name_by_content(&self) -> String {
-        /// Most bytes of the scenarios' names in the name.
+        /// Maximum number of bytes in a campaign's name for the names of scenarios.
         const LONGEST: usize = 80;
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digits = hex(&Sha256::digest(text)[..3]);
@@ -215,8 +215,8 @@ pub enum Until {
     Sure {
         /// Most blocks before sampling ends.
         cap: u32,
-        /// Numbers of blocks after which the results are judged, ascending up to the cap. If empty, they are derived
-        /// from the number of primary metrics.
+        /// Numbers of blocks after which the results are judged (interim analyses), ascending up to the cap. If empty,
+        /// they are derived from the number of primary metrics.
         looks: Vec<u32>,
     },
 }
@@ -239,8 +239,8 @@ pub fn seeds_for(primaries: usize) -> u32 {
         .unwrap_or(64)
 }
 
-/// Numbers of blocks for `looks` looks, evenly spaced up to `cap`. The first is at least the smallest number that can
-/// decide anything.
+/// Numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the smallest number
+/// that can decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
@@ -277,7 +277,8 @@ impl Observe {
         ("all", Self::All),
     ];
 
-    /// Default for a number of variants: comparisons are observed, to explain differences; a single variant is not.
+    /// Default number of observed seeds: a comparison of several variants is observed, so that differences can be
+    /// explained; a single variant is not.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
     }

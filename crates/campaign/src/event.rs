@@ -72,7 +72,7 @@ pub enum Event<'a> {
         decided: usize,
         /// Total number of primary metrics.
         primaries: usize,
-        /// Number of blocks at the next look; `None` if this was the last look.
+        /// Number of blocks at the next interim analysis; `None` if this was the last one.
         next: Option<u32>,
     },
 }
@@ -147,7 +147,7 @@ impl Tally {
         self.found + self.ran
     }
 
-    /// Sentence that says how much remains to be run; `None` if every trial has its record.
+    /// Sentence that states how many trials remain; `None` if every trial has its record.
     pub fn todo(&self) -> Option<String> {
         let todo = self.total - self.done();
         let found = match self.found {

@@ -316,7 +316,7 @@ fn metrics_above(
     Ok(())
 }
 
-/// Reads a word; returns the value that stands beside the word in `words`.
+/// Reads a word and returns the value that belongs to it in `words`.
 fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError> {
     let text = item.string("a word in quotes")?;
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {

@@ -34,8 +34,8 @@ const COMPARED_PROGRAMS: u32 = 500;
 pub enum Basis {
     /// Measured: earlier trials of the same cell.
     Measured,
-    /// Computed from the trial's sizes, or from the duration stated in the campaign, at the speed measured on this
-    /// machine; or taken from trials of the same scenario at other sizes.
+    /// Computed from the trial's sizes or from the duration stated in the campaign, at the speed measured on this
+    /// machine. Or taken from trials of the same scenario at other sizes.
     Reckoned,
     /// Assumed to be [`UNKNOWN_TRIAL`], because there are neither records nor an estimate.
     Assumed,
@@ -93,7 +93,7 @@ pub struct Forecast {
 /// Forecast for one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellForecast {
-    /// Short label of the cell, for people.
+    /// Short label of the cell, for display.
     pub label: String,
     /// Number of trials in the cell.
     pub trials: u64,
@@ -106,7 +106,7 @@ pub struct CellForecast {
 }
 
 impl Forecast {
-    /// Text of two lines on what would run, and one line for each kernel that is built from source.
+    /// Describes in two lines what would run, and adds one line for each kernel that is built from source.
     pub fn head(&self) -> String {
         let mut text = format!(
             "{}: {}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n",
@@ -124,7 +124,7 @@ impl Forecast {
         text
     }
 
-    /// Text of one line on the duration, and one line for each source of predictions other than measurement.
+    /// Describes the duration in one line, and adds one line for each source of predictions other than measurement.
     pub fn end(&self) -> String {
         let boots = match self.boots {
             0 => String::new(),
@@ -252,7 +252,7 @@ struct Forecaster<'a> {
     known: HashSet<String>,
     /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
-    /// Shapes that were prepared under all variants.
+    /// Shapes (combinations of scenario, memory and swap) that were prepared under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
@@ -262,7 +262,7 @@ struct Forecaster<'a> {
     largest: Option<PreparedTrial>,
 }
 
-/// Attributes that are equal for cells that differ only in their parameters.
+/// Shape of a cell: the attributes that are equal for cells which differ only in their parameters.
 type Shape = (
     String,
     bool,
@@ -579,12 +579,12 @@ fn scaled(time: Nanos, factor: f64) -> Nanos {
 pub(crate) struct Boots(BTreeMap<String, Nanos>);
 
 impl Boots {
-    /// Adds the guest of a trial that is to run, unless the guest is already booted.
+    /// Adds the guest of a trial that will run, unless the guest is already booted.
     pub fn need(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         self.need_of(arena, prepared, None);
     }
 
-    /// Adds the guest of a trial that is to run, unless the guest is already booted. `unbuilt` is the index of the
+    /// Adds the guest of a trial that will run, unless the guest is already booted. `unbuilt` is the index of the
     /// variant if its kernel is not built yet, so that the guest cannot exist.
     fn need_of(&mut self, arena: &dyn Arena, prepared: &PreparedTrial, unbuilt: Option<usize>) {
         let Some(guest) = arena.guest(prepared) else {

@@ -47,8 +47,7 @@ pub(crate) struct Futility {
     blocks: u32,
     /// Number of trials recorded so far in each of the first blocks.
     seen: Vec<u64>,
-    /// Key of the first reason, true if that reason is a death, and the message of the first trial; `None` before the
-    /// first trial.
+    /// Key of the first trial's reason, true if that reason is a death, and the message; `None` before the first trial.
     cause: Option<(String, bool, String)>,
     /// True if it is certain that the campaign continues.
     is_settled: bool,

@@ -11,8 +11,8 @@ pub const RUNNING: &str = "running";
 /// Names of the metrics that decide in the host arena, besides the scenario's own counts.
 pub const DECIDING: [&str; 2] = ["major-faults", "system"];
 
-/// Adapts a campaign to the host arena. A scenario without deciding metrics of its own gets counts and processor
-/// time. No trial is observed unless `observe` says so.
+/// Adapts a campaign to the host arena. A scenario without deciding metrics of its own gets counts and processor time.
+/// No trial is observed unless `observe` requests it.
 pub(crate) fn suit(campaign: &mut Campaign, vocabulary: &Vocabulary, observe: Option<Observe>) {
     debug_assert_eq!(campaign.arena, ArenaKind::Host);
     if observe.is_none() {

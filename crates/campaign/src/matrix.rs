@@ -44,17 +44,17 @@ const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
 /// A kind of swap to run the design with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Name of the kind, for people.
+    /// Name of the kind, for display.
     pub name: String,
     /// Swap device of this kind, with its parameters.
     pub swap: SwapSpec,
 }
 
-/// Request for a matrix: campaign, kinds of swap, settings and seeds.
+/// Request for a matrix of settings: campaign, kinds of swap, settings and seeds.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// Campaign with one variant, which has everything common to all runs, and with one scenario on the devices of all
-    /// kinds.
+    /// Campaign whose only variant has everything that is common to all runs. Its only scenario runs on the devices of
+    /// all kinds of swap.
     pub campaign: Campaign,
     /// Kinds of swap; the first is the default.
     pub kinds: Vec<Kind>,
@@ -95,10 +95,10 @@ pub fn matrix(
     }))
 }
 
-/// Index of the kind of swap, index of the variant, and number of the block of a trial.
+/// Identifies a trial: index of the kind of swap, index of the variant, number of the block.
 type RunIndex = (usize, usize, u32);
 
-/// All combinations of some factors with one kind of swap, with a variant for each.
+/// All combinations of some factors with one kind of swap; each combination is a variant.
 #[derive(Default)]
 struct Combinations {
     /// Indices of the combined factors.
@@ -242,8 +242,8 @@ impl<'a> Table<'a> {
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// For each kind of swap, runs all combinations of the factors in significant effects, and adds the joint effects
-    /// of those factors to `kinds` and their runs to `runs`. Returns the combinations; `None` if stopped.
+    /// For each kind of swap, runs all combinations of the factors that have significant effects. Adds the joint
+    /// effects of these factors to `kinds`, and their runs to `runs`. Returns the combinations; `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
@@ -357,7 +357,7 @@ impl<'a> Table<'a> {
     }
 
     /// Runs the defaults, and a variant with all settings at their second level. Finds the settings that the kernel
-    /// lacks, and how long the defaults take. Returns false if stopped.
+    /// lacks, and the duration under the defaults. Returns false if stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
         // This comes first, because a trial that is refused in one cell would make the whole campaign fail.
         self.leave_out_refused()?;
@@ -681,7 +681,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The reason without the part after its last colon, which is advice about something the user did not ask for.
+/// Returns the reason without the part after its last colon, which is advice on something that the user did not ask
+/// for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)

@@ -28,8 +28,8 @@ pub const MOST_MACHINES: usize = 1_000;
 /// Most cells of a campaign. Each cell is prepared before the first trial runs.
 pub const MOST_CELLS: usize = 1_000_000;
 
-/// The passes of a block, in the order in which they run. Timed passes come first, so that none of the others runs
-/// between the two trials of a timed pair.
+/// The passes of a block, in the order in which they run. Timed passes come first, so that no other pass runs between
+/// the two trials of a timed pair.
 pub(crate) const PASSES: [Pass; 3] = [Pass::Timed, Pass::Observed, Pass::Profiled];
 
 /// Conditions that a comparison keeps fixed: one scenario with one value of each parameter, of memory and of swap.
@@ -94,7 +94,7 @@ pub(crate) fn shortened(hash: &str) -> u64 {
 }
 
 impl Cell {
-    /// Short label of the cell, for people: scenario, parameters given, memory and swap, and the file system if it is
+    /// Short label of the cell for display: scenario, given parameters, memory and swap, and the file system if it is
     /// not the default.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
@@ -104,7 +104,7 @@ impl Cell {
             let _ = write!(params, " {case}");
         }
         for (name, value) in &self.params {
-            // The name of a described workload stands for its text.
+            // For a described workload, the label has the workload's name instead of its text.
             if case.is_some() && (name == "case" || name == WORKLOAD) {
                 continue;
             }

@@ -49,8 +49,8 @@ pub struct ProgramFiles {
 }
 
 impl ProgramFiles {
-    /// Makes relative paths of data relative to `folder` if they exist there. Others stay relative to pagetide's
-    /// working directory. Their paths inside the guest do not change.
+    /// Makes relative paths of data files relative to `folder` if the files exist there. Other paths stay relative to
+    /// pagetide's working directory. Paths inside the guest do not change.
     pub fn beside(&mut self, folder: &Path) {
         let here = |path: &str| {
             let there = folder.join(path);
@@ -171,9 +171,9 @@ pub struct ProgramPlace {
     /// Words of the command of a second program that runs beside the first, with its path inside the root; empty for
     /// none.
     pub beside: Vec<String>,
-    /// Path inside the root of the file for standard input, if any.
+    /// Path of the file for standard input, inside the root, if any.
     pub input: Option<String>,
-    /// Path inside the root of the folder in which the program starts, if given.
+    /// Path of the folder in which the program starts, inside the root, if given.
     pub folder: Option<String>,
     /// Folders inside the root with libraries that the program's loader does not find by itself.
     pub library_folders: Vec<String>,

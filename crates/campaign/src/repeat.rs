@@ -76,20 +76,20 @@ pub struct Repetitions {
     pub times: u32,
     /// Number of repetitions whose results were bit-identical.
     pub identical: u32,
-    /// A sentence for each difference between the conditions of the record and of the repetitions.
+    /// A sentence for each difference between the conditions of the record and those of the repetitions.
     pub notes: Vec<String>,
     /// The first difference in the first repetition whose results differ; `None` if all are identical.
     pub first_difference: Option<Divergence>,
     /// The primary metric that changed most, if the results differ because of another build of the guest or a fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
-    /// Spread of the repetitions, for each count and for each metric that decides. Empty for an arena without noise,
-    /// where repetitions are identical.
+    /// Range of the repetitions' values, for each count and for each metric that decides. Empty for an arena without
+    /// noise, where repetitions are identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }
 
-/// Values of one metric in a record and in the repetitions of its trial.
+/// Range of a metric's values in the repetitions of a trial, with the value in the record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Name of the metric.
@@ -108,8 +108,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spreads of all metrics that decide for this record, and of its counts of faults and swap, without
-    /// repetitions.
+    /// Creates the ranges without repetitions: for all metrics that decide for this record, and for its counts of
+    /// faults and swap.
     fn of(record: &Record) -> Vec<Self> {
         let is_told = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
         let metrics = record.results.metrics.iter().filter(is_told);
@@ -143,7 +143,7 @@ impl Spread {
     }
 }
 
-/// Names of metrics whose spread is shown even if they do not decide the verdict.
+/// Names of metrics whose range is shown even if they do not decide the verdict.
 const TOLD: [&str; 5] = [
     "major-faults",
     "swapped-in",
@@ -189,7 +189,7 @@ fn shown(unit: Unit, value: f64) -> String {
 }
 
 impl Repetitions {
-    /// Writes the spreads of the repetitions of a trial with noise.
+    /// Writes the ranges of the values in the repetitions of a trial with noise.
     fn write_spreads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = match self.times {
             1 => "the repetition has".to_owned(),

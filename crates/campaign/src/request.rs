@@ -28,7 +28,7 @@ const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if no other variants are given.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Memory of a machine as a multiple of the workload's memory limit, if the user does not state the memory.
+/// Memory of the machine as a multiple of the workload's memory limit, if the user does not state the machine's memory.
 const ROOMY: u64 = 4;
 /// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
 /// without patches.
@@ -63,7 +63,7 @@ pub struct Request {
     pub params: Vec<(String, String)>,
     /// True if scenarios run as their originals did, including the originals' faults.
     pub as_written: bool,
-    /// Memory, as a share of the memory of the original's machine; `None` for the default size.
+    /// Scale of the memory, as a share of the memory of the original's machine; `None` for the default size.
     pub scale: Option<f64>,
     /// Name of the campaign; `None` to derive it from the content.
     pub name: Option<String>,
@@ -76,7 +76,7 @@ pub struct Request {
 pub struct Adjustment {
     /// Memory sizes of every scenario; empty to keep those of the campaign.
     pub memory: Vec<MemorySpec>,
-    /// Memory sizes over which an effect is followed. These are not part of a campaign's name.
+    /// Memory sizes at which the effect is compared. They are not part of a campaign's name.
     pub sizes: Vec<MemorySpec>,
     /// Memory nodes of every scenario's machine; `None` to keep the campaign's nodes.
     pub nodes: Option<NodesSpec>,
@@ -159,7 +159,7 @@ pub enum RequestError {
     UnknownSetting {
         /// The unknown name as given.
         name: String,
-        /// The known name that was probably meant.
+        /// The similar known name, which was probably meant.
         near: String,
     },
     /// A value given with `--vary` cannot be parsed.
@@ -239,8 +239,8 @@ impl RequestError {
 }
 
 impl Request {
-    /// Creates the campaign for `what`: a campaign file, names of scenarios, or nothing for the screening of a patch.
-    /// Without a given number of seeds, the campaign has as many as its primary metrics need.
+    /// Creates the campaign for `what`: a campaign file, names of scenarios, or an empty list for the screening of a
+    /// patch. If no number of seeds is given, the campaign has as many as its primary metrics need.
     pub fn campaign(
         &self,
         what: &[String],
@@ -250,8 +250,8 @@ impl Request {
         me.whole_campaign(what, vocabulary)
     }
 
-    /// A copy of the request in which varied keys that are not attributes of variants became lists of values, which
-    /// make cells. A limit is a parameter of the user's own program (`is_program`); for any other workload it belongs
+    /// Copies the request and replaces each varied key that is not an attribute of variants by a list of values, which
+    /// makes cells. A limit is a parameter of the user's own program (`is_program`); for any other workload it belongs
     /// to a control group around the workload.
     fn with_cells(&self, is_program: bool) -> Result<Self, RequestError> {
         let mut me = self.clone();
@@ -307,7 +307,8 @@ impl Request {
             (_, None) => self.of_scenarios(what, vocabulary)?,
             ([_], Some(path)) => {
                 let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
-                // A case stands alone, but may be run against any kernel or patch.
+                // A case (a described workload) cannot be combined with other scenarios, but may be run against any
+                // kernel or patch.
                 let is_case = campaign.scenarios.iter().any(|own| own.name == WORKLOAD);
                 if let Some(option) = self.beyond_adjustment(is_case) {
                     return Err(RequestError::InTheFile { option, path });
@@ -329,7 +330,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Moves the campaign to the arena given, and checks and completes what depends on arena and metrics.
+    /// Moves the campaign to the requested arena. Checks and completes everything that depends on arena and metrics.
     fn finish(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) -> Result<(), RequestError> {
         if self.adjustment.arena == Some(ArenaKind::Host)
             && let Some(option) = self.of_kernels()
@@ -380,7 +381,7 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Name of the first option given that cannot be combined with a campaign file; `None` if there is none.
+    /// Name of the first given option that cannot be combined with a campaign file; `None` if there is none.
     fn beyond_adjustment(&self, is_case: bool) -> Option<&'static str> {
         let of_variants = self.of_variants().into_iter().filter(|_| !is_case);
         of_variants
@@ -396,7 +397,7 @@ impl Request {
             .find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The options that define variants, each with true if it is given, and its name.
+    /// The options that define variants: for each, true if it is given, and its name.
     fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -709,7 +710,7 @@ impl Adjustment {
             if scenario.memory.is_empty()
                 && let Some(words) = vocabulary.scenario(&scenario.name)
             {
-                // Around a limit, the machine must have memory to spare.
+                // The machine must have more memory than the limit.
                 let largest = scenario.limit.iter().map(|limit| ROOMY * limit.0).max();
                 let memory = words.default_memory.0.max(largest.unwrap_or(0));
                 scenario.memory = vec![MemorySpec::Free(Bytes(memory))];

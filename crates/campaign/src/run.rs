@@ -69,7 +69,7 @@ pub fn run(
         Until::Blocks(count) | Until::Enough(count) => blocks(&mut run, 0..*count)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
-    // Only when all shards have run is it known which differences are not explained yet.
+    // Whether differences are still unexplained is known only when all shards have run.
     let finished = finished && (options.shard.is_some() || deepen(&mut run)?);
     Ok(Outcome {
         tally: run.ledger.tally,

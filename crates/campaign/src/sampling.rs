@@ -1,9 +1,9 @@
-//! Sequential sampling: runs blocks up to a look, judges the results, and continues only while a primary metric is
-//! undecided.
+//! Sequential sampling: runs blocks up to an interim analysis ("look"), judges the results, and continues only while a
+//! primary metric is undecided.
 //!
-//! Looks and their error rates are planned before any value is seen, so the total error rate holds despite several
-//! looks. All cells continue together until every primary metric is decided: a cell that stopped early would need its
-//! own error rate.
+//! Interim analyses and their error rates are planned before any value is seen, so the total error rate holds in spite
+//! of several analyses. All cells continue together until every primary metric is decided: a cell that stopped early
+//! would need its own error rate.
 
 use pagetide_compare::{ALPHA, compare_note};
 use pagetide_verdict::sequential::{Design, Plan};
@@ -11,8 +11,8 @@ use pagetide_verdict::sequential::{Design, Plan};
 use crate::event::Event;
 use crate::run::{Run, RunError, blocks};
 
-/// Planned looks that remain for a campaign that already has `before` blocks. A look at fewer blocks than exist is left
-/// out.
+/// Planned interim analyses that remain for a campaign that already has `before` blocks. Analyses at fewer blocks than
+/// that are left out.
 fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
     if later.is_empty() {
@@ -21,8 +21,8 @@ fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     later
 }
 
-/// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the planned looks, if any.
-/// Returns false if stopped.
+/// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the planned interim analyses,
+/// if any. Returns false if stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
     let narrow = |looks: &[u64]| -> Vec<u32> {

@@ -1,4 +1,5 @@
-//! Settles one cell after another, so that the first results are reported while other trials still run.
+//! Runs all trials of one cell before those of the next ("settling"), so that the first results are reported while
+//! other trials still run.
 //!
 //! First, all cells run their first blocks. Then the cell with the largest effect runs its trials with all remaining
 //! seeds, then the cell with the second largest effect, and so on. The number of trials does not change. In an arena
@@ -13,15 +14,15 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::campaign::{Campaign, Until};
 use crate::run::Job;
 
-/// Number of blocks at the start in which all cells run in the planned order. Their results show which cell to settle
-/// first, and whether the campaign can give results at all.
+/// Number of blocks at the start in which all cells run in the planned order. Their results determine which cell is
+/// settled first, and show whether the campaign can give results at all.
 const FIRST_BLOCKS: u32 = 2;
 
 /// Maximum number of cells of a campaign that are settled one after another. The records of all cells are compared
 /// for each cell, and a message is shown for each.
 const MOST_CELLS: usize = 64;
 
-/// True if the cells of a campaign are settled one after another.
+/// True if cells are settled: all trials of one cell run before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
@@ -126,7 +127,7 @@ fn sentence(comparison: &Comparison, cell: usize) -> String {
     }
 }
 
-/// The change in per cent, in brackets. Empty if the effect is not a ratio.
+/// The change in percent, in brackets. Empty if the effect is not a ratio.
 fn change(judgement: &Judgement) -> String {
     let effect = judgement
         .effect

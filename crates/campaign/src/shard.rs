@@ -60,10 +60,10 @@ impl fmt::Display for Shard {
     }
 }
 
-/// All trials of a campaign in a row, each with a length proportional to its work. A shard is a section of this row.
+/// The trials of a campaign on a line, each with a length proportional to its work. A shard is a section of this line.
 pub(crate) struct Line {
     shard: Shard,
-    /// Position at which each cell starts in the row; the last element is the total length.
+    /// Position at which each cell starts on the line; the last element is the total length.
     starts: Vec<u128>,
     /// Length of one sampling unit, for each cell. It is the cell's memory in bytes.
     lengths: Vec<u128>,
@@ -76,7 +76,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Computes the row of trials for a campaign with these cells.
+    /// Computes the line of trials for a campaign with these cells.
     pub fn new(campaign: &Campaign, cells: &[Cell], shard: Shard) -> Self {
         let cap = campaign.sampling.until.cap();
         let observed = u128::from(campaign.observe.of(cap));
@@ -111,7 +111,7 @@ impl Line {
             Pass::Profiled => self.blocks + self.observed,
         };
         let unit = planned.variant as u128 * self.units + first + u128::from(planned.block);
-        // Twice the middle of the unit, so that the value is an integer.
+        // This is twice the middle of the unit, so that it is an integer.
         let middle = 2 * (self.starts[planned.cell] + unit * length) + length;
         let end = self.starts.last().copied().unwrap_or(0).max(1);
         let place = middle * u128::from(self.shard.count) / (2 * end);

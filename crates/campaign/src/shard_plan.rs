@@ -1,4 +1,4 @@
-//! What a shard would run, and what must be there for it.
+//! The plan of a shard: its trials, and the kernels and files that they need.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub struct ShardPlan {
 }
 
 impl ShardPlan {
-    /// Text for the user.
+    /// Describes the plan for the user.
     pub fn text(&self) -> String {
         let mut text = format!(
             "shard {} has {} trials, and boots {} guests that the cache does not have\n",

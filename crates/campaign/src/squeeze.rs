@@ -1,5 +1,5 @@
-//! Finds the smallest memory size at which a workload is not much slower than with ample memory ("plenty"). Runs the
-//! search of [`pagetide_verdict::squeeze`] in an arena and stores the records.
+//! Finds the smallest memory size at which a workload is not much slower than with more than enough memory ("plenty").
+//! Runs the search of [`pagetide_verdict::squeeze`] in an arena and stores the records.
 //!
 //! Every size is a cell of one campaign, in the order in which sizes were tried; plenty comes first. Trials that have a
 //! record are not run again, so a stopped search resumes where it ended.
@@ -42,7 +42,8 @@ pub struct Squeeze {
     pub knob: Knob,
     /// Name of the metric that decides.
     pub metric: String,
-    /// Names of the parameters that depend on memory. At all sizes, they keep the values computed for the largest size.
+    /// Names of the parameters that depend on memory. At every size, they keep the values computed for the largest
+    /// size.
     pub pins: Vec<String>,
     /// Name and value of the scenario's parameter for a time limit; `None` if the scenario has none.
     pub time_limit: Option<(String, Nanos)>,
@@ -83,7 +84,7 @@ pub fn squeeze(
         Answer::PlentyDied { .. } | Answer::NothingTried => None,
     };
     let mut resident = None;
-    // An arena with noise observes nothing, and measured the peak of the group instead.
+    // In an arena with noise, no trial is observed, and the group's peak memory was measured instead.
     let observes = !walk.site.arena.has_noise();
     if let Some(size) = enough.filter(|_| observes) {
         if !walk.run(Some(walk.cell(size)))? {
@@ -133,7 +134,7 @@ struct Walk<'a> {
     /// Time limit for runs below the largest size; `None` until known.
     cut: Option<Nanos>,
     note: CampaignNote,
-    /// Label for people of the cell with the largest size.
+    /// Label of the cell with the largest size, for display.
     label: String,
 }
 
@@ -355,8 +356,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Warning that one end of the result rests on a single seed, because undecided sizes used up the runs. `None` if both
-/// ends rest on more seeds.
+/// Warning that one end of the resulting range is based on a single seed, because undecided sizes used up the runs.
+/// `None` if both ends are based on more seeds.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],

@@ -1,4 +1,4 @@
-//! Writes the state of a run into the store for `pagetide serve`, and forwards each event.
+//! Stores the state of a run for `pagetide serve`, and forwards each event.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub struct CellSwap {
 }
 
 impl CellSwap {
-    /// Kind and size of swap that a variant has in this cell.
+    /// Kind and size of swap that a variant has in a cell with this default.
     pub(crate) fn of(&self, variant: &VariantSpec) -> (SwapSpec, Option<Bytes>) {
         (
             variant.swap.unwrap_or(self.kind),

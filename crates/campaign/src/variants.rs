@@ -239,7 +239,7 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> V
     parts
 }
 
-/// The kernel's name without the prefix that tells its kind. A kernel built with patches is named after its last patch.
+/// The kernel's name without the prefix for its kind. A kernel built with patches is named after its last patch.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

@@ -1,4 +1,5 @@
-//! Tests of batches on a cluster of threads that loses tasks, runs them twice, and fails as clusters do.
+//! Tests of batches on a cluster made of threads, which loses tasks, runs them twice, and fails in the ways in which
+//! clusters fail.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use pagetide_campaign::{
 use pagetide_record::{Maker, RecordReader};
 use pagetide_store::{Filter, Store};
 
-/// Ends a task: when the job is cancelled, or after a given number of checks.
+/// Ends a task when the job is cancelled, or after a given number of checks.
 #[derive(Default)]
 struct Life {
     checks_left: Mutex<Option<u32>>,

@@ -1,4 +1,4 @@
-//! Tests of observing more seeds when the first three do not explain a difference: which seeds, and how many at most.
+//! Tests of observing more seeds if the first three do not explain a difference: which seeds, and at most how many.
 
 use std::collections::BTreeMap;
 use std::path::Path;

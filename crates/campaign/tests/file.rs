@@ -120,7 +120,7 @@ fn a_file_means_what_it_says() {
         bench.primary.as_deref(),
         Some(&["read-mean".to_owned()][..])
     );
-    // Two memory sizes, two kinds of swap and two values of `pages`, and one cell of the other scenario.
+    // There are two memory sizes, two kinds of swap and two values of `pages`, and one cell of the other scenario.
     assert_eq!(campaign.cells().count(), 9);
 }
 
@@ -344,7 +344,7 @@ fn every_mistake_is_told_with_its_line_its_key_and_what_was_meant() {
         let FileError::Wrong { line, .. } = error else {
             panic!("{message}");
         };
-        // The line of the change, or the line of the table or file that lacks something.
+        // The expected line is that of the change, or that of the table or file that lacks something.
         let shown = text.lines().nth(line - 1).unwrap();
         writeln!(
             told,
@@ -397,8 +397,8 @@ fn a_scale_is_a_share_of_memory_and_of_the_swap_device_and_of_nothing_else() {
         ("good", "16M total:40M", "64 MiB")
     );
     assert_eq!(params, whole.3);
-    // Another size gives another campaign name. The same size given in another way gives the same name. A scale of 1 is
-    // exact.
+    // Another size gives another campaign name. The same size stated in another way gives the same name. A scale of 1
+    // is exact.
     let (name, memory, ..) = sizes("scale = 0.25", Some(0.1));
     assert_eq!(
         (name.as_str(), memory.as_str()),
@@ -625,7 +625,7 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
     let words = &echo.program.as_ref().unwrap().files.command;
     assert_eq!(words[..], ["echo", "it's"]);
 
-    // A limit above all tables holds for programs without one of their own.
+    // A limit above all tables applies to programs that do not have one.
     let text = WITH_PROGRAM.replacen("swap = \"none\"", "limit = \"12M\"", 1);
     let campaign = parse("own.toml", &text, &vocabulary()).unwrap();
     let limits = campaign.scenarios.iter().map(|own| {

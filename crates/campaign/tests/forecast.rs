@@ -251,7 +251,7 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     })
     .unwrap();
     assert_eq!((whole.trials, cells), (59_800 * 24, 59_804));
-    // Every cell is prepared once, and the only scenario on the only machine once more under both variants in both
+    // Every cell is prepared once. The only scenario on the only machine is also prepared under both variants in both
     // passes.
     assert_eq!(arena.prepared.load(Ordering::SeqCst), 59_800 + 4);
     assert!(

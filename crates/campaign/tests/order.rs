@@ -21,7 +21,7 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
         .trials(&cells, 0..5)
         .map(|planned| planned.trial)
         .collect();
-    // After two blocks, the cells run one after the other.
+    // After two blocks, the cells run one after another.
     let begun = arena.begun();
     assert_eq!(begun[..16], planned[..16]);
     assert!(begun.len() == planned.len() && planned.iter().all(|trial| begun.contains(trial)));

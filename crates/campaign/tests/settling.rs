@@ -29,7 +29,7 @@ fn the_cells_are_settled_one_after_the_other_and_the_first_results_are_told_earl
         .iter()
         .filter(|line| line.contains("has all its trials: "));
     let told: Vec<&String> = told.collect();
-    // The result of the last cell is in the final table, not in a line of its own.
+    // The result of the last cell is in the final table, and is not reported in a separate line.
     assert_eq!(told.len(), 3, "{lines:?}");
     assert!(told[0].contains("on run regressed (+"), "{told:?}");
     let place = |text: &str| lines.iter().position(|line| line == text).unwrap();

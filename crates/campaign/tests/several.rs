@@ -75,7 +75,7 @@ fn each_trial_runs_once_and_its_result_stands_at_its_place() {
     assert!(first[2].contains("has no CONFIG_SWAP"), "{first:?}");
     assert_eq!(first[3], first[0]);
     assert_eq!(arena.begun().len(), 2, "equal trials run once");
-    // What has a record does not run again, whatever is asked for beside it.
+    // A trial that has a record does not run again, even if it is requested together with other trials.
     let more = [trial("6.12", 2), trial("6.12", 9), trial("6.12", 4)];
     let more = go(&arena, dir.path(), 1, &nobody, &more).unwrap().unwrap();
     let more = told(&more);

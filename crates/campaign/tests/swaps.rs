@@ -1,4 +1,4 @@
-//! Kinds of swap as variants: trials, plan, forecast, and campaigns that are refused.
+//! Tests of kinds of swap as variants: trials, plan, forecast, and campaigns that are refused.
 
 use crate::common::{ScriptedArena, campaign, go};
 use pagetide_arena::VariantSpec;

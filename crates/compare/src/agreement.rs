@@ -1,4 +1,5 @@
-//! Whether arenas agree: the effects of one campaign that ran in several arenas, metric by metric.
+//! Compares the effects of one campaign that ran in several arenas, metric by metric, and decides whether the arenas
+//! agree.
 //!
 //! Only effects are compared across arenas, because arenas share no records. An effect is the difference between a
 //! variant and the baseline in one arena, with its interval.
@@ -65,7 +66,7 @@ pub struct AgreementRow {
     /// Whether the sizes of the effect can be the same: the intervals of all arenas have a common value. `None` if an
     /// arena has no interval.
     pub same_size: Option<bool>,
-    /// What differs between the arenas that may cause a disagreement; empty if they agree in sign and size.
+    /// Differences between the arenas that may cause a disagreement; empty if the arenas agree in sign and size.
     pub reasons: Vec<String>,
 }
 
@@ -170,7 +171,8 @@ impl ArenaEffect {
 }
 
 impl ArenaEffect {
-    /// True if the interval lies so near to no effect that the effect counts as none beside a larger one.
+    /// True if the whole interval lies so close to zero effect that the effect counts as none, compared with a larger
+    /// one.
     fn is_small(&self) -> bool {
         match (self.kind, self.low, self.high) {
             (EffectKind::Ratio, Some(low), Some(high)) => is_small(low, high),
@@ -200,7 +202,7 @@ fn is_small(low: f64, high: f64) -> bool {
 }
 
 impl Agrees {
-    /// Whether all effects have the same sign: `No` if two surely differ, else `Open` if two may differ.
+    /// Combines the signs of all effects: `No` if two surely differ, else `Open` if two may differ.
     fn of(effects: &[Option<ArenaEffect>]) -> Self {
         let all: Vec<&ArenaEffect> = effects.iter().flatten().collect();
         let mut worst = Self::Yes;
@@ -424,10 +426,10 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
     names
 }
 
-/// Scenarios whose workload is several processes.
+/// Scenarios whose workload consists of several processes.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
-/// Differences between the arenas that can change this metric, the likeliest first.
+/// Differences between the arenas that can change this metric, the most likely first.
 fn reasons(
     arenas: &[ArenaSide],
     subjects: &[Option<&Subject>],

@@ -38,7 +38,7 @@ pub struct ColumnNotes {
 }
 
 impl ColumnNotes {
-    /// Differences that were not intended and can have changed the result.
+    /// Differences that were not intended and may have changed the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
         also.filter(|also| also.standing == Comparability::Confounds)
@@ -147,8 +147,8 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     Some([any(sides[0])?, any(sides[1])?])
 }
 
-/// Withdraws verdicts that an unintended difference may have caused. If trials ran out of memory, states this as the
-/// reason for invalid verdicts.
+/// Withdraws verdicts that an unintended difference may have caused. If a verdict is invalid because trials ran out of
+/// memory, states this as the reason.
 fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
     let died = beside.deaths.as_ref().map(|deaths| deaths.died);

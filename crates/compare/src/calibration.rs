@@ -125,7 +125,7 @@ fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
                 pairs: pairs(cell, row, column),
             },
         })
-        // If a kernel lacks a metric, this metric has no pairs. With it, no campaign would be complete.
+        // If a kernel lacks a metric, the metric has no pairs. If it were included, no campaign would be complete.
         .filter(|sample| !matches!(&sample.data, Data::Paired { pairs } if pairs.is_empty()))
         .collect();
     let mut long = Family::new(STATISTICS_SEED, metrics);

@@ -28,7 +28,7 @@ pub struct Comparison {
     pub cells: Vec<Cell>,
     /// Error rate shared by all primary metrics of all cells and columns, from 0 to 1.
     pub alpha: f64,
-    /// The look at which a sequential plan was judged; `None` if the number of trials is fixed.
+    /// The interim analysis ("look") at which a sequential plan was judged; `None` if the number of trials is fixed.
     pub look: Option<InterimLook>,
     /// Overall verdict on the primary metrics.
     pub overall: Overall,
@@ -60,8 +60,8 @@ pub struct Column {
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
-    /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. That is so if one
-    /// campaign ran both columns, or if imported results state the pairs.
+    /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. This is the case
+    /// if one campaign ran both columns, or if imported results state the pairs.
     pub paired: bool,
     /// Swap of the column in the form of the options `swap=` and `swap-size=`; empty if all columns have the same swap.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -171,14 +171,14 @@ impl Values {
     }
 }
 
-/// The look of a sequential plan at which a comparison was made.
+/// The interim analysis ("look") of a sequential plan at which a comparison was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InterimLook {
-    /// Number of the look, counted from 0.
+    /// Number of the interim analysis, counted from 0.
     pub number: usize,
-    /// Number of seeds (or sampling units) of each variant that this look includes.
+    /// Number of seeds (or sampling units) of each variant that this interim analysis includes.
     pub units: u64,
-    /// Number of seeds (or sampling units) of each variant at every planned look, ascending.
+    /// Number of seeds (or sampling units) of each variant at every planned interim analysis, ascending.
     pub planned: Vec<u64>,
 }
 
@@ -196,7 +196,7 @@ pub enum Overall {
     Invalid,
     /// At least one metric is better; no metric is worse or undecided.
     Improved,
-    /// At least one metric differs, but neither of its directions is better.
+    /// At least one metric differs, but the metric has no better direction.
     Changed,
     /// All differences of metrics lie within their margins.
     Equivalent,
@@ -319,12 +319,12 @@ pub enum Caution {
         /// Number of planned trials without a record.
         trials: usize,
     },
-    /// A sequential campaign has not reached its first look.
+    /// A sequential campaign has not reached its first interim analysis.
     #[error(
         "the campaign has not reached its first look after {units} seeds: these judgements are too early"
     )]
     TooEarly {
-        /// Seeds (or sampling units) at the first look.
+        /// Number of seeds (or sampling units) at the first interim analysis.
         units: u64,
     },
     /// Two noisy columns whose trials did not alternate in one campaign.

@@ -21,8 +21,8 @@ pub struct VariantCoverage {
 }
 
 impl VariantCoverage {
-    /// Adds a trial to the coverage of a variant. `so_far` is `None` before the first one. A trial without coverage
-    /// changes nothing.
+    /// Adds a trial to the coverage of a variant. `so_far` is `None` before the first one. A trial without coverage is
+    /// ignored.
     fn add(so_far: Option<Self>, variant: &str, found: Option<Coverage>) -> Option<Self> {
         let Some(found) = found else {
             return so_far;

@@ -7,17 +7,19 @@ use serde::Serialize;
 use crate::squeezed::SqueezeResult;
 use crate::squeezes::VariantSqueeze;
 
-/// A setting bounds the memory of a program if the need grows by at least this share of the growth of the setting.
+/// A setting bounds the memory of a program if the needed memory grows by at least this share of the growth of the
+/// setting.
 const BOUNDING: f64 = 0.5;
 
-/// Searches for the smallest memory whose command lines differ in one word of the program.
+/// Searches for the smallest memory. Their command lines differ in one word of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueezes {
     /// Name of the word that differs.
     pub key: String,
     /// One search for each value of the word, in the order on the command line.
     pub searches: Vec<VariedSqueeze>,
-    /// Growth of the need with the setting; `None` if a value is not a size, or if a search found no sufficient memory.
+    /// Growth of the needed memory with the setting; `None` if a value is not a size, or if a search found no
+    /// sufficient memory.
     pub follows: Option<Follows>,
 }
 
@@ -31,7 +33,7 @@ pub struct VariedSqueeze {
 }
 
 impl VariantSqueeze {
-    /// Turns the search of a variant into the search with this value of the word.
+    /// Converts the search of a variant to the search with this value of the word.
     pub fn varied(self, value: &str) -> VariedSqueeze {
         VariedSqueeze {
             value: value.to_owned(),
@@ -45,10 +47,11 @@ impl VariantSqueeze {
 pub struct Follows {
     /// Difference between the largest and the smallest value of the setting.
     pub setting: Bytes,
-    /// Difference between the needs with these two values, in bytes; negative if the need falls.
+    /// Difference between the memory needed with these two values, in bytes; negative if less memory is needed with the
+    /// larger value.
     pub need: f64,
-    /// True if the setting bounds the program: the need never falls, and it grows by at least half of the setting's
-    /// growth.
+    /// True if the setting bounds the program's memory: the needed memory never falls, and it grows by at least half of
+    /// the setting's growth.
     pub is_bounded: bool,
 }
 
@@ -62,7 +65,8 @@ fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     }
 }
 
-/// Computes the growth of the need from points (setting, need), both in bytes. `None` if all settings are equal.
+/// Computes the growth of the needed memory from points (setting, needed memory), both in bytes. `None` if all settings
+/// are equal.
 fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
     points.sort_unstable();
     let (first, last) = (points.first()?, points.last()?);

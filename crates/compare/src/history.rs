@@ -146,11 +146,11 @@ pub struct Stretch {
     pub variant: String,
     /// Start of the first trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Number of values in the stretch.
+    /// Number of these consecutive values.
     pub values: usize,
     /// Median of the values, in the metric's unit.
     pub median: f64,
-    /// The change at the start of the stretch; `None` if there is none.
+    /// The change before the first of these values; `None` if there is none.
     pub change: Option<Change>,
 }
 
@@ -178,7 +178,7 @@ impl CellHistory {
         all
     }
 
-    /// Groups the values into stretches, in order.
+    /// Groups consecutive values between which nothing changed, in order.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut all: Vec<Stretch> = Vec::new();
         let mut from = 0;
@@ -424,8 +424,8 @@ mod tests {
                 !found.is_empty()
             })
             .count();
-        // A test at 5 % finds about five changes in a hundred series; more than ten would be two standard deviations
-        // too many.
+        // A test at 5 % finds about five changes in a hundred series. More than ten would be more than two standard
+        // deviations above that.
         assert!(found <= 10, "{found}");
     }
 

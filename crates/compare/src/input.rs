@@ -31,13 +31,13 @@ pub(crate) struct InputColumn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub campaign: Option<String>,
-    /// Which trials form pairs, for imported records; `None` for other records.
+    /// Rule by which imported trials form pairs; `None` for other records.
     pub imported: Option<Pairing>,
     /// Why the first column is the baseline, if the import chose it; otherwise `None`.
     pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
     pub cells: Vec<CellNote>,
-    /// Number of units at each look of a sequential plan; empty for a fixed number of trials.
+    /// Number of units at each interim analysis of a sequential plan; empty for a fixed number of trials.
     pub looks: Vec<u64>,
     /// Number of seeds (or sampling units) planned so far.
     pub planned: u64,
@@ -50,8 +50,8 @@ pub(crate) struct Input {
     pub anyway: bool,
 }
 
-/// Rank of a record as a candidate for an entry of a campaign: valid first, then of the entry's variant, then of the
-/// campaign.
+/// Rank of a record as a candidate for an entry of a campaign. Valid records come first, then records of the entry's
+/// variant, then records of the campaign.
 fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     (
         row.is_valid(),

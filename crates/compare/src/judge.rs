@@ -26,7 +26,7 @@ use crate::turns;
 pub const ALPHA: f64 = 0.05;
 /// Seed of random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
-/// Upper limit on random sign patterns × values, for all metrics of a comparison together.
+/// Upper limit on the product of random sign patterns and values, for all metrics of a comparison together.
 const MOST_DRAWS: usize = 20_000_000;
 /// Fewest random sign patterns for a metric.
 const FEWEST_DRAWS: u32 = 999;
@@ -130,8 +130,8 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     cells
 }
 
-/// Returns the last look whose trials are all planned, or the first look if no look is fully planned. `None` if the
-/// plan is not sequential.
+/// Returns the last interim analysis whose trials are all planned, or the first one if none is fully planned. `None` if
+/// the plan is not sequential.
 fn look(input: &Input) -> Option<InterimLook> {
     let number = input
         .looks
@@ -171,7 +171,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     cautions
 }
 
-/// Warnings for noisy columns whose trials did not alternate with those of the baseline.
+/// Warnings about noisy columns whose trials did not alternate with those of the baseline.
 fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();

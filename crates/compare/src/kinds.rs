@@ -1,5 +1,5 @@
-//! Compares kinds of swap: the time, bytes written to disks, memory held by compression and deaths of each kind. Also
-//! finds the kinds that no other kind beats (the front).
+//! Compares kinds of swap: the time, bytes written to disks, memory used for compressed pages, and deaths of each kind.
+//! Also finds the kinds that no other kind beats (the front).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct SideSwap {
     pub kind: SwapSpec,
     /// Size of this side's swap device.
     pub size: Bytes,
-    /// The difference to other sides, in the form of the options `swap=` and `swap-size=`.
+    /// Words that distinguish this side from the others, in the form of the options `swap=` and `swap-size=`.
     pub words: String,
 }
 

@@ -135,7 +135,7 @@ pub struct Matrixed {
     pub runs: usize,
     /// Resolution of the fractional design; `None` if the design has all combinations of settings.
     pub resolution: Option<u32>,
-    /// Number of seeds of the design. The choices ran with as many other seeds.
+    /// Number of seeds of the design. The choices ran with the same number of other seeds.
     pub seeds: u32,
     /// Effects of the settings, one entry for each kind of swap.
     pub kinds: Vec<KindEffects>,
@@ -174,9 +174,9 @@ pub struct KindEffects {
     /// Interactions of the active factors, each of one pair. They replace interactions in `interactions` that include
     /// such a pair.
     pub told_apart: Vec<Interaction>,
-    /// Number of runs of the design that died under some seed.
+    /// Number of runs of the design that died with at least one of the seeds.
     pub died: usize,
-    /// Why the first of the runs in `died` died; `None` if no run died.
+    /// Reason of the first death among the runs in `died`; `None` if no run died.
     pub why: Option<String>,
     /// Factors and levels that all runs in `died` share, but not all other runs.
     pub blamed: Vec<(String, String)>,

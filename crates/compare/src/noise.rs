@@ -29,9 +29,8 @@ pub struct TimeNeed {
     pub repeats: u64,
 }
 
-/// Numbers of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of
-/// each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a
-/// campaign.
+/// Number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of each
+/// cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a campaign.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,
@@ -42,7 +41,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     let mut all = Vec::new();
     for cell in &comparison.cells {
         let times = cell.metrics.iter().filter(|row| row.unit == Unit::Nanos);
-        // The first primary time is the scenario's main time; quantiles and parts of it have more noise.
+        // The first primary time is the scenario's main time. Its quantiles and parts have more noise.
         let time = times
             .clone()
             .find(|row| row.primary && row.name != "system");
@@ -86,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_repeats_are_those_of_the_table_of_noise() {
-        // Noise of 3.7 % needs some 13 repeats for a difference of 5 %, 17 % needs some 245.
+        // Noise of 3.7 % needs about 13 repeats for a difference of 5 %; noise of 17 % needs about 245.
         let found = [0.0, 0.037, 0.17].map(|noise| repeats(noise, 0.05));
         assert_eq!(found[0], 2);
         assert!((11..=14).contains(&found[1]), "{found:?}");

@@ -157,7 +157,7 @@ fn no_stacks(meta: &TraceMeta) -> Option<String> {
     if !meta.records_stacks() {
         return Some("stacks were not recorded: run it anew with this version".to_owned());
     }
-    // If nothing slept, there is no function to name.
+    // If no task slept, there is no function to name.
     None
 }
 

@@ -1,5 +1,5 @@
-//! Avoids judging the same question twice. A metric may be a multiple of another one, and a variant may have the same
-//! trials as another one. Every additional question makes the other judgements less certain.
+//! Avoids judging the same data twice. A metric may be a multiple of another one, and a variant may have the same
+//! trials as another one. Every additional judgement makes the others less certain, because all share one error rate.
 
 use pagetide_quantity::multiple_of;
 use pagetide_verdict::Judgement;
@@ -21,13 +21,14 @@ pub(crate) struct Multiple {
 }
 
 impl Cell {
-    /// Returns the first earlier column with identical trials; `None` if there is none. Identical means: same seeds,
-    /// the same value of every metric for each seed, and the same invalid trials with the same reasons.
+    /// Returns the first earlier column with identical trials; `None` if there is none. Trials are identical if they
+    /// have the same seeds, the same value of every metric for each seed, and the same invalid trials with the same
+    /// reasons.
     pub fn same_as(&self, column: usize) -> Option<usize> {
         (0..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// Returns the first earlier column with identical trials, like [`Self::same_as`], but without the baseline,
+    /// Returns the first earlier column with identical trials, like [`Self::same_as`], but ignores the baseline,
     /// because every column is compared with the baseline anyway.
     pub fn twin(&self, column: usize) -> Option<usize> {
         (1..column).find(|&earlier| self.is_same(earlier, column))

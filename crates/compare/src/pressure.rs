@@ -10,11 +10,11 @@ use crate::tried::{Pressed, RunMeans, TriedSize};
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
 /// Fewest memory sizes with different pressures that a result needs.
 const FEWEST_POINTS: usize = 4;
-/// Largest accepted decrease of the slowdown from one size to the size with the next higher pressure, as a share. If it
-/// decreases more, pressure does not predict the slowdown.
+/// Largest accepted decrease of the slowdown, as a share, from one size to the size with the next higher pressure. If
+/// it decreases more, pressure does not predict the slowdown.
 const MOST_FALL: f64 = 0.02;
 
-/// Slowdown at one pressure.
+/// Slowdown at one memory pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeaning {
     /// Share of the time during which tasks waited for memory, from 0 to 1.

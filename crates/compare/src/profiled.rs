@@ -55,7 +55,7 @@ impl Proof {
         self.gap == 0 && self.timed.as_ref() == Some(&self.digest)
     }
 
-    /// Sentence that says what was compared, and the result.
+    /// Sentence that states which results were compared, and whether they are equal.
     pub fn sentence(&self) -> String {
         let counted = match self.gap {
             0 => "instructions and waits add up to the time to the nanosecond".to_owned(),
@@ -133,7 +133,7 @@ pub struct SeedAccount {
     pub account: Account,
     /// For each side, the check that its results equal those of the timed pass.
     pub proofs: [Proof; 2],
-    /// For each seed that is profiled on both sides: the seed, and the change of the elapsed time in nanoseconds.
+    /// Change of the elapsed time in nanoseconds, with the seed, for each seed that is profiled on both sides.
     pub each: Vec<(u64, i64)>,
 }
 
@@ -141,7 +141,7 @@ pub struct SeedAccount {
 pub(crate) struct Accountant<'a> {
     store: &'a Store,
     baseline: &'a Side,
-    /// What [`pass_of`] returned for trials of the baseline, by the identity of the trial's record.
+    /// Results of [`pass_of`] for trials of the baseline, by the identity of the trial's record.
     passes: HashMap<&'a str, Result<Option<ProfiledPass>, String>>,
 }
 

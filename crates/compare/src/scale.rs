@@ -25,12 +25,12 @@ pub struct Scale {
     pub opt: f64,
     /// Faults of LRU with all of the memory.
     pub lru: f64,
-    /// Reference values for the memory that can hold pages of the workload; `None` if unknown.
+    /// Reference values for the memory that can hold pages of the workload; `None` if this size is unknown.
     pub room: Option<Room>,
 }
 
-/// Reference values for the memory that can hold pages: without the watermarks, and without the part used by compressed
-/// swap.
+/// Reference values for the memory that can hold pages of the workload. This memory excludes the watermarks, and the
+/// part used by compressed swap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Room {
     /// Size of this memory in pages.

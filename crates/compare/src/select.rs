@@ -13,7 +13,7 @@ use crate::judge::compare;
 /// Fewest digits in a prefix of a record's identity.
 const FEWEST_DIGITS: usize = 4;
 
-/// The records of one side of a comparison.
+/// The records that one side of a comparison refers to.
 enum Selection {
     /// A variant of a campaign: the campaign, and the index of the variant.
     Variant(Box<CampaignNote>, usize),
@@ -185,7 +185,7 @@ pub fn compare_two(
 ) -> Result<Comparison, CompareError> {
     let Allowance { anyway, accepted } = allowed.into();
     match (resolve(store, a)?, resolve(store, b)?) {
-        // Two variants of one campaign use the campaign's margins, primary metrics and looks.
+        // Two variants of one campaign use the campaign's margins, primary metrics and interim analyses.
         (Selection::Variant(x, place_a), Selection::Variant(y, place_b)) if x.id() == y.id() => {
             let mut input = Input::of_campaign(store, &x, Some(&[place_a, place_b]))?;
             input.accepted.extend(accepted);

@@ -89,7 +89,7 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
 /// Returns the label of a cell without its memory, and the memory; `None` if the cell has no record yet.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     let subject = cell.subject.as_ref()?;
-    // Within a limit, the limit is the memory of the workload.
+    // If the workload has a memory limit, the limit is its memory.
     let memory = subject.limit.map_or(subject.memory, MemorySpec::Free);
     let part = format!(" · {} · ", memory_label(subject.memory, subject.limit));
     let at = cell.label.find(&part)?;
@@ -203,12 +203,12 @@ mod tests {
             found(&[(0.80, 0.90), (0.82, 0.88)]),
             (Constancy::Yes, Constancy::Yes)
         );
-        // Faster at both sizes, but the amount at one is three times that at the other.
+        // The variant is faster at both sizes, but the amount at one size is three times that at the other.
         assert_eq!(
             found(&[(0.90, 0.92), (0.70, 0.72)]),
             (Constancy::Yes, Constancy::No)
         );
-        // Faster at one size, slower at the other size.
+        // The variant is faster at one size and slower at the other.
         assert_eq!(
             found(&[(0.80, 0.90), (1.10, 1.20)]),
             (Constancy::No, Constancy::No)

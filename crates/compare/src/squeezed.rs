@@ -28,7 +28,7 @@ const SOME: &str = "psi-memory-some";
 const FULL: &str = "psi-memory-full";
 /// Fewest memory samples of a run from which the peak is reported.
 const FEWEST_SAMPLES: usize = 10;
-/// A sample counts as near the peak if its memory in use is at least this share of the largest sample.
+/// A sample counts as near the peak if its memory in use is at least this share of that in the largest sample.
 const NEARLY_MOST: f64 = 0.98;
 
 /// A program is ended if it takes this many times as long as with the largest memory (`plenty`), because it is already
@@ -233,17 +233,17 @@ impl TriedSize {
     }
 }
 
-/// Content of the whole machine's memory at the peak, minus its content before the workload began. Processes that watch
-/// the program are included, although they do not count towards the program's limit.
+/// Content of the machine's memory at its peak, by kind, minus the content before the workload began. Processes that
+/// watch the program are included, although they do not count towards the program's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
-    /// Anonymous memory.
+    /// Size of anonymous memory.
     pub anon: Bytes,
-    /// Page cache, including shared memory.
+    /// Size of the page cache, including shared memory.
     pub file: Bytes,
-    /// Memory of the kernel for the workload: slabs and page tables.
+    /// Size of the kernel's memory for the workload: slabs and page tables.
     pub kernel: Bytes,
-    /// Other memory in use, such as the content of zram.
+    /// Size of other memory in use, such as the content of zram.
     pub rest: Bytes,
     /// Peak memory of the program's memory group, including files; `None` if the program had no group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn memory_of_an_exited_workload_is_not_reported_as_resident() {
         const MIB: i64 = 1 << 20;
-        // Memory in use by processes and by files, in MiB. At the end the workload exits.
+        // Memory in use by processes and by files, in MiB, for each sample. The workload exits at the end.
         let mut samples = vec![(0, 0, 0), (10, 8, 1)];
         samples.extend([(18, 15, 2); 8]);
         samples.extend([(18, 17, 1), (18, 0, 1), (2, 0, 1)]);

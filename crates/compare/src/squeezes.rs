@@ -25,8 +25,8 @@ pub struct ComparedSqueezes {
     pub searches: Vec<VariantSqueeze>,
     /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
     pub meanings: Vec<MeaningRow>,
-    /// Comparison with the first variant, for each later variant and kind of pressure: whether equal pressure means an
-    /// equal slowdown.
+    /// For each later variant and kind of pressure: whether the same pressure means the same slowdown as on the first
+    /// variant.
     pub differences: Vec<PressureDifference>,
 }
 
@@ -42,7 +42,7 @@ pub struct VariantSqueeze {
 /// Slowdown of each variant at one pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeaningRow {
-    /// Whether pressure means that some tasks waited, or all tasks.
+    /// Kind of pressure: some tasks waited, or all tasks.
     pub kind: Pressure,
     /// Pressure: the share of the time during which tasks waited, from 0 to 1.
     pub pressure: f64,
@@ -54,7 +54,7 @@ pub struct MeaningRow {
 /// Comparison of the slowdown on a variant and on the first variant at the same pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
-    /// Whether pressure means that some tasks waited, or all tasks.
+    /// Kind of pressure: some tasks waited, or all tasks.
     pub kind: Pressure,
     /// Index of the variant's search in [`ComparedSqueezes::searches`].
     pub variant: usize,

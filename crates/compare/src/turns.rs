@@ -123,8 +123,8 @@ fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     (disjoint && !spans.is_empty()).then(|| spans.into_iter().map(|(_, first)| first).collect())
 }
 
-/// Number of changes from one side to the other in the order of time, over all cells, with the mean and variance
-/// expected in random order (Wald and Wolfowitz 1940).
+/// Number of changes from one side to the other in the order of time, over all cells. Includes the mean and variance
+/// that a random order would have (Wald and Wolfowitz 1940).
 #[derive(Default)]
 struct Changes {
     seen: f64,

@@ -1,4 +1,4 @@
-//! Notes on the verdicts: other differences, settings that cannot act, trials that ran out of memory.
+//! Tests of notes on the verdicts: other differences, settings that cannot act, trials that ran out of memory.
 
 use pagetide_compare::beside::Comparability;
 use pagetide_compare::{
@@ -78,7 +78,7 @@ fn huge_pages(variant: usize, _: u64, record: &mut Record) {
     }
 }
 
-/// Adds counters of huge pages for a workload that got `got` of them.
+/// Adds counters of huge pages for a workload that received `got` huge pages.
 fn counted(record: &mut Record, got: u64) {
     let mut counters = Counters::default();
     counters.values.insert("thp_fault_alloc".into(), [0, got]);

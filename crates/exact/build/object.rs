@@ -12,7 +12,7 @@ use crate::variable;
 pub fn build(folder: &str, source: &str, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={folder}");
     let mut rustc = Command::new(variable("RUSTC")?);
-    // Not the flags of the workspace: they link statically, and this object must be dynamic.
+    // The flags of the workspace are not used: they link statically, and this object must be dynamic.
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
     rustc.arg(variable("TARGET")?);
     for option in [

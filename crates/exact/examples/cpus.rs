@@ -27,7 +27,7 @@ const TRIALS: u32 = 3;
 fn main() -> Result<ExitCode, Fault> {
     let kernel = std::env::args().nth(1);
     let kernel = kernel.unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
-    // A cache without snapshots, so that each guest is booted.
+    // The cache has no snapshots, so that each guest is booted.
     let folder = tempfile::tempdir()?;
     let root = pagetide_kernel::cache_root()?;
     for shared in ["kernels", "pins", "emulators"] {
@@ -90,7 +90,7 @@ fn measure(
         }
         elapsed = record.results.elapsed;
         std::fs::remove_file(writer.finish(&mut record)?)?;
-        // The emulator is ended by a thread beside this one.
+        // Another thread ends the emulator.
         std::thread::sleep(Duration::from_millis(500));
         times.push(of_children() - before);
     }

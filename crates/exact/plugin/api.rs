@@ -13,7 +13,7 @@ use crate::heap::calloc;
 
 /// Identifier that the emulator gives to a loaded plugin.
 pub type Id = u64;
-/// Handle of a translated block or of an instruction, valid within the callback of a translation.
+/// Handle of a translated block or of an instruction, valid only during the translation callback.
 pub type Handle = *mut c_void;
 /// Callback before an instruction is executed. Arguments: CPU, data of the callback.
 pub type OnExec = extern "C" fn(c_uint, *mut c_void);
@@ -185,7 +185,7 @@ impl Api {
         unsafe { (self.n_insns)(block) }
     }
 
-    /// Handle of the instruction at position `at` of a block.
+    /// Handle of the instruction with index `at` in a block.
     pub fn insn(&self, block: Handle, at: usize) -> Handle {
         // SAFETY: as for `length`; the position is below the length.
         unsafe { (self.get_insn)(block, at) }

@@ -4,11 +4,11 @@
 /// First number of both files: the bytes "pgprof1\0".
 pub const MAGIC: u64 = 0x0031_666f_7270_6770;
 
-/// Number of the function that stands for all kernel code without a symbol.
+/// Number of the function under which all kernel code without a symbol is counted.
 pub const UNNAMED: u32 = 0;
-/// Number of the function that stands for all code of programs.
+/// Number of the function under which all code of programs is counted.
 pub const USER: u32 = 1;
-/// Number of the function that stands for the idle loop, which keeps the CPU from halting.
+/// Number of the function under which the idle loop, which keeps the CPU from halting, is counted.
 pub const IDLE: u32 = 2;
 /// Lowest number of a function with a symbol. The numbers below it are [`UNNAMED`], [`USER`] and [`IDLE`].
 pub const NAMED: u32 = 3;

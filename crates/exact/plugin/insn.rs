@@ -6,7 +6,7 @@
 pub enum Kind {
     /// Always executed completely, so it can be counted before it is executed.
     Plain,
-    /// May access memory, so it may fault or be executed a second time.
+    /// May access memory, so it may fault or be executed again.
     Memory,
     /// Reads memory and then writes it, so it may fault after the first access.
     Update,

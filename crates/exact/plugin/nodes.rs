@@ -75,8 +75,7 @@ struct Counts {
 
 static COUNTS: AtomicPtr<Counts> = AtomicPtr::new(null_mut());
 
-/// Returns the counts of this plugin, which exist once. All callbacks come from the thread that runs all CPUs, one at
-/// a time.
+/// Returns the plugin's only set of counts. All callbacks come from the thread that runs all CPUs, one at a time.
 fn counts() -> &'static mut Counts {
     // SAFETY: set once in `qemu_plugin_install` before any callback, and never freed. Callbacks do not nest.
     unsafe { &mut *COUNTS.load(Ordering::Relaxed) }

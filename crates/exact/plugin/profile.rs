@@ -79,7 +79,8 @@ const NOP: u8 = 0x90;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ahead {
     function: u32,
-    /// Data of the callback: the function and the low bits of the address, which together identify the instruction.
+    /// Data of the callback: the function, and the low bits of the instruction's address. Together they identify the
+    /// instruction.
     insn: u64,
     /// Count of the function directly after this instruction was counted.
     count: u64,
@@ -319,7 +320,7 @@ impl Profile {
         2 * self.functions
     }
 
-    /// Index of the number that counts the executions of blocks that begin with an access to memory.
+    /// Index of the number that counts the executions of blocks whose first instruction accesses memory.
     const fn begins(&self) -> usize {
         2 * self.functions + 1
     }
@@ -329,8 +330,8 @@ impl Profile {
         2 * self.functions + 2
     }
 
-    /// A number that changes if an instruction is executed whose own count does not change before the instruction
-    /// accesses memory.
+    /// Returns a number that changes when a later instruction executes but does not change its function's count before
+    /// it accesses memory.
     fn later(&mut self) -> u64 {
         let (serial, begins) = (self.serial(), self.begins());
         let values = self.api.values();

@@ -23,21 +23,21 @@ struct Segment {
     spans: Vec<Span>,
 }
 
-/// A place at which a segment is mapped: the difference between addresses in the guest and in the file.
+/// Mapping of a segment: the difference between its addresses in the guest and in the file.
 #[derive(Clone, Copy)]
 struct Mapping {
     segment: usize,
     bias: u64,
 }
 
-/// The executable parts of all files, and the places at which they were found.
+/// The executable parts of all files, and the mappings found so far.
 #[derive(Default)]
 pub struct Programs {
     segments: Vec<Segment>,
     mappings: Vec<Mapping>,
 }
 
-/// The file and the place to which a block of code belongs.
+/// The file and mapping to which a block of code belongs.
 #[derive(Clone, Copy)]
 pub struct FileOrigin(Mapping);
 
@@ -82,8 +82,8 @@ impl Programs {
         self.segments.is_empty()
     }
 
-    /// Place of the block at `address` that consists of the bytes `code`; `None` if it belongs to no file, or possibly
-    /// to several.
+    /// File and mapping of the block at `address` that consists of the bytes `code`; `None` if it belongs to no file,
+    /// or possibly to several.
     pub fn place(&mut self, address: u64, code: &[u8]) -> Option<FileOrigin> {
         let known = self.mappings.iter().find(|mapping| {
             let segment = &self.segments[mapping.segment];
@@ -115,8 +115,8 @@ impl Programs {
         found.map(FileOrigin)
     }
 
-    /// Function at an address near a block of this place, and the function's flags if the address is its start. `None`
-    /// if the address is outside of the file's executable part.
+    /// Function at an address near a block of this mapping, and the function's flags if the address is its start.
+    /// `None` if the address is outside of the file's executable part.
     pub fn function(&self, FileOrigin(mapping): FileOrigin, address: u64) -> Option<(u32, u32)> {
         let segment = &self.segments[mapping.segment];
         let own = address.wrapping_sub(mapping.bias);

@@ -18,19 +18,19 @@ const MOST_NODES: usize = 1 << 20;
 /// Maximum number of frames of a task.
 const MOST_FRAMES: usize = 2000;
 
-/// A function at one place in a call tree, or the root of the tree of a task.
+/// A function at one position in a call tree, or the root of the tree of a task.
 #[derive(Clone, Copy)]
 pub struct Node {
     /// Index of the caller's node; a root has its own index.
     pub parent: u32,
     /// Number of the function; [`NO_FUNCTION`] for the root of the tree of a task.
     pub function: u32,
-    /// Instructions executed here, without those of called functions.
+    /// Instructions executed at this position, without those of called functions.
     pub own: u64,
-    /// Number of calls of the function at this place.
+    /// Number of calls of the function at this position.
     pub calls: u64,
-    /// Instructions that the idle loop executed while a task of the workload waited here, and no other task of it
-    /// could run.
+    /// Instructions that the idle loop executed while a task of the workload waited at this position, and no other task
+    /// of the workload was runnable.
     pub waited: u64,
     /// Number of these waits.
     pub waits: u64,
@@ -75,7 +75,7 @@ struct Task {
     is_program: bool,
 }
 
-/// The call trees of all tasks, and the current place of the CPU in them.
+/// The call trees of all tasks, and the current position of the CPU in them.
 pub struct Stacks {
     pub nodes: Vec<Node>,
     /// Hash table with open addressing. The key is a node and a called function; the value is the index of the child
@@ -213,8 +213,7 @@ impl Stacks {
             ..
         } = self.nodes[here as usize];
         if known == function {
-            // The current function was perhaps not known. Then it is the caller itself, which has called no other
-            // function.
+            // If the current function was not known, then it is the caller itself, which has called no other function.
             self.tasks[self.now].is_known = true;
             return self.give(counts);
         }
@@ -251,9 +250,9 @@ impl Stacks {
         self.waited(counts);
     }
 
-    /// Adds the time in which no task of the workload ran to the place at which the current task waited, if the
-    /// current task belongs to the workload. The workload is the task of the scenario, and all tasks that were
-    /// created since and run programs.
+    /// Adds the time in which no task of the workload ran to the node at which the current task waited, if the current
+    /// task belongs to the workload. The workload is the task of the scenario, and all tasks that were created since
+    /// and run programs.
     fn waited(&mut self, counts: &[u64]) {
         let idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting += idle.wrapping_sub(self.idle);
@@ -364,16 +363,15 @@ impl Stacks {
         }
     }
 
-    /// Records that the current task is new.
+    /// Records that the current task was just created.
     pub fn fork(&mut self) {
         let stack = self.tasks[self.now].stack;
         self.now = self.task(stack);
         self.tasks[self.now].is_new = true;
     }
 
-    /// Sets all counts of nodes to zero, but keeps the current place in the trees. The current task is from now on
-    /// the one that runs the scenario. `counts` are the current counts of
-    /// all functions.
+    /// Sets all counts of nodes to zero, but keeps the current position in the trees. From now on, the current task
+    /// counts as the one that runs the scenario. `counts` are the current counts of all functions.
     pub fn reset(&mut self, counts: &[u64]) {
         self.main = self.now;
         self.idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);

@@ -34,7 +34,7 @@ unsafe extern "C" {
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
-/// Value of [`REPORTER`] once the main thread has seen the stop; from then on no thread waits.
+/// Value of [`REPORTER`] once the main thread has seen the stop. After that, no thread waits.
 const NOTED: *mut c_void = -1_isize as *mut c_void;
 
 /// The thread that reported the first event, which is the guest's stop: the CPU thread. Null until a thread other than
@@ -102,7 +102,7 @@ fn is_reported() -> bool {
     !reporter.is_null() && reporter != NOTED
 }
 
-/// Address of the C library's original function of this name. It is looked up once and then stored in `known`.
+/// Address of the C library's own function of this name. It is looked up once and then stored in `known`.
 pub fn real(known: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     next(known, name, None)
 }

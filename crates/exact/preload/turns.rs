@@ -22,13 +22,13 @@ const VARIABLE: &CStr = c"PAGETIDE_TURNS";
 /// First letter of the variable's value in a trial; any other value stands for a boot.
 const TRIAL: c_char = b't' as c_char;
 
-// What this emulator does.
+// Phase of this emulator.
 const UNKNOWN: c_int = 0;
 const ONE_CPU: c_int = 1;
 const BOOTS: c_int = 2;
 const IN_TRIAL: c_int = 3;
 
-/// Largest number of the main thread's polled files that are stored. Further files are ignored; QEMU polls about ten.
+/// Maximum number of polled files of the main thread that are stored. Further files are ignored; QEMU polls about ten.
 const MOST_FILES: usize = 32;
 
 static MODE: AtomicI32 = AtomicI32::new(UNKNOWN);
@@ -73,7 +73,7 @@ fn mode() -> c_int {
     mode
 }
 
-/// True if the guest has several CPUs, which take turns.
+/// True if the guest has several CPUs, so that its CPUs take turns.
 pub fn are_taken() -> bool {
     mode() != ONE_CPU
 }

@@ -41,11 +41,11 @@ pub struct Boot<'a> {
     pub machine: &'a MachineSpec,
     /// Emulator to run.
     pub emulator: &'a Emulator,
-    /// Limit on the number of emulators that run at once.
+    /// Limits the number of emulators that run at once.
     pub places: &'a EmulatorSlots,
     /// Wall-clock time without progress of the guest after which the boot is given up.
     pub patience: Duration,
-    /// Tells whether the user asked to stop.
+    /// Tells whether the user has asked to stop.
     pub progress: &'a dyn Progress,
 }
 
@@ -217,7 +217,7 @@ struct SilentGuest<'a> {
 }
 
 impl SilentGuest<'_> {
-    /// Text with what happened, the last console output, and the likely cause.
+    /// Describes the failure: what happened, the last console output, and the likely cause.
     fn why(&self) -> String {
         let lines: Vec<String> = self
             .console
@@ -262,7 +262,7 @@ impl SilentGuest<'_> {
         }
     }
 
-    /// Text with the likely cause and a remedy.
+    /// Describes the likely cause and a remedy.
     fn cause(&self) -> String {
         let cut = self
             .cmdline
@@ -286,7 +286,7 @@ impl SilentGuest<'_> {
     }
 }
 
-/// The line without a terminal's escape sequences.
+/// Returns the line without the terminal's escape sequences.
 fn legible(line: &str) -> String {
     line.chars()
         .filter(|c| !c.is_control())

@@ -77,7 +77,7 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     }
 }
 
-/// Finds the emulator for trials with several CPUs, among the installed one and those in the cache folder.
+/// Finds the emulator for trials with several CPUs: the installed one or one in the cache folder.
 fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
     let name = "several CPUs";
     let found = emulator.cloned().filter(runs_several);

@@ -280,7 +280,7 @@ impl Running {
     }
 }
 
-/// Arguments and file descriptors that give an emulator the files shared with this process.
+/// Arguments and file descriptors that connect an emulator to the files shared with this process.
 #[derive(Debug)]
 pub struct Wiring {
     /// Arguments for the emulator's command line.

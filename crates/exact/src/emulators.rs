@@ -18,7 +18,7 @@ use crate::lock::locked;
 /// `accel/tcg/tcg-accel-ops-icount.c`, `icount_percpu_budget`.
 const OLDEST_FOR_SEVERAL: (u32, u32) = (8, 1);
 
-/// The emulators of this machine.
+/// The emulators of this machine, by number of CPUs.
 #[derive(Debug)]
 pub struct Emulators {
     cache: PathBuf,

@@ -285,7 +285,7 @@ pub enum ExactError {
     Kernel(#[from] pagetide_kernel::KernelError),
 }
 
-/// Converts an I/O error to [`ExactError::Io`], with the action that failed and its object.
+/// Converts an I/O error to [`ExactError::Io`], with the failed action and its object.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,
@@ -294,8 +294,8 @@ pub(crate) fn io(
     move |source| ExactError::Io { what, on, source }
 }
 
-/// Returns a function that converts an error to an arena's error by `otherwise`. A stop by the user becomes
-/// [`ArenaError::Stopped`].
+/// Returns a function that converts an error to an arena's error. A stop by the user becomes [`ArenaError::Stopped`],
+/// any other error is converted by `otherwise`.
 pub(crate) fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
     move |why| match why {
         ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,

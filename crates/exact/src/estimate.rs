@@ -1,9 +1,9 @@
 //! Estimates how long a trial takes on this machine: the trial's work, computed from its sizes, times the machine's
 //! speed.
 //!
-//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small piece of work that resembles an emulator's. It is
-//! timed on this machine under its current load. If there are records of the same scenario, they correct the remaining
-//! error.
+//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small benchmark loop whose instruction mix resembles an
+//! emulator's. It is timed on this machine under its current load. If there are records of the same scenario, they
+//! correct the remaining error.
 
 mod faults;
 mod work;
@@ -22,7 +22,7 @@ pub fn of(subject: &Subject) -> Option<Nanos> {
     time_of(work::laps(subject)?)
 }
 
-/// Estimated wall-clock time to boot and save a guest, including the time to hand over files of this size.
+/// Estimated wall-clock time to boot and save a guest, including the transfer of files of this size to the guest.
 pub fn of_boot(files: Bytes) -> Option<Nanos> {
     time_of(boot_laps(files))
 }
@@ -33,10 +33,10 @@ pub fn here(there: Nanos) -> Option<Nanos> {
     time_of(there.secs() / LAP_THERE)
 }
 
-/// Seconds per lap on the reference machine, with laps running on both of its processors.
+/// Seconds per lap (a run of the benchmark loop) on the reference machine, with laps running on both of its processors.
 const LAP_THERE: f64 = 0.0150;
 
-/// Wall-clock time of this number of laps on this machine; `None` if it cannot be represented.
+/// Wall-clock time of this number of laps (runs of the benchmark loop) on this machine; `None` if it is out of range.
 fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();
     let seconds = laps * *LAP.get_or_init(time_of_lap);
@@ -111,12 +111,13 @@ fn table() -> Vec<u32> {
         .collect()
 }
 
-/// Laps that a boot takes: 0.7 to 1.8 billion instructions, most of them translated for the first time, and saving the
-/// guest.
+/// Laps (runs of the benchmark loop) that a boot takes: 0.7 to 1.8 billion instructions, most of them translated for
+/// the first time, and saving the guest.
 const BOOT_LAPS: f64 = 500.0;
 
-/// Laps per MiB of files handed over. Files are read and verified by the host, written to its disk by the guest, and
-/// saved with the guest. A boot took 9 s without files, and 22 and 33 s more with 256 and 512 MiB.
+/// Laps per MiB of files that are transferred to the guest. Files are read and verified by the host, written to its
+/// disk by the guest, and saved with the guest. A boot took 9 s without files, and 22 and 33 s more with 256 and 512
+/// MiB.
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
 fn boot_laps(files: Bytes) -> f64 {

@@ -65,7 +65,7 @@ fn default_swap_size(memory: Bytes) -> Bytes {
 }
 
 impl Exact {
-    /// Fails if the trial asks for a profile that this arena cannot make.
+    /// Fails if the trial requests a profile that this arena cannot make.
     fn can_profile(&self, trial: &Trial) -> Result<(), ExactError> {
         match trial.pass {
             Pass::Profiled if self.timing.is_real() => Err(ExactError::ProfileInRealTime),
@@ -177,7 +177,7 @@ impl Arena for Exact {
             .swap
             .total(trial.swap_size, default_swap_size(memory))
             .map_err(ArenaError::wrong)?;
-        // In real time, CPUs do not take turns, so that any emulator runs several.
+        // In real time CPUs do not take turns, so any emulator can run several CPUs.
         let turning = if self.timing.is_real() {
             CpusSpec::ONE
         } else {

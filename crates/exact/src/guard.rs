@@ -32,7 +32,7 @@ pub enum End {
     Hung(Duration),
 }
 
-/// Numbers that change if a guest makes progress.
+/// Numbers that change whenever a guest makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
     /// Allocated bytes of the guest's memory file; zero except during a boot.
@@ -247,7 +247,7 @@ mod tests {
         let patience = Duration::from_millis(400);
         let mut guard = Guard::new(&flag, patience, &console, &output, Some(&ram), 0);
         let began = Instant::now();
-        // The guest makes progress for longer than the patience, alternately in memory and clock.
+        // The guest makes progress for longer than the patience, first in memory, then in the clock.
         for step in 0..12_u64 {
             if step % 2 == 0 {
                 ram.write_all_at(&[1; 4096], step << 20).unwrap();

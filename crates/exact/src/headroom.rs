@@ -117,7 +117,7 @@ fn metrics(
         Metric::new(&LRU, lru.faults as f64),
     ];
     let mut policies = vec![("opt", opt), ("lru", lru)];
-    // A group may use all of its limit.
+    // A group may use memory up to its limit.
     let room = match subject.limit {
         Some(_) => Some(pages),
         None => room::room(results),

@@ -37,12 +37,12 @@ pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
 /// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
 /// locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
-/// Memory for each CPU beyond the first: the kernel's per-CPU data, buffers of compressors, and a spinner.
+/// Memory reserved for each CPU beyond the first: the kernel's per-CPU data, buffers of compressors, and a spinner.
 const OF_CPU: Bytes = Bytes::from_mib(8);
 /// Memory for the ring buffer of each CPU beyond the first in an observed trial.
 const RING_OF_CPU: Bytes = Bytes::from_mib(4);
-/// Boot arguments of a guest with several CPUs. The guest's program programs the timer that ends turns, so the kernel
-/// must not use the timer (`hpet`) and must let the program map its registers (`iomem`).
+/// Boot arguments of a guest with several CPUs. The guest's program uses the HPET timer to end turns, so the kernel
+/// must not use this timer (`hpet`) and must let the program map the timer's registers (`iomem`).
 const OF_SEVERAL: &str = " hpet=disable iomem=relaxed";
 
 /// Memory reserved for observing a machine with these CPUs. Each CPU has a ring buffer of its own.
@@ -88,7 +88,7 @@ pub struct MachineSpec {
     pub timing: Timing,
 }
 
-/// Bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes them.
+/// Memory in bytes that a simulated disk of this size takes: its pages, and the tree that indexes them.
 fn disk(size: Bytes) -> u64 {
     size.0 + size.0 / 50
 }

@@ -30,7 +30,8 @@ pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     Ok(file)
 }
 
-/// Copies a guest's memory to a file at `path`. Pages of zeros, which are most of a fresh guest's memory, become holes.
+/// Copies a guest's memory to a file at `path`. Zero-filled pages, which are most of a fresh guest's memory, become
+/// holes.
 pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(memory.metadata()?.len())?;

@@ -14,13 +14,13 @@ use rustix::fs::FlockOperation;
 use crate::error::ExactError;
 use crate::lock::try_lock;
 
-/// Interval at which a waiting thread tries again to take a place.
+/// Interval at which a waiting thread tries again to take a slot.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest wait for a place; after that, a thread continues without a place. The holder of a place may be suspended, or
-/// in a trial of an hour.
+/// Longest wait for a slot; after that, a thread continues without a slot. The holder of a slot may be suspended, or in
+/// a trial of an hour.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The places for emulators on a cache: as many emulators may run at once.
+/// The slots for emulators on one cache: each running emulator holds one.
 #[derive(Clone, Debug)]
 pub struct EmulatorSlots {
     folder: PathBuf,
@@ -28,23 +28,23 @@ pub struct EmulatorSlots {
     patience: Duration,
 }
 
-/// A place for one emulator, released when dropped. The kernel releases it however the holder ends.
+/// A slot for one emulator, released when dropped. The kernel releases it however the holder ends.
 #[derive(Debug)]
 #[must_use]
 pub struct EmulatorSlot {
-    /// The locked file of the place. `None` if no file could be locked, or no place became free in time.
+    /// The locked file of the slot. `None` if no file could be locked, or no slot became free in time.
     lock: Option<File>,
 }
 
 impl EmulatorSlot {
-    /// True if a place is held; false if the wait timed out or no file could be locked.
+    /// True if a slot is held; false if the wait timed out or no file could be locked.
     pub fn is_taken(&self) -> bool {
         self.lock.is_some()
     }
 }
 
 impl EmulatorSlots {
-    /// Creates `count` places, whose files are in the cache folder.
+    /// Creates `count` slots, whose files are in the cache folder.
     pub fn of(cache: &Path, count: usize) -> Self {
         Self {
             folder: cache.join("places"),
@@ -53,7 +53,7 @@ impl EmulatorSlots {
         }
     }
 
-    /// Waits until a place is free and takes it. Without a writable cache, there are no places and no wait.
+    /// Waits until a slot is free and takes it. Without a writable cache, there are no slots and no wait.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl EmulatorSlots {
         }
     }
 
-    /// Takes a free place without waiting; `None` if all places are taken.
+    /// Takes a free slot without waiting; `None` if all slots are taken.
     fn free(&self) -> Option<EmulatorSlot> {
         (0..self.count).find_map(|number| {
             let path = self.folder.join(number.to_string());
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn no_more_have_a_place_at_a_time_than_there_are() {
         let folder = tempfile::tempdir().unwrap();
-        // Number of threads that hold a place now, and the maximum so far.
+        // Number of threads that hold a slot now, and the maximum so far.
         let seen = Mutex::new((0, 0));
         std::thread::scope(|scope| {
             for _ in 0..7 {
-                // Each thread has its own value, as separate processes would.
+                // Each thread creates its own [`EmulatorSlots`], as a separate process would.
                 let places = EmulatorSlots::of(folder.path(), 2);
                 let seen = &seen;
                 scope.spawn(move || {
@@ -136,7 +136,7 @@ mod tests {
             }
         });
         assert_eq!(*seen.lock().unwrap(), (0, 2));
-        // All places are free again.
+        // All slots are free again.
         let places = EmulatorSlots::of(folder.path(), 2);
         let both = [places.free().unwrap(), places.free().unwrap()];
         assert!(both.iter().all(islocked) && places.free().is_none());

@@ -70,8 +70,8 @@ impl Preparation {
     }
 }
 
-/// The nodes with the default latency of slow nodes, so that the snapshot does not depend on the stated latency. That
-/// latency only prices accesses after the trial.
+/// The nodes, with the default latency for slow nodes. The snapshot must not depend on the stated latency, which only
+/// prices accesses after the trial.
 fn nodes_of_guest(subject: &Subject) -> NodesSpec {
     let nodes = subject.nodes.clone();
     nodes

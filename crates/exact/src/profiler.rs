@@ -1,4 +1,4 @@
-//! Counts the instructions of a trial by function: loads the plugin into the emulator and reads what it counted.
+//! Counts the instructions of a trial by function: loads the plugin into the emulator and reads the plugin's counts.
 //!
 //! The plugin (`plugin/profile.rs`) is loaded only into emulators that restore a snapshot. It reads the addresses of
 //! the guest's functions and the code of the guest's programs from anonymous files, and writes its counts to another
@@ -97,7 +97,7 @@ pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
     ranges.into_values().collect()
 }
 
-/// What a [`Profiler`] counts.
+/// Code whose instructions a [`Profiler`] counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted<'a> {
     /// Functions of the kernel, in the order of their addresses.
@@ -128,7 +128,7 @@ fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
-/// Adds the functions of programs to `symbols`. Returns the file of programs for the plugin.
+/// Adds the functions of programs to `symbols`. Returns the file that describes the programs' code to the plugin.
 fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     let (mut head, mut code, mut count) = (Vec::new(), Vec::new(), 0);
     for file in programs {

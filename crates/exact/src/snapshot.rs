@@ -333,7 +333,8 @@ impl Snapshots {
     }
 }
 
-/// Converts the saved state at `path` to the pace of trials. Returns true if the emulator had moved the guest's clock.
+/// Converts the saved state at `path` to the clock rate of trials. Returns true if the emulator had moved the guest's
+/// clock.
 fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;

@@ -94,7 +94,7 @@ struct Plugins<'a> {
     slow: Option<&'a SlowCounter>,
 }
 
-/// A guest that was restored from a snapshot and runs, with the files that it and its emulator write.
+/// A running guest that was restored from a snapshot, with the files that it and its emulator write.
 struct Started {
     // The monitor is not used again, because any later command would make the trial depend on the host's timing.
     _monitor: Monitor,
@@ -114,7 +114,7 @@ struct RunWatch {
 }
 
 impl Run<'_> {
-    /// Runs the trial to its end and returns what was found. Writes bulk data to the record.
+    /// Runs the trial to its end and returns the results. Writes bulk data to the record.
     pub fn execute(
         &self,
         subject: &Subject,
@@ -597,7 +597,7 @@ fn trace(
     Ok(events.losses().plus(trace.meta.losses))
 }
 
-/// Sets the reason for missing results, according to observations from outside the guest.
+/// Sets the reason for missing results, from observations outside the guest.
 fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors: &str) {
     if let Some(span) = seen.hung {
         let results = results.get_or_insert_with(Results::default);

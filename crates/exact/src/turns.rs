@@ -1,8 +1,8 @@
-//! Tells the preloaded object what an emulator with several CPUs does.
+//! Tells the preloaded object in which phase an emulator with several CPUs is.
 
 use pagetide_record::CpusSpec;
 
-/// What an emulator with several CPUs does. `preload/turns.rs` controls its threads accordingly.
+/// Phase of an emulator with several CPUs. `preload/turns.rs` controls the emulator's threads accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
     /// The emulator boots a guest.
@@ -12,7 +12,7 @@ pub enum Turns {
 }
 
 impl Turns {
-    /// Returns `self` for several CPUs, and `None` for one CPU, which takes no turns.
+    /// Returns `self` for several CPUs, and `None` for one CPU, which needs no turns.
     pub fn of(self, cpus: CpusSpec) -> Option<Self> {
         cpus.are_several().then_some(self)
     }

@@ -61,7 +61,8 @@ impl Watched {
         all.into_iter().collect()
     }
 
-    /// Coverage of the lines. `executed` has the number of executions of each instruction.
+    /// Returns how often the changed lines were executed. `executed` has the number of executions of each instruction,
+    /// by address.
     pub fn coverage(&self, profile: &Profile, executed: &BTreeMap<u64, u64>) -> Coverage {
         let lines = self.code.lines.iter().zip(&self.addresses);
         let lines = lines.map(|(line, addresses)| {

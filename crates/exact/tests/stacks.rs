@@ -101,7 +101,7 @@ fn calls_by_address_by_pointer_and_by_jump_have_the_right_caller() {
     guest.call(F, Some(G), ONE + 800);
     guest.call(G, None, ONE + 700);
     guest.leave(H, ONE + 700);
-    // G jumps to H, which returns to F.
+    // G jumps to H, which then returns to F.
     guest.leave(H, ONE + 800);
     guest.call(F, Some(H), ONE + 800);
     guest.leave(H, ONE + 800);
@@ -162,7 +162,7 @@ fn tasks_keep_their_stacks_while_others_run_and_a_new_one_begins_empty() {
         paths.iter().any(|(path, own)| of_new(path) && *own == 1),
         "{paths:?}"
     );
-    // The second task returns to code that was not seen being called.
+    // The second task returns to code whose call was not recorded.
     assert!(paths.contains(&(vec![0, USER, F, SWITCH], 1)), "{paths:?}");
 }
 

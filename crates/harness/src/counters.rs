@@ -101,7 +101,7 @@ pub fn idle() -> Idle {
 }
 
 impl Moment {
-    /// Creates a moment with a single text.
+    /// Creates a [`Moment`] with a single text.
     #[cfg(test)]
     pub(crate) fn of(name: &str, text: String) -> Self {
         Self {
@@ -131,7 +131,7 @@ pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     all
 }
 
-/// Combines the idle counters of two points in time. Equal counters show that the CPU never halted in between.
+/// Combines the idle counters of two points in time. Equal counters mean that the CPU never halted in between.
 pub fn halts(before: Idle, after: Idle) -> Halts {
     Halts {
         idle_calls: before.calls.zip(after.calls).map(|(a, b)| [a, b]),

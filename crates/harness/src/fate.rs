@@ -1,6 +1,6 @@
-//! What happens to a machine after its trial: it ends or continues.
+//! The state of a machine after its trial: it ends or continues.
 
-/// What happens to a machine after its trial. This decides whether changes must be restored.
+/// The state of a machine after its trial. Decides whether changes must be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineFate {
     /// The machine ends. Restoring changes would only cost time.

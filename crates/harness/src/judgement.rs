@@ -73,7 +73,7 @@ impl Report {
         results.halts = ran
             .idle_before
             .map(|before| counters::halts(before, ran.idle_after));
-        // The free memory of a machine that others use too says nothing about the workload.
+        // On a machine that other processes use too, free memory says nothing about the workload.
         let is_alone = results.halts.is_some();
         let zones = ran.before.text("zoneinfo").filter(|_| is_alone);
         let zones = zones.map(Zones::parse);
@@ -141,7 +141,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
         return;
     };
     let reclaimed = reclaimed(vmstat);
-    // Groups of version 1 do not count reclaim, but how often the workload met its limit.
+    // Groups of version 1 do not count reclaim. They count how often the workload reached its limit.
     let met_limit = || {
         let hits = results.facts.get(LIMIT_HITS)?;
         hits.parse::<u64>().ok()
@@ -150,8 +150,8 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     if needs_pressure && pressure == 0 && results.invalid.is_empty() {
         results.invalid.push(Invalid::NoReclaim);
     }
-    // Groups of version 1 do not count swap. There the machine's counts stand for those of the workload; the arena checks
-    // that no other process uses the same swap.
+    // Groups of version 1 do not count swap. There the machine's counts are used for the workload; the arena checks that
+    // no other process uses the same swap.
     let count = |name: &str| {
         let of_group = vmstat.delta(name);
         of_group.or_else(|| machine.and_then(|machine| machine.delta(name)))

@@ -70,8 +70,8 @@ pub trait Steps {
     }
 }
 
-/// Runs a trial and adds its results to `report`. `idle` are the idle counters at the time after which no processor may
-/// have been idle; `None` if idle processors are normal on this machine.
+/// Runs a trial and adds its results to `report`. `idle` are idle counters read earlier; no processor may have been
+/// idle since then. `None` if idle processors are normal on this machine.
 pub fn run(
     steps: &mut impl Steps,
     mut counters: CounterSet,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use pagetide_probe::Scope;
 
-    /// Steps that record their names, and some of which fail.
+    /// Test steps that record their names; some of them fail.
     #[derive(Default)]
     struct Scripted {
         called: Vec<&'static str>,
@@ -184,8 +184,8 @@ mod tests {
         }
     }
 
-    /// Runs the steps of which `fails` fails. Returns the names of the called steps, the number of reasons why the trial
-    /// is invalid, and whether the scenario ran.
+    /// Runs the steps, of which the step `fails` fails. Returns the names of the called steps, the number of reasons why
+    /// the trial is invalid, and whether the scenario ran.
     fn ran(fails: &'static str) -> (Vec<&'static str>, usize, bool) {
         let mut steps = Scripted {
             fails,

@@ -1,4 +1,4 @@
-//! Does what a trial on the running kernel does to the machine, for the tests that kill it.
+//! Makes the same changes to the machine as a trial on the running kernel. Tests kill this program at random moments.
 //!
 //! `host_trial --state DIR [--folder DIR] [--swap loop|zram|none] [--limit SIZE] [--size SIZE] [--set NAME=VALUE]…
 //! [--trials N] [--trace] [--sweep]`. Each trial makes a memory group, a swap area, settings, a folder and a tracing instance, runs a
@@ -227,7 +227,7 @@ fn instance(
     Ok(entry)
 }
 
-/// Writes to `bytes` of memory for `seconds`, to a part of it in a child process. Leaves a daemon running.
+/// Writes to `bytes` of memory for `seconds`; a child process writes to a part of them. Leaves a daemon running.
 fn work(bytes: u64, seconds: f64) -> Result<(), Box<dyn Error>> {
     // SAFETY: this process has one thread.
     if unsafe { libc::fork() } == 0 {
@@ -250,7 +250,7 @@ fn work(bytes: u64, seconds: f64) -> Result<(), Box<dyn Error>> {
         }
     }
     if is_child {
-        // Outlives its parent.
+        // This process outlives its parent.
         std::thread::sleep(Duration::from_secs(1000));
     }
     Ok(())

@@ -27,7 +27,7 @@ const ATTEMPTS: u32 = 3;
 /// Interval at which a waiting trial checks whether it may run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Receives a message for each thing that the user should know.
+/// Receives messages for the user.
 type Say = dyn Fn(&str) + Send + Sync;
 
 /// The running kernel as an arena.
@@ -38,7 +38,7 @@ pub struct Host {
     /// The session that may change the machine; `None` before the first trial. Locked during a trial, so that trials
     /// run one at a time.
     session: Mutex<Option<Session>>,
-    /// Digest of the program whose scenarios run.
+    /// Digest of the program that contains the scenarios.
     program: String,
     /// Path of the running program, which is started again as guardian and as workload.
     path: PathBuf,
@@ -51,9 +51,9 @@ pub struct Host {
 #[derive(Clone, Debug, Default)]
 struct Tally {
     trials: u32,
-    /// Number of trials with a doubt about their times only.
+    /// Number of trials of which only the times are doubtful.
     doubtful_times: u32,
-    /// Number of trials with a doubt about counts too.
+    /// Number of trials of which the counts are doubtful too.
     doubtful_counts: u32,
     /// Latest reason for doubt, as text.
     why: String,
@@ -96,8 +96,9 @@ impl Tally {
 }
 
 impl Host {
-    /// Opens the arena. Changes nothing on the machine. `program` is the digest of the scenarios' program. `say` receives
-    /// messages for the user. The running program must call [`crate::serve_if_asked`] at the start of its `main`.
+    /// Opens the arena. Changes nothing on the machine. `program` is the digest of the program that contains the
+    /// scenarios. `say` receives messages for the user. The running program must call [`crate::serve_if_asked`] at the
+    /// start of its `main`.
     pub fn open(
         options: Options,
         program: String,
@@ -143,7 +144,7 @@ impl Host {
         (self.say)(text);
     }
 
-    /// Waits until no other trial runs on this machine. Fails if the user stops it meanwhile.
+    /// Waits until no other trial runs on this machine. Returns an error if the user stops the wait.
     fn turn(&self, progress: &dyn Progress) -> Result<File, ArenaError> {
         self.state.make().map_err(ArenaError::broken)?;
         let path = self.state.path().join("trial");
@@ -173,7 +174,7 @@ impl Host {
         Ok(file)
     }
 
-    /// Returns the session with a running guardian, and starts either if needed.
+    /// Returns the session. Starts the session or its guardian if it is not running.
     fn session(&self) -> Result<MutexGuard<'_, Option<Session>>, ArenaError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if session.is_none() {

@@ -58,14 +58,14 @@ pub enum Change {
         name: String,
         /// Size of the device in bytes.
         size: u64,
-        /// Identity in the header of the swap area that is made on the device.
+        /// UUID in the header of the swap area that is made on the device.
         uuid: String,
     },
     /// A swap area was switched on.
     Swap {
         /// Path of the device.
         device: String,
-        /// Identity in the header of the swap area.
+        /// UUID in the header of the swap area.
         uuid: String,
     },
     /// A folder was made. Undone by removing it with all that is in it.
@@ -91,8 +91,8 @@ pub enum Change {
 }
 
 impl Change {
-    /// True if the change may still stand after the machine was started again. All other changes exist in the memory of
-    /// the kernel only.
+    /// True if the change may still be in effect after a reboot. All other changes exist in the memory of the kernel
+    /// only.
     pub fn survives_boot(&self) -> bool {
         matches!(self, Self::Folder { .. } | Self::File { .. })
     }
@@ -166,7 +166,7 @@ impl Display for Change {
 /// A change that could not be undone. It stays in the journal, and the next start tries again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The change that still stands.
+    /// The change that is still in effect.
     pub change: Change,
     /// Why it could not be undone.
     pub why: String,

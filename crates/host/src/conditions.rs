@@ -1,5 +1,5 @@
-//! What can spoil a trial on a machine that does other things at the same time; read before, during and after the
-//! trial.
+//! Conditions that can spoil a trial on a machine that does other work at the same time. They are read before, during
+//! and after the trial.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,22 @@ use crate::foreign::ForeignUse;
 use crate::group::Group;
 use crate::swap_device::SwapDevice;
 
-/// Share of the processors that other processes may use before times are doubtful.
+/// Maximum share of the machine's CPU time that other processes may use. Above it, the times of a trial are doubtful.
 pub const MOST_OTHER_CPU: f64 = 0.10;
-/// Share of the time that a hypervisor may take before times are doubtful.
+/// Maximum share of CPU time that a hypervisor may take (steal). Above it, the times of a trial are doubtful.
 pub const MOST_STEAL: f64 = 0.01;
-/// Share of a trial's time in which some process of the group may wait for a processor although it could run. Applies
-/// only if other processes use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each
-/// other.
+/// Maximum share of a trial's time in which some runnable process of the group waits for a CPU. Applies only if other
+/// processes use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each other.
 pub const MOST_CPU_WAIT: f64 = 0.05;
-/// Share of the processors that other processes must use before waits of the group are attributed to them.
+/// Minimum share of the machine's CPU time that other processes must use before waits of the group are attributed to
+/// them.
 pub const SOME_OTHER_CPU: f64 = 0.02;
-/// Share of a trial's time in which processes outside of the group may wait for memory.
+/// Maximum share of a trial's time in which processes outside of the group wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
-/// Pages that other processes may swap in or out during a trial, or that the kernel may reclaim for them: 4 MiB.
+/// Maximum number of pages that other processes may swap in or out during a trial, or that the kernel may reclaim for
+/// them: 4 MiB.
 pub const MOST_OTHER_PAGES: u64 = 1024;
-/// Share of the highest frequency below which a processor counts as slowed down.
+/// A CPU counts as slowed down if its frequency is below this share of its highest frequency.
 pub const LEAST_FREQUENCY: f64 = 0.9;
 /// Memory that must stay available to the machine, as a share of all memory.
 pub const LEAST_AVAILABLE: f64 = 0.10;
@@ -336,15 +337,15 @@ impl Conditions {
     }
 }
 
-/// Reasons for doubt in the difference between two readings, the second of which was made `span` after the first.
+/// Returns the reasons for doubt that follow from two readings, the second of which was made `span` after the first.
 fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let change = |now: &Counters, then: &Counters, names: &[&str]| {
         let (now, then) = (now.sum(names).unwrap_or(0), then.sum(names).unwrap_or(0));
         now.saturating_sub(then)
     };
-    // The names differ between versions 1 and 2 of control groups; a group of version 1 that swaps counts major faults
-    // only, so that swapped pages of others cannot be told from those of the group there.
+    // Counter names differ between versions 1 and 2 of control groups. Groups of version 1 count major faults, but not
+    // swapped pages, so swapping by other processes cannot be told from swapping by the group there.
     for (what, of_machine, of_group) in [
         ("swapped in", ["pswpin", ""], ["pswpin", "total_pswpin"]),
         ("swapped out", ["pswpout", ""], ["pswpout", "total_pswpout"]),
@@ -368,7 +369,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let seconds = span.as_secs_f64().max(1e-3);
     let mut others = f64::INFINITY;
     if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
-        // Ticks are converted by the number of ticks that passed on all processors in this time.
+        // Clock ticks are converted to a share: they are divided by the ticks of all processors in this time.
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;

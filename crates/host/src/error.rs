@@ -21,9 +21,9 @@ pub enum HostError {
     /// No memory group can be made.
     #[error("making a memory group: {why}; {remedy}")]
     NoGroup {
-        /// What stands in the way.
+        /// Why no group can be made.
         why: String,
-        /// Command or step that helps.
+        /// Command or step that removes the obstacle.
         remedy: String,
     },
     /// A limit of a group has another value than the one that was written.
@@ -38,16 +38,16 @@ pub enum HostError {
         /// Value that was read back.
         found: String,
     },
-    /// No swap area of our own can be made.
+    /// pagetide cannot make a swap area.
     #[error("switching on swap of {size} on {on}: {why}; {remedy}")]
     NoSwap {
         /// Kind of the swap area, such as `zram` or `a loop device`.
         on: &'static str,
         /// Wanted size.
         size: Bytes,
-        /// What stands in the way.
+        /// Why no swap area can be made.
         why: String,
-        /// Command or step that helps.
+        /// Command or step that removes the obstacle.
         remedy: String,
     },
     /// The journal contains too many changes that are not undone.
@@ -65,7 +65,7 @@ pub enum HostError {
         "starting the guardian, which undoes changes if the tool is killed: {why}; without it nothing is changed"
     )]
     NoGuardian {
-        /// What failed.
+        /// Why the guardian could not be started.
         why: String,
     },
 }

@@ -20,12 +20,12 @@ const NOBODYS: Bytes = Bytes(4 << 20);
 /// Use of a swap area by processes outside of a workload's group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForeignUse {
-    /// Used part of the area.
+    /// Used space of the area.
     pub used: Bytes,
-    /// Swap space of the workload's group, in any area.
+    /// Swap space that the workload's group uses in all swap areas.
     pub ours: Bytes,
-    /// Pages of all other groups, and of processes without a group, that are only in swap space, in any area. Pages of
-    /// the swap cache are not among them: they are in memory, so that reading them back needs none.
+    /// Swap space that all other groups, and processes without a group, use in all swap areas. Pages that are also in
+    /// the swap cache are not counted: they are in memory already, so that reading them back needs none.
     pub others: Bytes,
 }
 
@@ -60,8 +60,8 @@ impl ForeignUse {
     }
 }
 
-/// Swap space of a group and all groups in it, of version 1 or 2, with pages of the swap cache; `None` if the group has
-/// no memory controller.
+/// Swap space that a group and all groups in it use, of version 1 or 2, including pages of the swap cache; `None` if
+/// the group has no memory controller.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }

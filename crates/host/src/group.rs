@@ -40,9 +40,9 @@ impl Limits {
     }
 }
 
-/// Least distance between the limit of memory and that of memory and swap together with version 1: twice what a
-/// processor charges at once (kernel `mm/memcontrol.c`, `MEMCG_CHARGE_BATCH` of 64 pages). The kernel counts only hits of
-/// the limit of memory (`memory.failcnt`), which must be met first.
+/// Minimum distance, with version 1, between the limit of memory and the limit of memory and swap together: twice the
+/// amount that a CPU charges at once (kernel `mm/memcontrol.c`, `MEMCG_CHARGE_BATCH` of 64 pages). The kernel counts hits
+/// of the memory limit only (`memory.failcnt`), so that limit must be reached first.
 const BATCH: Bytes = Bytes(128 * PAGE_SIZE);
 
 /// Memory use and events of a group.
@@ -73,7 +73,7 @@ pub struct Group {
     journal: Journal,
 }
 
-/// Counts the groups of this process, which all have different names.
+/// Number of groups that this process has made, used to give each group a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
@@ -127,7 +127,7 @@ impl Group {
             self.set("memory.high", &high)?;
             self.set("memory.max", &page(limits.max))?;
             let swap = limits.swap_max.map_or_else(max, page);
-            // A kernel without swap has no such file, and then no swap to limit.
+            // A kernel without swap has no such file, and no swap to limit.
             if limits.swap_max.is_some() || self.path.join("memory.swap.max").exists() {
                 self.set("memory.swap.max", &swap)?;
             }
@@ -139,7 +139,7 @@ impl Group {
                 remedy: "leave it out, or boot with systemd.unified_cgroup_hierarchy=1".to_owned(),
             });
         }
-        // The limit of both together must never be below the limit of memory.
+        // The limit of memory and swap together must never be below the limit of memory.
         let both = "memory.memsw.limit_in_bytes";
         if self.path.join(both).exists() {
             let path = self.path.join(both);
@@ -267,8 +267,8 @@ impl Drop for Group {
     }
 }
 
-/// Enables the memory controller for children of the group in which groups are made. If processes are in the way, they
-/// are moved into a group of their own first, because a group with processes may not have controlled children.
+/// Enables the memory controller for the children of the group in which trials make their groups. Processes in that
+/// group are first moved into a child group, because a group with processes may not have controlled children.
 fn give_memory(journal: &Journal, hierarchy: &Hierarchy, name: &str) -> Result<(), HostError> {
     let parent = hierarchy.root();
     let control = parent.join("cgroup.subtree_control");

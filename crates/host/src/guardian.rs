@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::journal::{Content, Journal};
 use crate::process::Process;
 
-/// What the tool writes to the pipe before it ends regularly.
+/// Bytes that the tool writes to the pipe before it exits normally.
 const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";
@@ -124,7 +124,7 @@ pub fn serve_if_asked() -> bool {
 
 /// Waits until the tool is gone, and undoes what the journal contains.
 fn serve(path: &Path, tool: u32) {
-    // Less likely to be chosen when memory is short; allowed for root only.
+    // Makes the OOM killer less likely to choose the guardian. Only root may do this.
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     let Ok(content) = Content::read(path) else {
         return;

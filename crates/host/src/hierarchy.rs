@@ -100,7 +100,7 @@ impl Hierarchy {
         };
         let with_systemd = || format!("start it as `{DELEGATE} pagetide …`, or as root");
         if let Some(unified) = mounts.unified.as_ref().filter(|root| has_memory(root)) {
-            // Only the true root has no type.
+            // Only the root of the whole hierarchy has no file `cgroup.type`.
             let is_top = !unified.join("cgroup.type").exists();
             if is_top && is_root && is_writable(&unified.join("cgroup.subtree_control")) {
                 return Ok(Self::Root {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(found, Hierarchy::Delegated { own });
         let why = Hierarchy::among(&unified(&top), "/c", false).unwrap_err();
         assert!(why.to_string().contains(DELEGATE), "{why}");
-        // The root of a container's namespace is not the true root.
+        // The root of a container's namespace is not the root of the whole hierarchy.
         let found = Hierarchy::among(&unified(&top.join("a/b")), "/", true).unwrap();
         assert_eq!(found.name(), "v2 delegated");
         let why = Hierarchy::among(&Mounts::default(), "/", true).unwrap_err();

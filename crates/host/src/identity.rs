@@ -1,4 +1,4 @@
-//! What a record says about this machine and its kernel.
+//! Descriptions of this machine and its kernel, for records.
 
 use std::fs;
 
@@ -31,8 +31,8 @@ pub(crate) fn kernel() -> KernelId {
     }
 }
 
-/// The build id in a series of ELF notes: lengths of name and content, type, name and content, each filled up to four
-/// bytes.
+/// The build id in a series of ELF notes. Each note has the lengths of name and content, the type, the name and the
+/// content; name and content are padded to four bytes.
 fn build_id_of(mut notes: &[u8]) -> Option<String> {
     loop {
         let word = |at: usize| {

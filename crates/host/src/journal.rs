@@ -21,9 +21,9 @@ use crate::undo;
 
 /// Version of the format. A journal with another version is not touched.
 pub const VERSION: u32 = 1;
-/// Maximum number of changes that may stand at a time.
+/// Maximum number of changes in a journal that are not undone.
 const MOST: usize = 10_000;
-/// Size in bytes from which the file is written anew with the standing changes only.
+/// Size in bytes from which the file is rewritten with only the changes that are not undone.
 const REWRITE_FROM: u64 = 256 << 10;
 /// Largest journal that is read.
 const LARGEST: u64 = 16 << 20;
@@ -35,7 +35,7 @@ pub struct Header {
     pub version: u32,
     /// Identity of the boot in which the changes were made.
     pub boot: String,
-    /// Namespace in which the process numbers are valid.
+    /// PID namespace in which the process numbers are valid.
     pub namespace: String,
     /// The process that makes the changes.
     pub tool: Process,
@@ -98,7 +98,7 @@ impl Content {
 
     /// Parses the text of a journal. A last line without its end is ignored, because its change was not made.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
-        // Blocks of a file whose writing was cut may read as zeros.
+        // After a power cut, blocks at the end of the file may read as zeros.
         let whole = text
             .iter()
             .rposition(|&byte| byte == b'\n')
@@ -169,7 +169,7 @@ pub struct Journal {
     open: Arc<Mutex<Open>>,
 }
 
-/// Counts the journals of this process, which all have different names.
+/// Number of journals that this process has made, used to give each journal a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Journal {
@@ -273,7 +273,7 @@ impl Journal {
         }
     }
 
-    /// Writes that a change was not made.
+    /// Writes to the journal that a change was not made.
     pub fn withdraw(&self, entry: Entry) -> Result<(), HostError> {
         self.open().strike(entry.0)
     }
@@ -334,13 +334,13 @@ impl Open {
         written.map_err(fault())
     }
 
-    /// Writes that the change with this number no longer stands.
+    /// Writes to the journal that the change with this number is undone.
     fn strike(&mut self, number: u64) -> Result<(), HostError> {
         self.content.standing.retain(|(other, _)| *other != number);
         self.write(&Line::Undone(number))
     }
 
-    /// Replaces the file by one with the standing changes only.
+    /// Replaces the file by one with only the changes that are not undone.
     fn rewrite(&mut self) -> Result<(), HostError> {
         let new = self.path.with_extension("new");
         let _ = fs::remove_file(&new);

@@ -9,8 +9,8 @@ const NAMES: &str = "oom-kill:constraint=";
 /// Text in the line that says which process was killed.
 const KILLED: &str = "Killed process";
 
-/// The reports of processes killed in the group at this path, with their lines in the log's order. Messages about the rest
-/// of the machine are left out.
+/// Returns the kernel's reports of processes killed in the group at this path, in the order of the log. Messages about the
+/// rest of the machine are left out.
 pub(crate) fn of_group(log: &str, group: &Path) -> String {
     let name = group.file_name().unwrap_or_default().to_string_lossy();
     let mut found = String::new();

@@ -1,9 +1,8 @@
 //! Trials on the running kernel: a memory group, swap and settings of our own, and the undoing of every global change.
 //!
-//! Each change to the machine is written to a [`Journal`] and synced to disk before it is made. A
-//! [`guardian`] process undoes the changes when the tool is gone, however it ended. The next
-//! [`Session::start`] undoes what a killed guardian or a power cut left. A change is undone only where the value of the
-//! tool still stands.
+//! Each change to the machine is written to a [`Journal`] and synced to disk before it is made. A [`guardian`] process
+//! undoes the changes when the tool is gone, however it ended. The next [`Session::start`] undoes what a killed guardian
+//! or a power cut left. A setting is restored only if it still has the value that the tool wrote.
 //!
 //! This crate does not depend on campaigns, emulators or statistics. Begin reading in [`arena`] (trials), then [`session`]
 //! and [`change`] (undoing).

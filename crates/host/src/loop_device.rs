@@ -15,7 +15,7 @@ use crate::loop_control::{LoopDevice, configure, sysfs};
 
 /// Maximum number of loop devices that are tried.
 const MOST: u32 = 256;
-/// Space that stays free on the disk.
+/// Minimum free space to leave on the disk.
 const ROOM: Bytes = Bytes(256 << 20);
 
 /// Connects a free loop device to a new file of this size without a name in `folder`. The space of the file is

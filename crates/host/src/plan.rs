@@ -19,7 +19,7 @@ use crate::group::Limits;
 use crate::hierarchy::Hierarchy;
 use crate::refusal::Refusal;
 
-/// A trial may take one part in `PART` of the available memory.
+/// A trial may use at most 1/`PART` of the available memory.
 const PART: u64 = 4;
 /// Names of a kernel in a request that stand for the running kernel.
 const RUNNING: [&str; 2] = ["", "running"];
@@ -64,7 +64,7 @@ pub(crate) fn limit_of(trial: &Trial) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Fails if the request names a kernel, a pass or a place for files that the running kernel cannot give.
+/// Fails if the request names a kernel, a pass or a place for files that trials on the running kernel cannot use.
 pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     let variant = &trial.variant;
     let other = Some(&variant.kernel).filter(|kernel| !RUNNING.contains(&kernel.as_str()));

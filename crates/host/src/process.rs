@@ -37,7 +37,7 @@ impl Process {
     }
 }
 
-/// Identity of the current boot of the machine. Empty if the kernel does not tell it.
+/// Identity of the current boot of the machine. Empty if the kernel does not provide it.
 pub fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
@@ -45,7 +45,7 @@ pub fn boot() -> String {
         .to_owned()
 }
 
-/// Identity of the namespace in which process numbers of this process are valid.
+/// Identity of the PID namespace of this process.
 pub fn namespace() -> String {
     fs::read_link("/proc/self/ns/pid")
         .map(|link| link.display().to_string())

@@ -90,8 +90,8 @@ fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(entry.mode))
 }
 
-/// In the workload's process: puts it into namespaces of its own, whose mounts nobody else sees. Its children are in a
-/// namespace of processes, of which the first child is the first process.
+/// Puts the workload's process into namespaces of its own, so that no other process sees its mounts. Its children are
+/// in a new PID namespace, in which the first child is PID 1.
 pub(crate) fn isolate() -> io::Result<()> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
     // SAFETY: takes a number; this process has a single thread.
@@ -105,8 +105,8 @@ pub(crate) fn isolate() -> io::Result<()> {
     Ok(())
 }
 
-/// In the first process of the namespace of processes: mounts `/proc` for this namespace, and what the program sees in
-/// `root`.
+/// Mounts `/proc` for the new PID namespace, and all that the program sees in `root`. Called by PID 1 of that
+/// namespace.
 pub(crate) fn furnish(root: &Path, group: &Path) -> io::Result<()> {
     let fixed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let mounted = |kind: &'static str, target: &Path, flags, options: Option<&CStr>| {

@@ -62,7 +62,7 @@ pub enum Refusal {
     Swap {
         /// The kind of swap that was asked for.
         swap: String,
-        /// What stands in the way, and what to use instead.
+        /// Why the swap cannot be used, and what to use instead.
         why: String,
     },
     /// A place for files other than the disk of this machine.

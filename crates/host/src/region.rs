@@ -1,4 +1,4 @@
-//! The output region of a trial: memory without a name that the tool and the workload share.
+//! The output region of a trial: an unnamed file in memory (memfd) that the tool and the workload share.
 //!
 //! The tool touches all of it before the workload exists, so that its pages are charged to the tool's own control group
 //! and not to the workload's.
@@ -17,12 +17,12 @@ use crate::refusal::Refusal;
 /// Size of the region, the same as in a guest.
 pub(crate) const SIZE: Bytes = Bytes::from_mib(64);
 
-/// An output region.
+/// The output region of a trial, mapped by the tool. The workload inherits its file.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: File,
     memory: Mapping,
-    /// Offset of the bulk input, which ends the part for frames; the region's size without input.
+    /// End of the part for frames: the offset of the bulk input, or the size of the region if there is no input.
     frames: u64,
 }
 

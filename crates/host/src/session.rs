@@ -22,7 +22,7 @@ impl Session {
     /// Undoes what earlier runs left, creates a journal and starts a guardian. The running program must call
     /// [`crate::guardian::serve_if_asked`] at the start of its `main`.
     pub fn start(folder: &StateFolder) -> Result<(Self, Swept), HostError> {
-        // Also right if the program's file was replaced since it was started.
+        // `/proc/self/exe` names the running program even if its file was replaced since the start.
         Self::start_with(folder, Path::new("/proc/self/exe"))
     }
 

@@ -11,8 +11,7 @@ use crate::change::{Change, Left, SettingFile};
 use crate::error::HostError;
 use crate::journal::{Entry, Journal};
 
-/// Settings that were applied. When this is dropped, the old values are restored where the values of the tool still
-/// stand.
+/// Settings that were applied. On drop, each setting that still has the tool's value gets its old value back.
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
 pub struct Applied {

@@ -9,8 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::{HostError, io};
 
 /// Folder of journals: `/var/lib/pagetide/host` for root, else `pagetide/host` in the user's state folder. The variable
-/// `PAGETIDE_STATE` names another one. It must survive a start of the machine, and be the same for every start of the
-/// tool.
+/// `PAGETIDE_STATE` names another one. The folder must survive a reboot, and must be the same whenever the tool runs.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
@@ -56,7 +55,8 @@ impl StateFolder {
             ))
     }
 
-    /// Waits until no other process sweeps or starts a journal, and keeps others from it until the file is closed.
+    /// Locks the folder, so that no other process sweeps or starts a journal until the returned file is closed. Waits
+    /// until the lock is free.
     pub fn lock(&self) -> Result<File, HostError> {
         self.make()?;
         let path = self.path.join("lock");

@@ -1,4 +1,4 @@
-//! A swap area of our own: a loop device on a file without a name, or a free zram device.
+//! A swap area that pagetide makes: a loop device on a file without a name, or a free zram device.
 
 use std::ffi::CString;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The header of a swap area, with an identity by which the area is recognised.
+//! The header of a swap area, with a UUID by which the area is recognised.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ pub(crate) fn node(name: &str) -> String {
     format!("/dev/{name}")
 }
 
-/// A random identity in the text form of a UUID.
+/// Returns a random UUID as text.
 pub(crate) fn new_uuid() -> String {
     fs::read_to_string("/proc/sys/kernel/random/uuid")
         .unwrap_or_default()
@@ -19,14 +19,14 @@ pub(crate) fn new_uuid() -> String {
         .to_owned()
 }
 
-/// Bytes of an identity; `None` if the text is not an identity.
+/// Bytes of a UUID; `None` if the text is not a UUID.
 fn uuid_bytes(uuid: &str) -> Option<[u8; 16]> {
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
     Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
 }
 
-/// Writes a swap header with an identity. Source: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
-/// version, the last page, the number of bad pages and the identity; the magic in the last ten bytes of the first page.
+/// Writes a swap header with a UUID. Source: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
+/// version, the last page, the number of bad pages and the UUID; the magic in the last ten bytes of the first page.
 pub(crate) fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
     let too_large = |_| io::Error::other("the device is too large");
     let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];
@@ -41,7 +41,7 @@ pub(crate) fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Identity in the swap header of a device; `None` if the device cannot be read or has no swap header.
+/// UUID in the swap header of a device; `None` if the device cannot be read or has no swap header.
 pub(crate) fn uuid(device: &str) -> Option<String> {
     let mut file = File::open(device).ok()?;
     let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];

@@ -1,4 +1,5 @@
-//! Undoes what earlier runs left: a tool and its guardian that were both killed, or a power cut.
+//! Undoes the changes that earlier runs left because the tool and its guardian were both killed, or because power was
+//! cut.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ fn lives(header: &Header, process: Process) -> bool {
 fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
     let content = match Content::read(path) {
         Ok(content) => content,
-        // Written before the first change.
+        // The journal ends before its first change, so there is nothing to undo.
         Err(Unusable::Empty) => {
             let _ = fs::remove_file(path);
             return Ok(());

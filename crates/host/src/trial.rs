@@ -39,7 +39,7 @@ use crate::topology;
 use crate::workload::{OUTCOME, Order, Workload};
 
 /// Pause between the end of all preparations and the start of the scenario. Deferred work of the kernel, such as
-/// writing back the swap header, ends in it and is not part of the trial.
+/// writing back the swap header, ends in this pause, so it is not part of the trial.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Interval at which the tool checks whether the workload has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -83,7 +83,7 @@ struct WorkFolder<'a> {
     journal: &'a Journal,
 }
 
-/// Counts the folders of this process, which all have different names.
+/// Number of folders that this process has made, used to give each folder a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl<'a> WorkFolder<'a> {
@@ -420,7 +420,7 @@ impl Steps for HostSteps<'_> {
         }
         let invalid = self.watch(&mut workload);
         self.ended_at = Some(Instant::now());
-        // Dropped here, so that its exit status is collected before counters are read.
+        // The workload is dropped here, so that its exit status is collected before counters are read.
         drop(workload);
         invalid
     }

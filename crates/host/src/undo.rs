@@ -37,8 +37,8 @@ pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     }
 }
 
-/// Undoes a change. A change that no longer stands, or was replaced by another program, is left alone. The error says
-/// what stands in the way.
+/// Undoes a change. A change that is no longer in effect, or was replaced by another program, is left alone. The error
+/// says why it cannot be undone.
 pub(crate) fn undo(change: &Change) -> Result<(), String> {
     let text = |why: io::Error| why.to_string();
     match change {
@@ -98,8 +98,8 @@ fn settings(files: &[SettingFile]) -> Result<(), String> {
     let all: Vec<&SettingFile> = ours.iter().copied().chain(beside).collect();
     let differs =
         |file: &&&SettingFile| value(&file.path).is_some_and(|now| !means(&now, &file.old));
-    // Twice, because one setting may reset another: `vm.dirty_bytes` cannot be set to zero directly, but writing
-    // `vm.dirty_ratio` does so.
+    // Written twice, because one setting may reset another: `vm.dirty_bytes` cannot be set to zero directly, but
+    // writing `vm.dirty_ratio` does so.
     let mut why = None;
     for _ in 0..2 {
         for file in all.iter().filter(differs) {
@@ -175,7 +175,7 @@ fn trace_instance(name: &str) -> Result<(), String> {
     loop {
         match gone(fs::remove_dir(&path)) {
             Ok(()) => return Ok(()),
-            // A process that was killed has its files still open.
+            // Files of a killed process may still be open.
             Err(_) if began.elapsed() < Duration::from_secs(2) => sleep(PAUSE),
             Err(why) => return Err(why.to_string()),
         }

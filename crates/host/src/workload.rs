@@ -27,7 +27,7 @@ pub(crate) const OUTCOME: &str = "outcome";
 /// Longest time to wait until the workload's process is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the workload's process needs to run the scenario.
+/// Data that the workload's process needs to run the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Subject of the trial.

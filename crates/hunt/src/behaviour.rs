@@ -1,10 +1,10 @@
-//! What the kernel did in a trial, as a description that can be compared with earlier trials.
+//! A description of the kernel's behaviour in a trial, for comparison with earlier trials.
 //!
 //! Two things are derived from the kernel's own counters. *Features* are coarse facts, such as "`pgscan_direct` rose by
-//! 512 to 1023"; a candidate with features that few others had is new. The *place* is a cell of a map with two axes:
-//! the share of reclaimed pages that were anonymous, and how often memory was reclaimed. The search keeps the best
-//! candidate of each place ("illumination", Mouret and Clune 2015), so that it looks everywhere and not only where the
-//! goal seems nearest.
+//! 512 to 1023"; a candidate counts as new if few others had its features. The *place* is a cell of a map with two
+//! axes: the share of reclaimed pages that were anonymous, and how often memory was reclaimed. The search keeps the
+//! best candidate of each place ("illumination", Mouret and Clune 2015), so that it looks everywhere and not only where
+//! the goal seems nearest.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::evidence::Evidence;
 
-/// Added to both counts of a ratio, so that small counts make no large ratios.
+/// Added to both counts of a ratio, so that small counts do not give large ratios.
 const FLOOR: f64 = 16.0;
 
 /// A coarse fact about a trial.
@@ -20,17 +20,17 @@ const FLOOR: f64 = 16.0;
 pub struct Feature {
     /// Name of the counter; with a leading `Δ` for the difference between two variants.
     pub name: String,
-    /// The increase is at least 2 to this power, and below the next power. For a difference between variants: twice
-    /// the binary logarithm of the ratio, rounded.
+    /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
+    /// logarithm of the ratio, rounded.
     pub size: i32,
 }
 
-/// A cell of the map over two axes.
+/// A cell of the map of behaviours, which has two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// Index on the axis of the share of reclaimed pages that were anonymous, below [`Place::KINDS`].
+    /// Index on the axis "share of reclaimed pages that were anonymous", below [`Place::KINDS`].
     pub kind: u8,
-    /// Index on the axis of pages reclaimed for each page of memory, below [`Place::PRESSURES`].
+    /// Index on the axis "pages reclaimed for each page of memory", below [`Place::PRESSURES`].
     pub pressure: u8,
 }
 
@@ -47,7 +47,7 @@ impl Place {
     /// Meaning of each index of `pressure`, as pages reclaimed for each page of memory.
     pub const PRESSURES: [&'static str; 6] = ["0", "< 1/4", "< 1", "< 4", "< 16", "16 or more"];
 
-    /// Number of places of the map.
+    /// Number of cells of the map.
     pub const COUNT: usize = Self::KINDS.len() * Self::PRESSURES.len();
 
     fn of(evidence: &Evidence) -> Self {
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What the kernel did in the trials of a candidate.
+/// Behaviour of the kernel in the trials of a candidate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
@@ -93,8 +93,8 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// The behaviour in a trial of the hunted variant, and how it differs from the trial of the other variant, if there
-    /// is one.
+    /// Behaviour in a trial of the hunted variant. If there is a trial of the other variant, includes the differences
+    /// between both.
     pub fn of(hunted: &Evidence, other: Option<&Evidence>) -> Self {
         let mut features: Vec<Feature> = Vec::new();
         for (name, rise) in &hunted.counters {

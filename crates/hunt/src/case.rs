@@ -51,7 +51,7 @@ pub struct Shown {
     pub variant: VariantSpec,
     /// Evidence of each fresh seed, in the order of the seeds.
     pub evidence: Vec<Evidence>,
-    /// How many of the seeds the goal holds with; `None` for the other variant of a comparison.
+    /// Number of seeds with which the goal holds, out of those tried; `None` for the other variant of a comparison.
     pub share: Option<Share>,
 }
 
@@ -135,7 +135,7 @@ impl Case<'_> {
         Ok(paths)
     }
 
-    /// What the case shows, as paragraphs of plain text.
+    /// Describes what the case shows, as paragraphs of plain text.
     fn about(&self) -> String {
         let find = self.find;
         let Share { holds, tried, .. } = find.seeds;
@@ -158,7 +158,7 @@ impl Case<'_> {
         text
     }
 
-    /// Subject line of the mail: what fails, in a few words.
+    /// Subject line of the mail: the failure in a few words.
     fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
@@ -279,7 +279,7 @@ impl Case<'_> {
         text
     }
 
-    /// Text of each death of the hunted variant.
+    /// Describes each kill in the trials of the hunted variant, as text.
     fn deaths(&self) -> impl Iterator<Item = String> {
         let hunted = self.shown.first().into_iter();
         let deaths = hunted.flat_map(|one| one.evidence.iter().filter_map(|e| e.death.as_ref()));
@@ -317,7 +317,7 @@ impl Case<'_> {
     }
 }
 
-/// What the trials of a variant showed, in one line.
+/// Result of the trials of a variant, in one line.
 fn outcome(shown: &Shown) -> String {
     let all = &shown.evidence;
     let mut parts = Vec::new();

@@ -5,8 +5,8 @@ use pagetide_record::{MemoryAtKill, SwapSpec};
 use pagetide_workload::Workload;
 use serde::Serialize;
 
-/// Part of the size of anonymous pages that swapping them out to compressed memory frees, as a divisor. The contents of
-/// workloads compress to three quarters at most.
+/// Swapping anonymous pages out to compressed memory frees 1/`COMPRESSED` of their size, because the contents of
+/// workloads compress to three quarters or less.
 const COMPRESSED: u64 = 4;
 
 /// A kill for lack of memory.
@@ -18,13 +18,13 @@ pub struct Death {
     pub after: Nanos,
     /// Memory at the kill, from the kernel's own report; `None` if the log has no whole report.
     pub memory: Option<MemoryAtKill>,
-    /// Memory that the kernel could have reclaimed, as a multiple of what counts as memory to spare; 0 if the log has no
-    /// whole report.
+    /// Memory that the kernel could have reclaimed, as a multiple of the least amount that counts as memory to spare; 0
+    /// if the log has no whole report.
     pub spare: f64,
 }
 
 impl Death {
-    /// Creates a death of a process. `workload` and `swap` are those of the trial; `size` is the machine's memory.
+    /// Creates the description of a kill. `workload` and `swap` describe the trial; `size` is the machine's memory.
     pub fn new(
         (process, after): (&str, Nanos),
         memory: Option<MemoryAtKill>,
@@ -44,15 +44,15 @@ impl Death {
         }
     }
 
-    /// True if the kernel had memory that it could have reclaimed.
+    /// True if the kernel could have reclaimed enough memory, so that the kill counts as one with memory to spare.
     pub fn is_to_spare(&self) -> bool {
         self.spare >= 1.0
     }
 }
 
-/// Page cache, or anonymous memory that can be swapped out: the larger of the two.
+/// Size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is larger.
 ///
-/// The kernel's report of a machine does not contain what forbids to reclaim. If a group's swap is limited, no anonymous
+/// The kernel's report of a machine does not show limits that forbid reclaim. If a group's swap is limited, no anonymous
 /// memory counts, because the limit may be reached while the device has room. Memory that `memory.min` protects does not
 /// count either.
 fn reclaimable(

@@ -1,4 +1,5 @@
-//! What goals and the search use of one trial: time, counters, metrics, and whether the kernel killed a process.
+//! The data of one trial that goals and the search use: time, counters, metrics, and whether the kernel killed a
+//! process.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::death::Death;
 use crate::opt;
 
-/// What one trial showed.
+/// Data of one trial that goals and the search use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
     /// Why the trial must not be used, as a sentence; `None` if it can be used. A trial that ended by a death or a
@@ -18,7 +19,7 @@ pub struct Evidence {
     pub unusable: Option<String>,
     /// Virtual time of the workload: from its start to the end of its last process.
     pub time: Nanos,
-    /// Memory that was free to the workload at its start.
+    /// Free memory at the start of the workload.
     pub memory: Bytes,
     /// Increase of each counter of `/proc/vmstat`, by the kernel's name. Gauges (`nr_…`) are left out.
     pub counters: BTreeMap<String, u64>,
@@ -26,7 +27,8 @@ pub struct Evidence {
     pub metrics: BTreeMap<String, f64>,
     /// The kill for lack of memory that ended the trial; `None` if there was none.
     pub death: Option<Death>,
-    /// Virtual time without any progress after which the trial was ended; `None` if it was not ended for that.
+    /// Virtual time without any progress after which the trial was ended; `None` if the trial was not ended for lack of
+    /// progress.
     pub standstill: Option<Nanos>,
 }
 
@@ -67,8 +69,8 @@ impl Evidence {
         evidence
     }
 
-    /// Adds the metrics that follow from the described workload: pages read back, pages that OPT reads back, and
-    /// pages that a protected group read back. Metrics that do not apply are left out.
+    /// Adds the metrics that are computed from the workload's description: pages read back, pages that OPT reads back,
+    /// and pages that a protected group read back. Metrics that do not apply are left out.
     fn add_workload(&mut self, record: &Record, workload: &Workload) {
         let subject = &record.subject;
         let counters = &record.results.counters;
@@ -105,7 +107,7 @@ impl Evidence {
                 memory,
             } => death((process, *after), Some(memory.clone())),
             Invalid::OutOfMemory { process, after } | Invalid::OutOfLimit { process, after } => {
-                // The report in the log is that of the last kill. It was judged before: there was nothing to spare.
+                // The report in the log is about the last kill. It was judged before, and there was no memory to spare.
                 Death {
                     spare: 0.0,
                     ..death((process, *after), reported())
@@ -116,8 +118,8 @@ impl Evidence {
                 self.standstill = Some(*span);
                 return;
             }
-            // A workload need not be under pressure. The process that was killed is also reported as one that ended by a
-            // signal.
+            // A workload need not be under pressure, so these reasons are ignored. A killed process is also reported as
+            // one that ended by a signal.
             Invalid::NoReclaim => return,
             Invalid::ProcessDied { .. } if self.death.is_some() => return,
             other => {
@@ -125,7 +127,7 @@ impl Evidence {
                 return;
             }
         };
-        // Of several kills, the one with most memory to spare counts, and else the first.
+        // If there are several kills, use the one with the most memory to spare, otherwise the first one.
         if self
             .death
             .as_ref()
@@ -145,17 +147,17 @@ impl Evidence {
         names.iter().map(|name| self.counter(name)).sum()
     }
 
-    /// Pages that reclaim looked at.
+    /// Number of pages that reclaim scanned.
     pub fn scanned(&self) -> u64 {
         self.sum(&["pgscan_anon", "pgscan_file"])
     }
 
-    /// Pages that reclaim freed.
+    /// Number of pages that reclaim freed.
     pub fn reclaimed(&self) -> u64 {
         self.sum(&["pgsteal_anon", "pgsteal_file"])
     }
 
-    /// Pages of the memory that was free to the workload at its start; at least 1.
+    /// Free memory at the start of the workload, in pages; at least 1.
     pub fn pages(&self) -> u64 {
         let Pages(pages) = self.memory.pages();
         pages.max(1)

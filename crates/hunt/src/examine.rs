@@ -68,7 +68,7 @@ pub struct Meter<'a, P> {
 }
 
 impl<'a, P> Meter<'a, P> {
-    /// Starts counting trials and time now.
+    /// Starts counting trials and time from now.
     pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
         Self {
             examiner,
@@ -86,7 +86,8 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
-    /// Number of measurements until the budget is used up, at most `most`, and at least 1. A time is not converted.
+    /// Number of measurements until the budget is used up, at least 1 and at most `most`. If the budget is a time,
+    /// returns `most`.
     pub fn room(&self, most: usize) -> usize {
         match self.budget {
             Budget::Time(_) => most,
@@ -116,7 +117,7 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
-    /// Measures candidates, even if the budget ends meanwhile. Returns `None` if stopped.
+    /// Measures candidates, even if the budget ends during the measurement. Returns `None` if stopped.
     pub fn ask(&mut self, asked: &[Question<P>]) -> Result<Option<Vec<Outcome>>, RunError> {
         let outcomes = self.examiner.examine(asked)?;
         if outcomes.is_some() {

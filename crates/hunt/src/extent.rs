@@ -1,4 +1,4 @@
-//! What may vary in a hunt: the content of a space file.
+//! The space of a hunt: everything that may vary. It is read from a space file.
 //!
 //! ```toml
 //! memory = ["16M"]
@@ -11,7 +11,7 @@
 //! "vm.swappiness" = ["default", "1", "200"]
 //! ```
 //!
-//! What a file leaves out has the values of the default space. A list with one value fixes it.
+//! Keys that a file leaves out have the values of the default space. A list with one value fixes it.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ use pagetide_reference::Pattern;
 use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
 use serde::{Deserialize, Serialize};
 
-/// Value of a setting that means that the hunt does not set it, so that the kernel's own value applies.
+/// Word that stands for "do not set this setting", so that the kernel's own value applies.
 pub const DEFAULT: &str = "default";
 /// Words of the phases that a hunt uses. The words are those of a workload's text.
 pub const PHASES: [&str; 9] = [
     "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
 ];
 
-/// What may vary. The first value of each list is the simplest one.
+/// Everything that may vary. The first value of each list is the simplest one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Extent {
@@ -70,7 +70,7 @@ pub struct Extent {
     pub patterns: Vec<Pattern>,
     /// Kinds of advice.
     pub advice: Vec<Advice>,
-    /// Largest number of accesses of a workload for each page of memory.
+    /// Largest number of accesses of a workload, divided by the number of pages of memory.
     pub accesses: u64,
     /// Time limit of a workload, in the guest's time.
     #[serde(with = "time")]

@@ -1,18 +1,18 @@
-//! Which untried candidates are worth a trial, from the traits that they share with candidates that were tried.
+//! Predicts which untried candidates are worth a trial, from the traits that they share with tried candidates.
 //!
 //! The forecast keeps, for each trait and each pair of traits, the number and the mean score of the tried candidates
-//! that had it. A candidate's promise is the mean over its traits and pairs of that score, plus a bonus that falls
-//! with the number (an upper confidence bound, Auer, Cesa-Bianchi and Fischer 2002). As long as all scores are low,
-//! untried pairs come first. Later, pairs with high scores come first.
+//! that had it. Each trait or pair is valued by this mean score plus a bonus that decreases with the number (an upper
+//! confidence bound, Auer, Cesa-Bianchi and Fischer 2002). As long as all scores are low, untried pairs come first.
+//! Later, pairs with high scores come first.
 
 use std::collections::BTreeMap;
 
 /// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// One in `BEST` of a candidate's traits and pairs makes its promise: those with the highest values.
+/// The forecast score of a candidate is the mean over the best 1/`BEST` of its traits and pairs of traits.
 const BEST: usize = 4;
 
-/// Mean score of candidates with a trait or a pair of traits.
+/// Mean score of the candidates that have a certain trait or pair of traits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -41,7 +41,7 @@ impl Forecast {
         }
     }
 
-    /// Promise of a candidate with these traits: the expected score plus a bonus for rare traits.
+    /// Forecast score of a candidate with these traits, including a bonus for rare traits.
     pub fn promise(&self, traits: &[String]) -> f64 {
         let unknown = u32::MAX;
         let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);

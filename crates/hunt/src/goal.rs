@@ -1,5 +1,5 @@
-//! Goals of a hunt. Each goal is a number computed from the records of a candidate, and a limit from which on the kernel
-//! is said to fail. This file is the only place where these numbers are defined.
+//! Goals of a hunt. Each goal is a number computed from the records of a candidate, and a limit at which the kernel is
+//! said to fail. This file is the only place where these numbers are defined.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Value that stands for a kill when it is compared with a trial that ended regularly; larger than any ratio of
-/// times.
+/// Value of the goal's number if one trial ended by a kill and the other one regularly; larger than any ratio of times.
 const DEATH: f64 = 1000.0;
-/// Major faults added to both sides of a ratio, so that few faults make no large ratio.
+/// Major faults added to both sides of a ratio, so that few faults do not give a large ratio.
 const FAULTS_FLOOR: f64 = 256.0;
-/// Virtual time added to both sides of a ratio of times, so that short trials make no large ratio.
+/// Virtual time added to both sides of a ratio of times, so that short trials do not give a large ratio.
 const TIME_FLOOR: Nanos = Nanos::from_millis(20);
-/// Virtual time for which processes must run without completing an access for the goal `stall` to hold.
+/// The goal `stall` holds if processes run for this virtual time without completing an access.
 const STANDSTILL: Nanos = Nanos::from_secs(1);
-/// Part of a score below 1 that comes from what the kernel did, and not from the goal's number.
+/// Part of a score below 1 that comes from the kernel's behaviour, not from the goal's number.
 const GUIDE: f64 = 0.4;
 
 /// A goal of a hunt.
@@ -36,7 +35,7 @@ pub enum Goal {
     Unfair,
     /// The second variant takes more time or more major faults than the first.
     Regressed,
-    /// The random seed alone changes the time by a factor.
+    /// The random seed alone changes the time by a large factor.
     Unstable,
 }
 
@@ -166,7 +165,7 @@ impl Goal {
         let score = if holds {
             1.0 + squashed(value / limit - 1.0)
         } else {
-            // The parts together stay below 1.
+            // The sum of the parts stays below 1.
             0.99 * ((1.0 - GUIDE) * self.share_of_limit(value) + GUIDE * guide)
         };
         Outcome {
@@ -181,7 +180,7 @@ impl Goal {
         }
     }
 
-    /// The number of a goal that needs a single trial, and its text.
+    /// Returns the number of a goal that needs only one trial, and this number as text.
     fn alone(self, evidence: &Evidence) -> (f64, String) {
         match self {
             Self::Killed => killed(evidence),
@@ -216,12 +215,12 @@ impl Goal {
         share.clamp(0.0, 1.0)
     }
 
-    /// Estimate of how near to the goal a trial is on which the goal does not hold, from 0 to 1. It only guides the
-    /// search.
+    /// Estimates how close a trial on which the goal does not hold comes to the goal, from 0 to 1. The estimate only
+    /// guides the search.
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
         match self {
-            // Reclaim in the context of processes, and reclaim that frees little, come before a kill.
+            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill.
             Self::Killed => {
                 let direct = share(evidence.counter("pgscan_direct"));
                 let vain = evidence.scanned().saturating_sub(evidence.reclaimed());
@@ -243,7 +242,7 @@ pub struct Outcome {
     pub value: f64,
     /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
-    /// What the search maximises: at least 1 exactly if the goal holds.
+    /// The value that the search maximises. It is at least 1 if and only if the goal holds.
     pub score: f64,
     /// The goal's number divided by its limit; 0 if the goal holds with the other variant too.
     pub reach: f64,
@@ -251,7 +250,7 @@ pub struct Outcome {
     pub holds: bool,
     /// True if the goal holds with the two variants exchanged.
     pub opposite: bool,
-    /// What the kernel did in the trials.
+    /// Behaviour of the kernel in the trials.
     pub behaviour: Behaviour,
 }
 
@@ -326,7 +325,8 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// Ratio of B to A, and its text: of times, or of major faults if the times differ by less than `limit`.
+/// Returns the ratio of the times of B and A, or of their major faults if the times differ by less than `limit`. Also
+/// returns the ratio as text.
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),

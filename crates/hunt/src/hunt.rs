@@ -15,13 +15,14 @@ use crate::space::Space;
 
 /// Seed with which candidates are first measured.
 const FIRST_SEED: u64 = 1;
-/// Number of fresh seeds with which a candidate must be repeated before it is called found.
+/// Number of fresh seeds with which a candidate is repeated before it can count as found.
 pub const SEEDS: u64 = 8;
 /// Number of fresh seeds with which the goal must hold.
 pub const MUST_HOLD: u64 = 6;
 /// First of the fresh seeds with which a candidate is repeated.
 const FRESH: u64 = 101;
-/// First of the fresh seeds with which the simplest case is repeated. They differ from those with which it was chosen.
+/// First of the fresh seeds with which the simplest case is repeated. They differ from the seeds that were used to
+/// simplify it.
 const FRESH_CASE: u64 = 301;
 /// First of the seeds with which neighbouring sizes and other kernels are tried.
 const FRESH_SIZES: u64 = 401;
@@ -55,7 +56,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Counts the outcomes by whether the goal holds.
+    /// Counts the outcomes on which the goal holds.
     pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
         let mut share = Self::default();
         outcomes.for_each(|outcome| share.add(&outcome));
@@ -68,16 +69,16 @@ impl Share {
         self.tried += 1;
     }
 
-    /// True if the goal may be called found.
+    /// True if the candidate counts as found.
     ///
-    /// The rule bounds false findings of two variants that do not differ. Let the goal then hold with probability *p* for
-    /// a seed, and as often the other way round. At least six of eight that hold and none opposite have a probability of
-    /// at most 0.8 %, whatever *p* is.
+    /// The rule bounds false findings of two variants that do not differ. Suppose that for each seed the goal holds with
+    /// probability *p*, and with the variants exchanged with the same probability. Then at least six of eight seeds hold,
+    /// and none with the variants exchanged, with a probability of at most 0.8 %, whatever *p* is.
     fn is_found(&self) -> bool {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
-    /// True if the goal can no longer be called found, whatever the untried seeds show.
+    /// True if the candidate can no longer count as found, whatever the untried seeds show.
     fn is_lost(&self) -> bool {
         self.opposite > 0 || self.tried - self.holds > SEEDS - MUST_HOLD
     }
@@ -86,38 +87,39 @@ impl Share {
 /// A finding: a case on which the goal holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Find<P> {
-    /// The candidate on which the goal held first.
+    /// The first candidate on which the goal held.
     pub met: P,
     /// The simplest case on which the goal holds.
     pub case: P,
-    /// Number of trials before the candidate was met, including those that already had a record.
+    /// Number of trials before this candidate was tried, including those that already had a record.
     pub after: u64,
     /// The goal's number for the case, with the first fresh seed on which the goal holds.
     pub value: f64,
     /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
-    /// How many of the fresh seeds the goal holds with, for the case.
+    /// For the case: number of fresh seeds with which the goal holds, out of those tried.
     pub seeds: Share,
-    /// Seed of the first of these trials; each further seed is the previous one plus 1.
+    /// First of the fresh seeds; each further seed is the previous one plus 1.
     pub first_seed: u64,
-    /// Seeds on machines of neighbouring sizes: percent of the size, and how many hold.
+    /// Results on machines of neighbouring sizes: size in percent of the case's machine, and the number of seeds with
+    /// which the goal holds.
     pub sizes: Vec<(u64, Share)>,
     /// Number of simplifications from the candidate to the case.
     pub steps: usize,
-    /// True if nothing more can be left out; false if the budget ended before.
+    /// True if no further simplification is possible; false if the budget ended before.
     pub is_smallest: bool,
-    /// Number of later candidates on which the goal held in the same region and place.
+    /// Number of later candidates on which the goal held in the same region and the same cell of the map.
     pub again: u64,
 }
 
-/// What a hunt tried in one region of the space.
+/// Summary of the candidates that a hunt tried in one region of the space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Looked {
     /// Number of candidates.
     pub candidates: u64,
     /// Number of candidates that could not be measured.
     pub unusable: u64,
-    /// Number of places of the map of behaviour that were reached.
+    /// Number of cells of the map of behaviours that were reached.
     pub places: usize,
     /// Largest value of the goal's number in the region.
     pub best: f64,
@@ -126,11 +128,11 @@ pub struct Looked {
 /// Result of a hunt.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account<P> {
-    /// What was found, in the order in which it was met.
+    /// Findings, in the order in which they were made.
     pub found: Vec<Find<P>>,
     /// Number of trials, including those that already had a record.
     pub trials: u64,
-    /// Number of candidates of the search.
+    /// Number of candidates that were tried.
     pub candidates: u64,
     /// Number of candidates on which the goal held with the first seed, but not with enough fresh seeds.
     pub chance: u64,
@@ -138,9 +140,10 @@ pub struct Account<P> {
     pub features: usize,
     /// What the hunt tried in each region, by the region's name.
     pub regions: BTreeMap<String, Looked>,
-    /// The candidate nearest to the goal, or furthest beyond it; `None` if none could be measured.
+    /// The candidate with the highest score, that is, nearest to the goal or furthest beyond it; `None` if none could
+    /// be measured.
     pub best: Option<Best<P>>,
-    /// The reason why a candidate could not be measured, with the number of candidates; the most frequent first.
+    /// Reasons why candidates could not be measured, each with the number of candidates; the most frequent first.
     pub unusable: Vec<(String, u64)>,
     /// True if the hunt was stopped before its end.
     pub is_stopped: bool,
@@ -162,21 +165,21 @@ pub struct Best<P> {
 pub enum News<'a> {
     /// A generation was measured.
     Generation {
-        /// Text of the best number so far.
+        /// Best value of the goal's number so far, as text.
         best: &'a str,
         /// Number of findings so far.
         found: usize,
     },
-    /// The goal holds on a candidate with the first seed; fresh seeds come next.
+    /// The goal holds for a candidate with the first seed. The candidate is repeated with fresh seeds next.
     Met {
-        /// Text of the goal's number.
+        /// The goal's number as text.
         shown: &'a str,
         /// Description of the candidate.
         label: &'a str,
     },
     /// The goal does not hold with enough fresh seeds.
     Chance(Share),
-    /// The goal holds with enough fresh seeds. Next, the candidate is made simpler.
+    /// The goal holds with enough fresh seeds. The candidate is simplified next.
     Found(Share),
     /// A simpler case was accepted.
     Simpler {
@@ -185,7 +188,7 @@ pub enum News<'a> {
     },
 }
 
-/// Receives news. The meter has the number of trials and the time left.
+/// Receives news of a hunt. The meter gives the number of trials and the time left.
 pub type Say<'a, P> = dyn FnMut(&Meter<'_, P>, &News<'_>) + 'a;
 
 /// Runs a hunt until its budget is used up, there are enough findings, or it is stopped.
@@ -224,8 +227,8 @@ pub fn hunt<S: Space>(
     Ok(hunt.end())
 }
 
-/// Region and place of a repeated candidate, and the index of the finding; `None` if the goal did not hold with fresh
-/// seeds.
+/// Region and cell of the map of a repeated candidate, and the index of the finding; `None` if the goal did not hold
+/// with fresh seeds.
 type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
@@ -233,7 +236,7 @@ struct Hunt<'a, 'b, S: Space> {
     plan: &'a Plan,
     meter: Meter<'a, S::Point>,
     search: Search<S::Point>,
-    /// Regions and places of all candidates that were repeated.
+    /// Regions and cells of the map of all candidates that were repeated.
     settled: Vec<Settled>,
     unusable: BTreeMap<String, u64>,
     account: Account<S::Point>,
@@ -265,7 +268,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             if self.account.found.len() >= self.plan.most {
                 break;
             }
-            // An earlier candidate of this generation may have settled the place.
+            // An earlier candidate of this generation may have the same region and cell.
             if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
                 return Ok(false);
             }
@@ -277,8 +280,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Adds an outcome to the account and the search. Returns region and place if the goal holds and no candidate was
-    /// repeated there yet.
+    /// Adds an outcome to the account and the search. Returns region and cell of the map if the goal holds and no
+    /// candidate was repeated there yet.
     fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
         let region = self.space.region(point);
         self.account.candidates += 1;
@@ -304,8 +307,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         (outcome.holds && !is_settled).then_some(place)
     }
 
-    /// True if a candidate of this region and place was already repeated. If there was a finding, adds one to its
-    /// `again`.
+    /// True if a candidate with this region and cell was already repeated. If it became a finding, adds one to the
+    /// finding's `again`.
     fn is_again(&mut self, place: &(String, Place)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {
@@ -348,7 +351,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         let Some(mut shrunk) = shrunk else {
             return Ok(false);
         };
-        // The simplest case is repeated with fresh seeds. If the goal does not hold then, it may on the case before.
+        // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
+        // tried.
         let steps = shrunk.chain.len() - 1;
         let (mut case, mut result) = (point.clone(), (share, outcome));
         let mut first_seed = FRESH;
@@ -397,8 +401,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Repeats a candidate with fresh seeds, four at a time, until the result is certain. Returns the share of seeds
-    /// with which the goal holds and the first outcome on which it holds, or `None` if stopped.
+    /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the
+    /// share of seeds with which the goal holds and the first outcome on which it holds, or `None` if stopped.
     fn repeat(
         &mut self,
         point: &S::Point,
@@ -423,7 +427,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(Some((share, first)))
     }
 
-    /// Tries a case on machines of neighbouring sizes, unless the budget is used up; `None` if stopped.
+    /// Repeats a case on machines of neighbouring sizes, unless the budget is used up. Returns `None` if stopped.
     fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
         let mut sizes = Vec::new();
         if self.meter.is_over() {

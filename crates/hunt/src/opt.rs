@@ -1,5 +1,5 @@
-//! Computes from the workload of a record how many pages the best possible replacement (OPT, Belady 1966) reads back,
-//! and how many pages a protected group read back.
+//! Computes from the workload of a record the number of pages that the best possible replacement (OPT, Belady 1966)
+//! reads back, and the number of pages that a protected group read back.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use pagetide_workload::{Access, Advice, Kind, Phase, Process, Segment, Size, Wor
 
 /// Largest number of references for which OPT is computed.
 const MOST: usize = 1 << 22;
-/// Share of a group's protection, in percent, that the group's own use must stay below. The rest is for page tables
-/// and other kernel memory that is charged to the group.
+/// The memory use of a group must stay below this share of its protection, in percent. The rest is for page tables and
+/// other kernel memory that is charged to the group.
 const ROOM: u64 = 85;
-/// Share of memory, in percent, that the sum of all protections must stay below.
+/// The sum of all protections must stay below this share of memory, in percent.
 const GRANTABLE: u64 = 80;
 
-/// Number of pages that OPT reads back: its faults without the first reference to each page. `None` if the order of
-/// references depends on the kernel or on other memory: with several processes, with groups, advice or forks, or with
-/// swap that is kept in the same memory.
+/// Number of pages that OPT reads back: its faults, not counting the first reference to each page. `None` if the order
+/// of references depends on the kernel or if the workload's share of memory is not known: with several processes,
+/// groups, advice, forks, or swap in the same memory.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;
@@ -103,7 +103,7 @@ impl List<'_> {
         let [begin, end] = Segment::part_of(pages, access.part);
         let range = u32::try_from(end - begin).ok()?;
         self.accesses += 1;
-        // As the scenario draws them, for the first process of this name.
+        // Drawn in the same way as the scenario does, for the first process of this name.
         let label = format!("workload {} 0 0", self.process.name);
         let mut rng = Rng::stream(self.seed.wrapping_add(self.accesses), &label);
         let count = access.count.over(range.into());
@@ -121,8 +121,8 @@ impl List<'_> {
     }
 }
 
-/// Pages that a protected group read back, divided by the pages of its protection. Only groups count whose use can
-/// never exceed their protection; returns the largest value of all such groups, or `None` if there is none.
+/// Pages that a protected group read back, divided by the pages of its protection. Considers only groups whose use can
+/// never exceed their protection. Returns the largest value of all such groups, or `None` if there is none.
 pub fn lost_protection(
     workload: &Workload,
     memory: Bytes,
@@ -170,8 +170,8 @@ pub fn lost_protection(
     all.filter_map(of_group).reduce(f64::max)
 }
 
-/// True if phases can give up memory in other ways than by reclaim: by advice to reclaim or free it, by forks, whose
-/// children have memory of their own, or by copies.
+/// True if phases can free memory without reclaim by the kernel: by advice, or by the end of forked children or copies,
+/// which have memory of their own.
 fn gives_up(phases: &[Phase]) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Advise { advice, .. } => !matches!(

@@ -1,5 +1,5 @@
-//! A requested hunt and its run in an arena: the search itself, and the trials of each finding under the variants and
-//! further kernels.
+//! Requests of hunts, and running them in an arena: the search, and then the trials of each finding under all variants
+//! and further kernels.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,11 @@ pub struct HuntRequest {
     pub name: String,
     /// What to hunt for, and for how long.
     pub plan: Plan,
-    /// What may vary.
+    /// The space of the hunt: everything that may vary.
     pub extent: Extent,
     /// The hunted variant.
     pub hunted: VariantSpec,
-    /// The variant to compare with; `None` to look for faults of a single variant.
+    /// The variant to compare with; `None` to look for failures of a single variant.
     pub other: Option<VariantSpec>,
     /// Further kernels on which each finding is tried.
     pub also: Vec<VariantSpec>,
@@ -90,7 +90,7 @@ impl HuntRequest {
             let Some(evidence) = trials.beside(&find.case, variant, seeds.clone())? else {
                 return Ok(None);
             };
-            // Only a goal that one trial decides can be counted for each variant by itself.
+            // Only a goal that a single trial decides can be counted for each variant separately.
             let is_countable = goal.seeds() == 1 && !goal.needs_two();
             let share = is_countable.then(|| {
                 let each = evidence.iter();

@@ -1,9 +1,9 @@
 //! The search: which candidates to try next, given the outcomes of those tried so far. It runs no trials.
 //!
 //! Candidates come in generations of fixed size. Some are drawn at random; the others are changed or crossed from
-//! parents. Parents are chosen by score, from the map of elites, or because they showed features that few others did.
-//! All random numbers come from streams named after the generation, so a hunt depends on its seed and on outcomes
-//! only, and not on how many trials run at the same time.
+//! parents. Parents are chosen by score, from the map of elites, or because they showed features that few others had.
+//! All random numbers come from streams named after the generation, so a hunt depends only on its seed and on outcomes,
+//! and not on how many trials run at the same time.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub struct Search<P> {
     forecast: Forecast,
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
-    /// Index of the best candidate of each place of each region.
+    /// Index of the best candidate in each cell of the map, for each region.
     elites: BTreeMap<(String, Place), usize>,
 }
 
@@ -96,7 +96,7 @@ impl<P: Clone + PartialEq> Search<P> {
         all
     }
 
-    /// Draws several proposals for one position in a generation, and returns the one with the highest promise.
+    /// Draws several proposals for one position in a generation, and returns the one with the highest forecast score.
     fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);
@@ -171,8 +171,8 @@ impl<P: Clone + PartialEq> Search<P> {
             .sum()
     }
 
-    /// Adds the outcome of a candidate. If `is_settled` is true, the candidate shows what is already known, and the
-    /// search ignores its score.
+    /// Adds the outcome of a candidate. If `is_settled` is true, the candidate repeats a result that is already known,
+    /// so the search ignores its score.
     pub fn learn<S: Space<Point = P>>(
         &mut self,
         space: &S,
@@ -208,7 +208,7 @@ impl<P: Clone + PartialEq> Search<P> {
         self.counts.len()
     }
 
-    /// Number of places of the map of each region that have a candidate, by region.
+    /// Number of cells of the map that have a candidate, for each region.
     pub fn places(&self) -> BTreeMap<&str, usize> {
         let mut places = BTreeMap::new();
         for (region, _) in self.elites.keys() {

@@ -15,8 +15,8 @@ const SEEDS: [u64; 3] = [201, 202, 203];
 const MOST: usize = 2;
 /// Neighbouring sizes of the machine, in percent of its size.
 pub const SIZES: [u64; 2] = [80, 120];
-/// Share of the goal's limit from which on a neighbouring size counts as holding. With the limit itself, a case that
-/// is just above the limit could not be made any simpler.
+/// Share of the goal's limit at which the goal counts as holding on a neighbouring size. If the limit itself were used,
+/// a case that is just above the limit could not be simplified.
 const NEAR: f64 = 0.9;
 /// Number of simplifications that are tried at the same time.
 const BATCH: usize = 4;
@@ -24,9 +24,9 @@ const BATCH: usize = 4;
 /// Result of making a candidate simpler.
 #[derive(Clone, Debug)]
 pub struct Shrunk<P> {
-    /// The candidates from the first to the simplest. With each of them, the goal held.
+    /// The candidates from the first to the simplest. The goal held with each of them.
     pub chain: Vec<P>,
-    /// True if nothing more can be left out; false if the budget ended before.
+    /// True if no further simplification is possible; false if the budget ended before.
     pub is_smallest: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What a hunt varies, as the search sees it: candidates that can be drawn, changed, crossed and made simpler.
+//! The space of a hunt, as the search sees it: candidates that can be drawn, changed, crossed and simplified.
 
 use pagetide_reference::Rng;
 
 /// The set of all candidates of a hunt.
 pub trait Space {
-    /// A candidate: a point of the space.
+    /// A candidate, which is a point of the space.
     type Point: Clone + PartialEq;
 
     /// Candidates that are tried first.
@@ -26,11 +26,11 @@ pub trait Space {
     /// The candidate on a machine with `percent` of the size; `None` if there is no such machine.
     fn resized(&self, point: &Self::Point, percent: u64) -> Option<Self::Point>;
 
-    /// Name of the part of the space to which the candidate belongs. The account of a hunt is given by region.
+    /// Name of the part of the space to which the candidate belongs. The account of a hunt is grouped by these names.
     fn region(&self, point: &Self::Point) -> String;
 
     /// Coarse properties of the candidate, sorted and without repetition. The search learns which combinations come
-    /// near the goal.
+    /// close to the goal.
     fn traits(&self, point: &Self::Point) -> Vec<String>;
 
     /// One line that describes the candidate.

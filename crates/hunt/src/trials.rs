@@ -9,7 +9,7 @@ use crate::evidence::Evidence;
 use crate::examine::{Examiner, Question};
 use crate::goal::{Goal, Outcome};
 
-/// Distance between the seeds of one measurement.
+/// Difference between two successive seeds of one measurement.
 const STRIDE: u64 = 1000;
 
 /// Measures workloads under the hunted variant, and also under the variant to compare with if there is one.

@@ -19,10 +19,10 @@ use crate::space::{Space, choice};
 
 /// Maximum number of attempts to draw or change a workload so that it is valid, before a simple one is used.
 const ATTEMPTS: usize = 50;
-/// The setting that chooses between the two kinds of page lists. It is part of a candidate's region.
+/// The setting that switches MGLRU on or off. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";
 
-/// The space of workloads within an extent.
+/// The space of all workloads within an extent.
 #[derive(Clone, Debug)]
 pub struct Workloads {
     extent: Extent,

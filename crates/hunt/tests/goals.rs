@@ -1,4 +1,4 @@
-//! Each goal's number follows from the record, and holds from its limit on.
+//! Tests that each goal's number follows from the record, and that the goal holds from its limit on.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn a_kill_counts_by_what_could_have_been_reclaimed() {
         spared.holds && (spared.value - 6.0).abs() < 1e-9,
         "{spared:?}"
     );
-    // Swap has no room for more than this.
+    // Swap has no space for more than this.
     let less = outcome(Goal::Killed, &record(&[], vec![gave_up(memory(12, 4))]));
     assert!((less.value - 2.0).abs() < 1e-9 && less.score < spared.score);
     let lack = Invalid::OutOfMemory {
@@ -58,7 +58,8 @@ fn a_kill_counts_by_what_could_have_been_reclaimed() {
     };
     let lack = outcome(Goal::Killed, &record(&[], vec![lack]));
     assert!(!lack.holds && lack.score < 1.0, "{lack:?}");
-    // A group whose swap is limited cannot swap out, though the device has room; nor can protected memory be taken.
+    // A group with limited swap cannot swap out even if the device has space. Protected memory cannot be reclaimed
+    // either.
     let limited = |group: &str| {
         let mut record = record(&[], vec![gave_up(memory(12, 40))]);
         let text = format!(
@@ -72,7 +73,7 @@ fn a_kill_counts_by_what_could_have_been_reclaimed() {
     assert!(limited("max = \"90%\"").holds);
     assert!(!limited("swap-max = \"90%\"").holds);
     assert!(!limited("min = \"80%\"").holds, "of 64 MiB");
-    // With several kills, one with memory to spare is enough.
+    // If there are several kills, one with memory to spare is enough.
     let both = vec![
         Invalid::OutOfMemory {
             process: "b".to_owned(),
@@ -148,10 +149,10 @@ fn b_is_worse_if_it_takes_more_time_or_faults_and_the_other_way_round_is_the_opp
         !same.holds && !same.opposite && same.score < 0.01,
         "{same:?}"
     );
-    // A little difference leads the search.
+    // A small difference already guides the search.
     let little = Goal::Regressed.measure(&with(2, 1300), &a);
     assert!(!little.holds && little.score > same.score);
-    // What both variants show is no difference between them.
+    // If both variants show a behaviour, it is not a difference between them.
     let stall = [("pgscan_anon", 4_000_000), ("pgsteal_anon", 100_000)];
     let stall = vec![Evidence::of(&record(&stall, vec![]))];
     assert!(Goal::Stall.measure(&stall, &a).holds);
@@ -174,7 +175,7 @@ fn opt_reads_back_what_does_not_fit_and_nothing_that_fits() {
     let ssd: SwapSpec = "ssd".parse().unwrap();
     let of = |size, swap| opt::read_back(&text(size), Bytes::from_mib(4), swap, 1);
     assert_eq!(of("50%", ssd), Some(0));
-    // 2048 pages in 1024: half of the second pass is still there.
+    // 2048 pages are read in 1024 pages of memory: half of the second pass is still in memory.
     assert_eq!(of("200%", ssd), Some(1024));
     assert_eq!(of("200%", SwapSpec::Zram(None)), None, "zram takes memory");
     let mut two = text("50%");

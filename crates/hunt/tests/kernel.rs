@@ -9,7 +9,7 @@ use pagetide_record::MemoryAtKill;
 use pagetide_reference::Rng;
 use pagetide_workload::{Advice, Kind, Phase, Process, Workload};
 
-/// Memory of the machine in pages, and what the workload does to it.
+/// Memory of the machine in pages, and how the workload uses it.
 #[derive(Debug, Default)]
 struct Use {
     pages: f64,
@@ -113,7 +113,7 @@ impl Use {
     }
 }
 
-/// Faults planted in the kernel. Each shows only if several conditions hold at the same time.
+/// Faults of the synthetic kernel. Each shows only if several conditions hold at the same time.
 pub const FAULTS: [&str; 7] = [
     "kills-on-two-lists",
     "pageout-again",
@@ -152,7 +152,8 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
     let part =
         |value: f64, from: f64, to: f64| ((value / free - from) / (to - from)).clamp(0.0, 1.0);
     let is = |holds: bool| f64::from(u8::from(holds));
-    // How far the conditions of each fault are met, from 0 to 1: a fault shows a little before it shows clearly.
+    // Degree to which the conditions of each fault hold, from 0 to 1. A fault has a small effect before its conditions
+    // hold fully.
     let met = match fault {
         Some("kills-on-two-lists") => {
             is(two_lists && has_swap && own.file == 0.0)

@@ -1,5 +1,5 @@
-//! The search finds planted faults sooner than random sampling, finds nothing in a kernel without faults, and repeats
-//! exactly.
+//! Tests that the search finds planted faults sooner than random sampling, finds nothing in a kernel without faults,
+//! and is reproducible.
 
 use pagetide_hunt::{Account, Budget, Extent, Goal, Guidance, Plan, Space, Workloads, hunt};
 use pagetide_workload::Workload;
@@ -24,7 +24,7 @@ fn go(plan: &Plan, table: &mut Table) -> Account<Workload> {
     hunt(&space(), plan, table, &mut |_, _| {}).unwrap()
 }
 
-/// Number of trials to the first find; `most` if nothing was found.
+/// Number of trials up to the first finding; `most` if nothing was found.
 fn first(fault: &'static str, seed: u64, most: u64, guidance: Guidance) -> u64 {
     let goal = if fault == FAULTS[0] {
         Goal::Killed

@@ -1,4 +1,4 @@
-//! Each finding is made as simple as its fault allows.
+//! Tests that each finding is simplified as far as its fault allows.
 
 use pagetide_hunt::{Budget, Extent, Goal, Guidance, Plan, Workloads, hunt};
 

@@ -1,4 +1,4 @@
-//! Candidates are valid, and simplification ends.
+//! Tests that candidates are valid, and that simplification ends.
 
 use pagetide_hunt::{Extent, Space, Workloads};
 use pagetide_reference::Rng;

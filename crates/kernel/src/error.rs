@@ -85,7 +85,8 @@ pub enum KernelError {
     NoKernelInside {
         /// Path of the package file.
         path: PathBuf,
-        /// Names of the split-off packages that are missing in the same folder.
+        /// Names of the `linux-*` packages of the same version that this package depends on, and that are missing in
+        /// its folder.
         beside: Vec<String>,
     },
     /// A member of an archive would be written outside its folder.
@@ -268,7 +269,7 @@ pub enum KernelError {
     },
 }
 
-/// The part of an error message that asks for missing split-off packages; empty if `names` is empty.
+/// The part of an error message that asks for missing packages; empty if `names` is empty.
 fn parts_beside(names: &[String]) -> String {
     if names.is_empty() {
         String::new()

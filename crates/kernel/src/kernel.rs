@@ -23,7 +23,7 @@ pub(crate) const MOST_CONFIG_BYTES: u64 = 16 << 20;
 /// Most bytes that are read of an image or a module.
 pub(crate) const MOST_FILE_BYTES: u64 = 1 << 30;
 
-/// Where a kernel in the cache came from.
+/// Origin of a kernel in the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The reference that the kernel was first added with, in the form that a user types.
@@ -43,7 +43,7 @@ pub struct Kernel {
     pub banner: String,
     /// GNU build id of the kernel, or the reason why it is unknown.
     pub build_id: BuildId,
-    /// Where the kernel came from.
+    /// Origin of the kernel.
     pub origin: Origin,
     /// Time at which the kernel was added to the cache, in seconds since 1970.
     pub added: u64,

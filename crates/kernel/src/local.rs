@@ -19,7 +19,8 @@ use crate::tree::{TreeFiles, stamp_of};
 /// A kernel given as files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Path of a package file. The packages split off from it are expected in the same folder.
+    /// Path of a package file. The `linux-*` packages of the same version that it depends on are expected in the same
+    /// folder.
     Package(PathBuf),
     /// Path of a built kernel tree.
     Tree(PathBuf),

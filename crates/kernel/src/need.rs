@@ -182,7 +182,7 @@ impl Need {
         }
     }
 
-    /// What does not work without the feature, as the subject of a sentence.
+    /// The function that does not work without the feature, as the subject of a sentence.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Swap => "swapping",

@@ -18,7 +18,7 @@ use crate::step::{OnStep, Step};
 pub struct Request {
     /// The reference under which the resulting kernel is pinned.
     pub reference: String,
-    /// Which kernel to look for.
+    /// The kernel to look for.
     pub wanted: KernelQuery,
     /// Whether the kernel of the last resolution is accepted, or the archive is asked again.
     pub freshness: Freshness,

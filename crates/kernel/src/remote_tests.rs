@@ -205,7 +205,7 @@ fn a_name_that_lists_of_today_do_not_have_is_refused_without_fetching_them_again
         "{text}"
     );
     assert_eq!(updates, 0);
-    // An explicit refresh fetches them.
+    // An explicit refresh fetches the newer lists.
     let (text, updates) = asked(Freshness::Refresh);
     assert!(!text.contains("--refresh"), "{text}");
     assert_eq!(updates, 1);

@@ -91,7 +91,7 @@ impl Stage {
     /// Stores a copy of the file `from` as the file `name`.
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         if name == names::CONFIG {
-            // It may come through a pipe, as in `config:<(zcat /proc/config.gz)`.
+            // The file may be a pipe, as in `config:<(zcat /proc/config.gz)`.
             let config = read(from, FileOrigin::Named, MOST_CONFIG_BYTES);
             let config = config.map_err(KernelError::read(from))?;
             return self.put(name, &mut &config[..], name);

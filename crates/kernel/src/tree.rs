@@ -105,7 +105,8 @@ impl TreeFiles {
             .unwrap_or(Path::new("."));
         let mut gathered = Self::default();
         gathered.add(names::IMAGE, image.to_owned());
-        // Next to it as in /boot, next to it as in /usr/lib/modules/RELEASE, or in the folder of its modules.
+        // The configuration is next to the image, as in /boot or /usr/lib/modules/RELEASE, or in the folder of the
+        // image's modules.
         let beside = [
             Some(folder.join(format!("config-{release}"))),
             Some(folder.join("config")),

@@ -1,4 +1,4 @@
-//! The cache with several processes, killed processes, and folders that cannot be written.
+//! Tests of the cache with several processes, killed processes, and folders that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -192,7 +192,7 @@ fn a_flipped_bit_in_any_file_of_a_kernel_is_found_said_and_mended_from_where_it_
         kernel.folder().join("kernel.json"),
     ];
     for (path, name) in files.iter().flat_map(|path| {
-        // By its reference and by its name in the cache.
+        // The kernel is found by its reference and by its name in the cache.
         [(path, deb.as_str()), (path, RELEASE)]
     }) {
         let is_facts = path.ends_with("kernel.json");
@@ -246,7 +246,7 @@ fn a_kernel_already_here_is_resolved_within_twenty_milliseconds() {
         .display()
         .to_string();
     resolve(&cache, &deb).unwrap();
-    // The fastest of several runs, because the machine may be busy.
+    // The fastest of several runs counts, because the machine may be busy.
     let fastest = (0..10).map(|_| {
         let start = Instant::now();
         resolve(&Cache::open(cache.root()).unwrap(), &deb).unwrap();

@@ -1,4 +1,4 @@
-//! Kernels given as images and built trees.
+//! Tests of kernels given as images and built trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};

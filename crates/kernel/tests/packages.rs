@@ -1,4 +1,4 @@
-//! Packages given as files: the files that are unpacked, and the packages that are refused.
+//! Tests of packages given as files: the files that are unpacked, and the packages that are refused.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use pagetide_source::tools;
 
 use crate::error::LabError;
 
-/// The kinds of arena that this version can open.
+/// Kinds of arena that this version can open.
 pub const KINDS: [ArenaKind; 3] = [ArenaKind::Exact, ArenaKind::Vm, ArenaKind::Host];
 
 /// Opens the arena of this kind. Fails if this version does not have it.
@@ -30,8 +30,8 @@ pub(crate) fn open(
     }
 }
 
-/// Returns what this machine can do in each arena. `cache` and `store` are the paths of the folders that commands would
-/// use.
+/// Checks this machine for each arena and returns the results. `cache` and `store` are the paths of the folders that
+/// commands would use.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let mut pieces = pagetide_exact::doctor::examine(cache, store);
     pieces.push(kernel_builds().of(ArenaKind::Exact));

@@ -48,8 +48,8 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// True if the user's input was wrong; false if the machine failed. Some contained errors are not considered:
-    /// callers ask these themselves. Errors about a program's files count as the user's, unless making the image
+    /// True if the user's input was wrong; false if the machine failed. Some contained errors are not considered;
+    /// callers check these themselves. Errors about a program's files count as user errors, unless making the image
     /// failed.
     pub fn is_user_error(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The laboratory: it is opened with folders and options, and returns campaigns and arenas.
+//! The laboratory. It is opened with folders and options, and returns campaigns and arenas.
 
 use std::path::Path;
 use std::sync::Arc;

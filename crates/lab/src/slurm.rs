@@ -34,7 +34,7 @@ pub struct Slurm {
     pub node_cache: PathBuf,
 }
 
-/// Error of a Slurm command: its name, followed by what went wrong.
+/// Creates the error of a Slurm command: its name, followed by the reason.
 fn wrong(command: &str, why: &str) -> ClusterError {
     ClusterError(format!("{command} {}", why.trim()))
 }

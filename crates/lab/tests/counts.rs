@@ -39,7 +39,7 @@ impl Arena for Nowhere {
     }
 }
 
-/// Stores the number of trials that a run announces, and stops the run.
+/// Stores the number of trials that a run announces, and then stops the run.
 #[derive(Default)]
 struct Announced {
     total: OnceLock<usize>,

@@ -1,4 +1,4 @@
-//! The result for a string of references: faults of each policy at each size, compared with the optimum.
+//! Results for a string of references: the faults of each policy at each size, compared with the optimum.
 
 use std::io;
 
@@ -37,7 +37,7 @@ pub struct Line {
     pub cost: Option<f64>,
 }
 
-/// Lower bounds for any policy with this size of memory. A single policy need not reach all of them at once.
+/// Lower bounds that no policy with this size of memory can beat. A single policy need not reach all of them at once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
     /// Size of memory in pages.

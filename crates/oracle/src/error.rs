@@ -1,4 +1,4 @@
-//! Errors in what is asked of the oracle: policies, parameters, costs and files of references.
+//! Errors in requests to the oracle: policies, parameters, costs and files of references.
 
 use std::path::PathBuf;
 
@@ -135,7 +135,7 @@ pub enum ReferenceErrorKind {
         line: u64,
         /// Text of the line, shortened.
         text: String,
-        /// What the format has at this place.
+        /// What the format requires at this place.
         expected: &'static str,
     },
     /// A binary entry does not match the format.
@@ -145,7 +145,7 @@ pub enum ReferenceErrorKind {
     Entry {
         /// Number of the entry, counted from 1.
         entry: u64,
-        /// What the format has at this place.
+        /// What the format requires at this place.
         expected: &'static str,
     },
     /// One line or entry covers more pages than is plausible.

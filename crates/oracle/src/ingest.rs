@@ -179,7 +179,7 @@ fn tell(bytes: &[u8]) -> Result<Format, ReferenceErrorKind> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();
     if fits.len() > 1 {
-        // Files in most text formats look like tables too, so a more specific format wins.
+        // Files in most text formats look like tables too, so a more specific format takes precedence.
         fits.retain(|form| form.format != Format::Csv(None));
     }
     match fits[..] {

@@ -1,4 +1,4 @@
-//! How much more memory this process can use.
+//! Amount of memory that this process can still allocate.
 
 use std::fs;
 use std::path::Path;

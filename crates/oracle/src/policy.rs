@@ -72,7 +72,7 @@ pub struct Parameter {
 /// Arguments for creating a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
-    /// A number that all page numbers are below.
+    /// Upper limit of the page numbers: all are below this number.
     pub pages: u32,
     /// Size of memory in pages, at least 1 and at most 2^28.
     pub size: u32,

@@ -34,7 +34,7 @@ pub struct Run {
     pub used_kept: f64,
 }
 
-/// Result of one of the paper's tests, for both kernels.
+/// Results of both kernels in one of the paper's tests.
 #[derive(Debug, Clone, Serialize)]
 pub struct Test {
     /// Name of the order of the references.
@@ -140,8 +140,8 @@ mod tests {
             (linear_large.before.seconds / linear_large.after.seconds - 1.0).abs() < 0.15,
             "{linear_large:?}"
         );
-        // Only the sign and the smaller number of reads are checked: the model's gain is a tenth of the paper's, as
-        // ABOUT says.
+        // Only the sign and the smaller number of reads are checked, because the gain in the model is a tenth of that
+        // in the paper; see ABOUT.
         assert!(
             random_large.after.seconds < random_large.before.seconds,
             "{random_large:?}"

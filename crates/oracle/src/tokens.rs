@@ -102,7 +102,7 @@ impl Tokens {
         let early = *word & (u64::MAX >> (!until & 63));
         let place = early.checked_ilog2().unwrap_or(0);
         let left = *word & !(u64::from(removed) << place);
-        // The word has no point at or before `until`, or no other point.
+        // The word has no point at or before `until`, or only that point.
         if removed && (early == 0 || left == 0) {
             let found = if early == 0 {
                 self.latest_above(until >> 6).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Files of references in every format: all give the same string, and unreadable files give one clear sentence.
+//! Tests of files of references: all formats give the same string, and unreadable files give one clear sentence.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 #![expect(
@@ -145,7 +145,7 @@ fn a_sample_of_all_pages_is_exact_and_of_a_tenth_within_its_error() {
         assert!((all.faults(size).0 - faults).abs() < 1.0);
         let (estimate, error) = tenth.faults(size);
         assert!(error > 0.0 && error < faults * 0.2, "{error} of {faults}");
-        // Five standard errors: the test fails by chance once in a million.
+        // The tolerance is five standard errors: the test fails by chance once in a million.
         assert!(
             (estimate - faults).abs() < 5.0 * error,
             "{estimate} ± {error}, exactly {faults}"
@@ -174,12 +174,12 @@ fn a_sample_of_a_few_pages_is_refused_with_the_share_that_has_enough() {
     let curve = curve::shards_of_file(&path, None, advised).unwrap();
     let (faults, error) = curve.faults(2000);
     assert!(error < faults, "{faults} ± {error}");
-    // Even a sample without any page gives advice.
+    // Even if a sample has no page, the error gives advice.
     let refused = curve::shards_of_file(&path, None, 1e-9).unwrap_err();
     assert!(refused.to_string().contains("--sample "), "{refused}");
-    // A sample of all pages, of which there are few.
+    // The sample has all pages, but there are few.
     fs::write(&path, text(1000, 5, &mut rng)).unwrap();
     let curve = curve::shards_of_file(&path, None, 1.0).unwrap();
-    // With memory for all pages, each faults once.
+    // If memory holds all pages, each page faults once.
     assert!((curve.faults(5).0 - 5.0).abs() < 1e-9);
 }

@@ -1,5 +1,5 @@
-//! Files of other tools. The format is detected from the contents, and the same trace gives the same string in each
-//! format. Damaged, mixed or ambiguous files are refused in one sentence.
+//! Tests of files of other tools. The format is detected from the contents, and the same trace gives the same string in
+//! each format. Damaged, mixed or ambiguous files are refused in one sentence.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
@@ -338,7 +338,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
         format!("base_time_absolute: 1 s\ntarget_id: 0\nnr_regions: 1\n{region}\n").into_bytes()
     };
     let cases: Vec<(Vec<u8>, Option<&str>, &str)> = vec![
-        // Truncated.
+        // The file is truncated.
         (
             cut(lcs(2), 8192 + 28 * 3 + 5),
             None,
@@ -373,7 +373,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
             None,
             "is no record as DynamoRIO",
         ),
-        // Wrong magic.
+        // The magic number is wrong.
         (with(lcs(1), 0, b"\0"), None, "fit no format"),
         (
             with(lcs(1), 0, b"\0"),
@@ -392,7 +392,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
             Some("vscsi"),
             "neither version",
         ),
-        // Huge counts.
+        // The counts are huge.
         (
             with(lcs(3), 24, &u64::MAX.to_le_bytes()),
             None,
@@ -430,7 +430,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
             None,
             "line 2 covers",
         ),
-        // NUL bytes.
+        // The text has NUL bytes.
         (vec![0; 4096], None, "fit no format"),
         (b"7\n\0\0\0\0\n9\n".to_vec(), None, "fit no format"),
         (
@@ -458,7 +458,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
             Some("perf"),
             "line 25",
         ),
-        // One format after another.
+        // One format follows another.
         (
             and(traces::text(&ids), &traces::lackey(&accesses)),
             None,
@@ -507,7 +507,7 @@ fn damaged_and_mixed_files_are_refused_where_they_are_wrong() {
             None,
             "20 follow, and 40 do",
         ),
-        // A line without an end, and a sample without an address.
+        // One line has no end, and one sample has no address.
         (and(b"7\n".to_vec(), &[b'9'; 70_000]), None, "line 2"),
         (
             b"t 39 11.5: 1 page-faults: ffffffff817554ea elf_load+0x28a ([k])\n".to_vec(),

@@ -19,7 +19,7 @@ fn write_entries(path: &Path, references: u32, pages: u32) {
     let mut rng = Rng::new(8);
     for time in 0..references {
         out.write_all(&time.to_le_bytes()).unwrap();
-        // Ids that are too large for the tree and need the hash table.
+        // These ids are too large for the tree, so they need the hash table.
         let id = u64::from(rng.below_u32(pages)).wrapping_mul(0x1_0000_0001);
         out.write_all(&id.to_le_bytes()).unwrap();
         out.write_all(&[1, 0, 0, 0]).unwrap();
@@ -49,7 +49,7 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
             let most = match about.name {
                 "lru" | "clock" | "sieve" | "fifo" => 16.0,
                 "opt" => 24.0,
-                // Policies with up to four lists and their ghosts.
+                // These policies have up to four lists, and lists of evicted pages (ghosts).
                 _ => 80.0,
             };
             assert!(each <= most, "{} takes {each:.1} bytes a page", about.name);

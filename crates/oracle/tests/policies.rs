@@ -30,7 +30,7 @@ fn strings() -> Vec<Vec<u32>> {
         all.push((0..3000).map(|_| rng.below_u32(pages)).collect());
         let skewed = |rng: &mut Rng| (f64::from(pages) * rng.unit_f64().powi(3)) as u32;
         all.push((0..6000).map(|_| skewed(&mut rng)).collect());
-        // A hot core, and scans through the rest.
+        // There are a hot core, and scans through the rest.
         all.push(
             (0..6000)
                 .map(|i| {
@@ -42,7 +42,7 @@ fn strings() -> Vec<Vec<u32>> {
                 })
                 .collect(),
         );
-        // Phases, each with its own pages.
+        // The string has phases, each with its own pages.
         all.push(
             (0..4000)
                 .map(|i| (i / 500) * 7 % pages + rng.below_u32(pages) / 3)
@@ -58,7 +58,7 @@ fn pages(string: &[u32]) -> u32 {
 
 fn hits(name: &str, size: u32, string: &[u32]) -> u64 {
     let choice = Choice::parse(name).unwrap();
-    // In pieces, to check that the division into pieces makes no difference.
+    // The string is processed in pieces, to check that the division makes no difference.
     let mut policy = choice.start(pages(string), size);
     string.chunks(700).map(|piece| policy.feed(piece)).sum()
 }
@@ -189,7 +189,8 @@ fn both_curves_are_simulation_at_every_size() {
 #[test]
 fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
     let mut rng = Rng::new(17);
-    // Enough pages that every table above the bits has several pieces, and times are closed up several times.
+    // There are so many pages that every table above the bits has several pieces, and times are closed up several
+    // times.
     let pages = 230_000;
     let string: Vec<u32> = (0..3_000_000)
         .map(|time| match time / 250_000 % 3 {
@@ -213,11 +214,11 @@ fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
 
 #[test]
 fn a_curve_of_a_million_pages_or_of_one_distance_a_million_times_is_simulation_too() {
-    // Enough pages that the top table has several parts with children.
+    // There are so many pages that the top table has several parts with children.
     let pages = 1_000_000;
     let mut rng = Rng::new(19);
     let many = (0..pages).chain((0..400_000).map(|_| rng.below_u32(pages)));
-    // Counters of 16 bits overflow: just before, at and after the overflow, and several times.
+    // Counters of 16 bits overflow. The cases are just before, at and after the overflow, and several overflows.
     let few = [65_535, 65_536, 65_537, 200_000].map(|times| vec![0_u32; times + 1]);
     let two = (0..1_000_000).map(|time| if time < 300_000 { time % 2 } else { 0 });
     for string in few.into_iter().chain([many.collect(), two.collect()]) {

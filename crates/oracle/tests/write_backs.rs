@@ -1,4 +1,5 @@
-//! Tests of write-backs: the counts equal a count of single evictions, and are never below what brute force finds.
+//! Tests of write-backs: the counts equal those of an evaluation that follows each eviction, and are never below the
+//! minimum found by brute force.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
@@ -254,13 +255,13 @@ fn lackeys_stores_and_modifications_write_on_both_pages_that_they_touch() {
         "==1== lackey\nI  1000,4\n L 2000,4\n S 2ffe,4\n M 1000,8\n L 3000,1\n",
     )
     .unwrap();
-    // With and without space in memory for the references.
+    // The references are kept in memory first, and then in a file.
     for hold in [100, 1] {
         let string = ReferenceString::read_with_writes(&path, None, hold).unwrap();
         let writes = string.writes().unwrap();
         let found: Vec<bool> = (0..6).map(|time| writes.is(time)).collect();
         assert_eq!(found, [false, false, true, true, true, false]);
-        // One page of memory: pages 2 and 3 are written and evicted once each, and page 1 after its M.
+        // Memory has one page: pages 2 and 3 are written and evicted once each, and page 1 after its M.
         let answer = answer(&string, 1, 1.0);
         assert_eq!(answer.lines[1].write_backs, Some(3));
     }

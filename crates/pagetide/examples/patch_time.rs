@@ -1,8 +1,8 @@
-//! Measures the time from a patch to its verdict with `pagetide run --patch`, by what its processes do.
+//! Measures the time from a patch to its verdict with `pagetide run --patch`, split by the activity of its processes.
 //!
-//! `cold`: the screening set with an empty cache, so that package lists, source and kernels come first. `warm`: a patch
-//! to one file on hot-cold with the same cache, which then contains the base. Without an argument, both run. `warm`
-//! alone uses the default cache if it contains a built base.
+//! `cold`: the screening set with an empty cache, so that package lists, source and kernels are fetched first. `warm`:
+//! a patch to one file on hot-cold with the same cache, which then contains the base. Without an argument, both run.
+//! `warm` alone uses the default cache if it contains a built base.
 //!
 //! `cargo run --release -p pagetide --example patch_time -- [cold] [warm]`. The program is the one built together with
 //! this example, or `$PAGETIDE`.
@@ -63,7 +63,7 @@ impl Phase {
         }
     }
 
-    /// The phase that the program's last message announces; `None` if the message announces no phase.
+    /// Returns the phase that the program's last message announces; `None` if the message announces no phase.
     fn of_line(line: &str) -> Option<Self> {
         let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
         if line.starts_with("building ") {
@@ -126,7 +126,7 @@ fn processes() -> BTreeMap<u32, Process> {
     all
 }
 
-/// Processor time so far of a process and all its descendants, and their command lines.
+/// Processor time used so far by a process and all its descendants, and their command lines.
 fn below(top: u32) -> (u64, Vec<String>) {
     let all = processes();
     let (mut ticks, mut words, mut at) = (0, Vec::new(), vec![top]);
@@ -144,7 +144,7 @@ fn below(top: u32) -> (u64, Vec<String>) {
     (ticks, words)
 }
 
-/// The current activities, each with its share of the time.
+/// Current activities, each with its share of the time.
 fn doing(said: Phase, words: &[String]) -> Vec<(Phase, f64)> {
     let count = |what: &dyn Fn(&String) -> bool| words.iter().filter(|words| what(words)).count();
     let is_guest = |words: &String| words.contains("qemu-system") && words.contains("-append");

@@ -138,7 +138,8 @@ impl JudgedArgs {
     }
 }
 
-/// Parser for the name of an output format. The former name of the papers' tables gives an error with the new name.
+/// Parser for the name of an output format. `seed`, the former name of the format `paper`, gives an error that states
+/// the new name.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let words = Format::WORDS.map(|(_, word, help)| PossibleValue::new(word).help(help));
     let old = PossibleValue::new("seed").hide(true);

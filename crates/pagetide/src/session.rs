@@ -16,7 +16,7 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
-/// Assumed wall-clock time of a trial, for a forecast before a build when no kernel is in the cache. It is the mean
+/// Assumed wall-clock time of a trial, for the forecast before a build if no kernel is in the cache. It is the mean
 /// time of the trials of a patch on two slow cores.
 const GUESSED_TRIAL: Nanos = Nanos::from_secs(6);
 

@@ -1,5 +1,5 @@
-//! Interruptions at random moments of a run that fetches, unpacks, configures and builds a kernel: the same command always
-//! comes to the right end.
+//! Tests with interruptions at random moments of a run that fetches, unpacks, configures and builds a kernel. In the end,
+//! the same command always produces the right records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,8 +37,8 @@ fn digests(lab: &Lab, store: &str) -> BTreeSet<String> {
     records.iter().map(of).collect()
 }
 
-/// Command lines of all processes that work for a cache: the cache's path is in their arguments, their environment or
-/// their working folder.
+/// Command lines of all processes that use a cache: its path is in their arguments, their environment or their working
+/// folder.
 fn at_work_for(cache: &Path) -> Vec<String> {
     let name = cache.as_os_str().as_encoded_bytes();
     let has = |bytes: &[u8]| bytes.windows(name.len()).any(|part| part == name);
@@ -82,7 +82,7 @@ fn phase(cache: &Path) -> &'static str {
     }
 }
 
-/// A command that is interrupted at random moments.
+/// A command to be interrupted at random moments.
 struct Trouble<'a> {
     lab: &'a Lab,
     /// Arguments of the command, without store and cache.

@@ -109,7 +109,8 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
     is_a_regression(&lab);
 }
 
-/// A slower device is a regression, with exit code 0 only on request; sides that cannot be compared are refused.
+/// Asserts that a slower device is a regression, and that its exit code is 0 only on request. Asserts that sides that
+/// cannot be compared are refused.
 fn is_a_regression(lab: &Lab) {
     let sides = ["compare", "fast:fast", "slow:slow"];
     let (_, err) = lab.ends(2, sides);
@@ -175,14 +176,14 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
 #[ignore = "test-all"]
 fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     let Some(lab) = Lab::that_runs() else { return };
-    // The copied pages are not read again, but the process next to the copy uses its memory, so swapping that out is
-    // the worse choice.
+    // The copied pages are not read again. The process next to the copy uses its own memory, so swapping that memory
+    // out is the worse choice.
     let mut what = vec!["filecopy", "-p", "methods=rw-cp", "-p", "verify=false"];
     what.extend(["-p", "size=16M", "-p", "victim=10M"]);
     what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:400us"]);
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
-    // The process has most of the memory. With half of the memory, so little is swapped in some seeds that no
-    // difference is sure.
+    // The process has most of the memory. If it had half of the memory, so little would be swapped in some seeds that
+    // no difference would be sure.
     what.push("--observe=6");
     let found = explained(&lab, "7", &what);
     assert!(first(&found, "eviction-choice") > 0.0);

@@ -19,7 +19,7 @@ const BARE: [&str; 7] = [
     "pagetide serve",
 ];
 
-/// A laboratory whose store has a name that a shell would split. The store is given only by options.
+/// A laboratory whose store has a name that a shell would split. The location of the store is given only by options.
 struct Place {
     lab: Lab,
     cache: PathBuf,

@@ -1,4 +1,4 @@
-//! Trials on several CPUs.
+//! Tests of trials on several CPUs.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -76,7 +76,7 @@ fn a_trial_on_two_cpus_repeats_bit_for_bit_from_a_kept_and_a_fresh_snapshot() {
 #[ignore = "test-all"]
 fn hundreds_of_repeats_on_several_cpus_under_load_are_identical() {
     let Some(lab) = lab() else { return };
-    // Several emulators for each processor are the load.
+    // The load consists of several emulators for each processor.
     let times = std::env::var("PAGETIDE_TEST_REPEATS").unwrap_or_else(|_| "25".to_owned());
     for kernel in [KERNEL, "debian:bookworm", "debian:sid"] {
         for cpus in ["2", "4"] {

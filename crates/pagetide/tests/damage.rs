@@ -1,5 +1,5 @@
-//! Bit rot in the cache: damage is detected before use, the damaged files are deleted and made again, and no record is
-//! affected.
+//! Tests with bit rot in the cache: damage is detected before use, the damaged files are deleted and made again, and no
+//! record is affected.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -43,9 +43,9 @@ fn snapshot(lab: &Lab) -> PathBuf {
     only
 }
 
-/// Asserts that guest time continues without a gap. An instruction takes 8 ns while the guest boots, and 1 ns in a
-/// trial. So the saved clock must be ahead by the difference. Otherwise, time would stand still in the guest until the
-/// trial has caught up.
+/// Asserts that the guest's time continues without a gap. An instruction takes 8 ns while the guest boots, and 1 ns in
+/// a trial. So the saved clock must be ahead by the difference. Otherwise, time would stand still in the guest until
+/// the trial has caught up.
 fn goes_on_at_the_moment_it_stopped(state: &Path) {
     let state = fs::read(state).unwrap();
     let name = b"timer/icount\0\0\0\x01";
@@ -186,8 +186,8 @@ fn a_guest_booted_anew_gives_the_same_trials_on_each_kernel_whatever_the_load() 
             .map(|threads| {
                 let _load = Load::of(threads);
                 let (found, said) = digest(&Lab::with_own_cache(), &kernel);
-                // Each guest is right at its first boot. Without a fixed order of the emulator's threads, most guests
-                // would not be right.
+                // Each guest is correct at its first boot. If the order of the emulator's threads were not fixed, most
+                // guests would not be.
                 assert!(!said.contains("was moved"), "{name}: {said}");
                 found
             })
@@ -246,7 +246,7 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
             "{size}: {err}"
         );
         if !must {
-            // A complete guest is kept.
+            // A snapshot that is complete is kept.
             continue;
         }
         let left: Vec<&str> = out

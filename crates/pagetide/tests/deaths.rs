@@ -1,5 +1,5 @@
-//! Trials in which the kernel kills a process: early deaths with memory to spare, which are compared as results, and
-//! true lack of memory.
+//! Tests of trials in which the kernel kills a process: early deaths with memory to spare, which are compared as
+//! results, and true lack of memory.
 
 use crate::common::{KERNEL, Lab};
 

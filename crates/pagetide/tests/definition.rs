@@ -64,7 +64,7 @@ fn examples(command: &clap::Command) -> Vec<String> {
 #[test]
 fn every_command_in_help_and_documents_is_understood() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Each line has its place, and is marked as prose or not. Prose may name a command without its arguments.
+    // Each line is stored with its place and whether it is prose. Prose may name a command without its arguments.
     let help = examples(&Cli::command()).into_iter();
     let mut lines: Vec<(String, String, bool)> =
         help.map(|line| ("help".to_owned(), line, false)).collect();

@@ -1,5 +1,5 @@
-//! The simulated disk with seek times in the exact arena: its times follow its model, and its trials are exactly
-//! repeatable.
+//! Tests of the simulated disk with seek times in the exact arena: its times follow its model, and its trials are
+//! exactly repeatable.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::{KERNEL, Lab, one_sentence};
 /// Number of pages in 30 MiB; the guest has 24 MiB of memory.
 const PAGES: u32 = 7680;
 
-/// Writes a file of references to all pages. `place` gives the page for each index.
+/// Writes a file of references to all pages. `place` returns the page for each index.
 fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     let path = lab.folder().join(name);
     let lines: Vec<String> = (0..PAGES).map(|n| place(n).to_string()).collect();
@@ -69,7 +69,8 @@ fn pages_that_lie_in_order_on_the_disk_are_read_many_times_faster_than_the_same_
     let (a, b) = (usual(&ordered), usual(&shuffled));
     assert!((0.1024..0.25).contains(&a), "{a} ms a page in order");
     assert!((8.1024..8.3).contains(&b), "{b} ms a shuffled page");
-    // Over all accesses, pages swapped out in between also move the head and sometimes come first.
+    // Averaged over all accesses: pages swapped out in between also move the head, and their requests sometimes come
+    // first.
     let mean = |done: &Done| done.metric("access-mean");
     let ratio = mean(&shuffled) / mean(&ordered);
     assert!((8.0..80.0).contains(&ratio), "{ratio}");

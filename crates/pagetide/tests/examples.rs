@@ -86,7 +86,7 @@ fn with(example: &[String], options: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The examples of `run` that need nothing that tests do not have.
+/// The examples of `run` that tests can run: they need nothing that is missing in tests.
 fn runs(lab: &Lab) -> Vec<Vec<String>> {
     let here = |example: &Vec<String>| {
         !example

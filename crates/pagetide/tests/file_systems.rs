@@ -1,4 +1,4 @@
-//! Programs and scenarios on file systems other than ext4.
+//! Tests of programs and scenarios on file systems other than ext4.
 
 use std::fs;
 
@@ -70,8 +70,8 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
     for swap in ["zram", "ssd:5ms"] {
         let null = elapsed(&["--swap", swap, "--disk", "null"]);
         let ssd = elapsed(&["--swap", swap]);
-        // With swap on an SSD, files have the same latency: 6 MiB are about 50 requests of 128 KiB, of which two are in
-        // flight at once.
+        // With swap on an SSD, the device of the files has the same latency: 6 MiB are about 50 requests of 128 KiB,
+        // two of them in flight at once.
         let least = if swap == "zram" { 1e6 } else { 50e6 };
         assert!(ssd - null > least, "{swap}: {null} and {ssd} ns");
     }

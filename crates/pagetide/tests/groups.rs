@@ -1,4 +1,4 @@
-//! Scenarios with several memory groups, and two programs beside each other, on a real kernel.
+//! Tests of scenarios with several memory groups, and of two programs beside each other, on a real kernel.
 
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +44,7 @@ const NEIGHBOURS: &str =
 fn memory_low_keeps_the_working_set_that_a_hungry_neighbour_takes_without_it() {
     let Some(lab) = Lab::that_runs() else { return };
     let free = one(&lab, NEIGHBOURS);
-    // The counters of each group are its own, and the metrics are made of them.
+    // Each group has its own counters, and the metrics are computed from these counters.
     let refaults = |done: &Done<'_>, group: &str| {
         let source = format!("memory.stat-{group}");
         growth(done, &source, "workingset_refault_anon")
@@ -143,7 +143,8 @@ fn requests_take_what_they_ask_for_and_cost_the_group_what_is_not_cold() {
     assert!((done.metric("request-mean") / mean - 1.0).abs() < 1e-9);
     let stolen = growth(&done, "memory.stat-both-target", "pgsteal");
     assert!(stolen as f64 * 4096.0 >= done.metric("taken"));
-    // 2 MiB are asked for and 4 MiB are cold. Requests for more than what is cold are paid by the group.
+    // 2 MiB are requested and 4 MiB are cold. If a request exceeds the cold memory, the group has to give up memory
+    // that it uses.
     let more = run(&lab, &format!("{words} -p request=2M")).remove(0);
     assert!(more.count("refaults") > done.count("refaults") + 100);
     assert!(more.metric("access-mean") > done.metric("access-mean"));
@@ -264,7 +265,7 @@ fn two_programs_beside_each_other_have_a_group_each_and_are_judged_each() {
 #[ignore = "test-all"]
 fn a_protected_program_keeps_its_memory_beside_a_hungry_one_and_is_faster() {
     let Some(lab) = Lab::that_runs() else { return };
-    // Each fills its buffer once and reads it again and again; both together do not fit.
+    // Each program fills its buffer once and then reads it repeatedly. The two buffers together do not fit into memory.
     let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=12M", "count=6"];
     let beside = "dd if=/dev/zero of=/dev/null bs=14M count=6";
     let options = ["--set", "lru_gen/enabled=0", "--beside", beside];

@@ -1,4 +1,4 @@
-//! Guests that do not boot, and signals in every phase: nothing is waited for longer than stated, and every command
+//! Tests of guests that do not boot, and of signals in every phase: no wait exceeds its stated limit, and every command
 //! ends within two seconds after Ctrl-C or SIGTERM.
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Maximum time from a signal to the end of the program.
 const PROMISED: Duration = Duration::from_secs(2);
 
-/// Maximum time after which a failed boot must have ended: a fifth of the former time limit without monitoring.
+/// Maximum time from the start of a boot that fails to its end: a fifth of the former time limit without monitoring.
 const BOOT: Duration = Duration::from_mins(1);
 
 /// Arguments of `run linear` with a tiny size on this kernel, followed by more arguments.

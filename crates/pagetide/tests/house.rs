@@ -1,5 +1,5 @@
-//! The structure described in ARCHITECTURE.md: imports between crates, the path of a trial, and the files to change for
-//! additions.
+//! Tests that the structure is as ARCHITECTURE.md describes it: imports between crates, the path of a trial, and the
+//! files to change for additions.
 
 use std::collections::BTreeMap;
 use std::fs;

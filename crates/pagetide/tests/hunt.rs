@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{KERNEL, Lab};
 use serde_json::Value;
 
-/// A space that begins with a scan of more than memory, which is slower if swap is read page by page.
+/// A space whose first workload scans more than its memory, which is slower if swap is read page by page.
 const SCAN: &str = r#"
 memory = ["8M"]
 swap = ["ssd"]
@@ -47,11 +47,11 @@ fn a_short_hunt_ends_with_files_that_stand_alone_and_the_same_again_from_the_rec
     assert!(mail.contains("is worse than"), "{mail}");
     assert!(mail.contains("pswpin"), "{mail}");
     assert!(read("case.c").contains("int main("));
-    // The same command needs no trial and gives the same, whatever runs at the same time.
+    // The same command runs no trial and gives the same result, whatever load the machine has.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(lab.ends(1, hunt(space, &["--jobs", "1"])).0, out);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
-    // The case runs by itself: its trials with these seeds have to be run, because it has a name.
+    // The case runs as a campaign of its own. Its name differs from the hunt's, so its trials have to be run.
     let case = folder.join("case.toml");
     let plan = lab.ends(0, ["plan", case.to_str().unwrap()]).0;
     assert!(plan.contains("regressed-1"), "{plan}");

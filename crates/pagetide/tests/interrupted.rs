@@ -1,4 +1,4 @@
-//! Ctrl-C, kill -9, and two runs at once: only the running trial is lost, and nothing is left behind.
+//! Tests of Ctrl-C, kill -9, and two runs at once: only the running trial is lost, and nothing is left behind.
 
 use std::process::Child;
 use std::time::Duration;

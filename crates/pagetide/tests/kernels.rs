@@ -1,5 +1,5 @@
-//! Every scenario on Debian's oldest and newest kernel: features that a kernel lacks are reported, and everything else
-//! is the same. Sizes are the smallest at which a scenario still has its intended effect.
+//! Tests of every scenario on Debian's oldest and newest kernel: features that a kernel lacks are reported, and all
+//! other results are as expected. Sizes are the smallest at which a scenario still has its intended effect.
 
 use std::collections::BTreeMap;
 
@@ -45,10 +45,10 @@ const WITH_FILES: [(&str, &[(&str, u64)]); 3] = [
     ),
 ];
 
-/// Trial of all ways to request a block; some kernels lack some of these ways.
+/// Trial of all methods of requesting a block; some kernels lack some of these methods.
 const WAYS: &str = "highalloc -p age=50ms -p rest=10ms -p rate=256M -p share=0.25";
 
-/// Ways to copy that require a kernel feature that not every kernel has.
+/// Methods of copying that need a kernel feature that not every kernel has.
 const COPIES: &str = "mm-cold-cp,copy-file-range-cp,splice-cp,dontcache-cp,uring-cp";
 
 fn one<'a>(lab: &'a Lab, kernel: &str, arguments: &str) -> Done<'a> {
@@ -68,7 +68,7 @@ fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     metrics.iter().filter_map(reason).collect()
 }
 
-/// Runs all scenarios on one kernel. `lacking` are the ways to copy that the kernel does not have.
+/// Runs all scenarios on one kernel. `lacking` are the methods of copying that the kernel does not have.
 fn all_scenarios(kernel: &str, lacking: &[&str], has_small_huge_pages: bool) {
     let Some(lab) = Lab::that_runs_on(kernel) else {
         return;

@@ -1,4 +1,5 @@
-//! Kills at random moments, with bit rot in between: the campaign always ends with the same records as without them.
+//! Tests with kills at random moments and bit rot in between: the campaign always ends with the same records as without
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The machine has the memory that `--memory` states. Limits that the kernel derives from the size of memory do not
-//! depend on memory that the arena itself uses. zswap in front of a disk works at every size.
+//! Tests that the machine has the memory that `--memory` states, that limits which the kernel derives from the size of
+//! memory do not depend on memory that the arena itself uses, and that zswap in front of a disk works at every size.
 
 use serde_json::Value;
 

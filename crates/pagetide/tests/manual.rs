@@ -1,4 +1,4 @@
-//! Lists, help, man pages and completions, which come from the same definitions; also reference strings.
+//! Tests of lists, help, man pages and completions, which come from the same definitions; also of reference strings.
 
 use std::fs;
 

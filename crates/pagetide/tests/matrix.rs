@@ -48,7 +48,7 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
         "--file",
         "numbers",
     ];
-    // By itself sort takes a buffer that fits into the memory that it sees.
+    // By default, sort uses a buffer that fits into the memory that it sees.
     let sort = ["sort", "-S", "40M", "numbers"];
     let asked = || {
         let mut all = options.to_vec();

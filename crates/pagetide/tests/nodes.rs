@@ -1,5 +1,5 @@
-//! Memory nodes and tiers: each node has the requested free memory, demotion moves pages to the slow node and costs
-//! time on the modelled clock, policies act as `numactl` says, and impossible requests are refused.
+//! Tests of memory nodes and tiers: each node has the requested free memory, demotion moves pages to the slow node and
+//! costs time on the modelled clock, policies act as `numactl` says, and impossible requests are refused.
 
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ fn demotion_has_its_sign(lab: &Lab, kernel: &str, nodes: &str, sizes: &[u64]) {
         // The first node is in a higher tier.
         let tiers = fact(record, "memory-tiers");
         assert!(tiers.ends_with(": 1") && tiers.contains(": 0; "), "{tiers}");
-        // The workload's memory is on both nodes, and each access to the slow one has its price.
+        // The workload's memory is on both nodes, and each access to the slow node adds its price.
         let slow = metric(record, "slow-accesses");
         let all: f64 = fact(record, "accesses").parse().unwrap();
         assert!(slow > 1000.0 && slow < 0.9 * all, "{slow} of {all}");
@@ -99,7 +99,7 @@ fn demotion_has_its_sign(lab: &Lab, kernel: &str, nodes: &str, sizes: &[u64]) {
     }
     assert_eq!(demoted(off), 0);
     assert!(demoted(on) > 1000, "{kernel}: {}", demoted(on));
-    // Without demotion, the first node swaps while there is room on the slow one.
+    // Without demotion, the first node swaps although the slow node has free memory.
     let [swapped, kept] = [off, on].map(|record| grew(record, "vmstat", "pswpout"));
     assert!(kept * 2 < swapped, "{kernel}: {kept} and {swapped}");
     let [without, with] = [off, on].map(|record| metric(record, "modelled-time"));
@@ -147,7 +147,7 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
         let found = found.find(|record| setting(record, "numa/policy") == policy);
         found.unwrap_or_else(|| panic!("no {policy}"))
     };
-    // The content of the simulated disk, 96 MiB, is on the first node and part of no count of the kernel.
+    // The content of the simulated disk, 96 MiB, is on the first node and is in none of the kernel's counts.
     for record in &all {
         has_free(record, &[16, 16]);
         for node in 0..2 {
@@ -160,7 +160,7 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
             );
         }
     }
-    // Fast nodes have no price.
+    // Accesses to fast nodes have no price.
     assert!(of("default")["results"]["facts"]["accesses"].is_null());
     let pages = |record: &Value, node: u32, name: &str| {
         grew(record, &format!("node_numastat-node{node}"), name)
@@ -169,7 +169,7 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
         let values = &record["results"]["counters"][format!("node_vmstat-node{node}")]["values"];
         values["workingset_refault_anon"][1].as_u64().unwrap()
     };
-    // A bound workload swaps on its node alone, although the other node is free.
+    // A workload that is bound to a node swaps although the other node has free memory.
     for (policy, full, empty) in [("bind:0", 0, 1), ("bind:1", 1, 0)] {
         let record = of(policy);
         assert!(grew(record, "vmstat", "pswpout") > 1000, "{policy}");
@@ -180,7 +180,7 @@ fn a_node_fills_while_the_other_is_free_if_the_policy_says_so() {
         let [many, few] = [full, empty].map(|node| pages(record, node, "numa_hit"));
         assert!(many > 10 * few, "{policy}: {many} and {few}");
     }
-    // A preference has no such effect: what the node cannot hold goes to the other.
+    // A preferred node has no such effect: memory that does not fit on it is allocated on the other node.
     let preferred = of("prefer:1");
     assert!(pages(preferred, 0, "numa_miss") + pages(preferred, 1, "numa_hit") > 6000);
     let [bound, unbound] =

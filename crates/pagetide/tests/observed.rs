@@ -1,5 +1,5 @@
-//! Complete observed trials: the trace agrees with the kernel's counters, the parts of time add up, and observed trials
-//! are exactly repeatable too.
+//! Tests of complete observed trials: the trace agrees with the kernel's counters, the parts of time add up, and
+//! observed trials are exactly repeatable too.
 
 use crate::common::{KERNEL, Lab, TINY};
 use serde_json::Value;
@@ -62,7 +62,7 @@ fn agrees(seen: &Value, id: &str, kernel: &str) {
     assert!(within, "{kernel}: {id}: {row}");
 }
 
-/// Checks the properties of every observed trial, and returns its observation.
+/// Checks the properties that every observed trial must have, and returns the observation.
 fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
     let seen_of = seen(lab, observed);
     assert_eq!(
@@ -185,7 +185,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
     }
 }
 
-/// Asserts that every wait of the pattern's process has a known place, which is the wait for a page.
+/// Asserts that every wait of the pattern's process has a known location: the wait for a page.
 fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value) {
     let task = &seen["tasks"][0];
     let slept = task["slept"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! External input that is endless, unusual or wrong leads to one clear sentence and does no harm.
+//! Tests that external input which is endless, unusual or wrong leads to one clear sentence and does no harm.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

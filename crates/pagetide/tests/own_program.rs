@@ -1,4 +1,4 @@
-//! Unmodified programs of this machine in the exact arena.
+//! Tests of unmodified programs of this machine in the exact arena.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Patches on the command line: errors are reported in one sentence before anything is built; a real patch leads to a
-//! verdict.
+//! Tests of patches on the command line: errors are reported in one sentence before anything is built; a real patch
+//! leads to a verdict.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Known differences, and pairs without any difference: tests their verdicts on a real kernel.
+//! Tests of the verdicts on known differences, and on pairs without any difference, on a real kernel.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
+//! Tests complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
 //! difference is split into lines that add up to it.
 
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn function(profile: &Value, name: &str) -> [u64; 2] {
     })
 }
 
-/// Runs a scenario with a profiled pass under two variants, and checks what must be true for every profile.
+/// Runs a scenario with a profiled pass under two variants, and checks properties that hold for every profile.
 #[expect(clippy::too_many_lines, reason = "one claim after the other")]
 fn holds(lab: &Lab, scenario: &[&str]) {
     let mut arguments = vec!["run"];
@@ -201,7 +201,7 @@ fn a_programs_time_is_split_into_the_functions_of_its_files() {
     let sort = of(&|one| one["module"] == "sort");
     let rest = of(&|one| one["name"] == "user code");
     assert!(libc > 0 && sort > 0, "{text}");
-    // The program of the guest, which started `sort`, is in no file of the root.
+    // The guest's program started `sort` and executed instructions too, but it is in no file of the root.
     assert!(rest * 5 < libc + sort, "{rest} of {libc} and {sort}");
     // Debian's libraries have the names of the functions that they export. `sort` writes each line by one call.
     let writes = all.iter().find(|one| one["name"] == "fwrite_unlocked");

@@ -1,4 +1,4 @@
-//! Limits on a program's memory group, and files that do not fit.
+//! Tests of limits on a program's memory group, and of files that do not fit.
 
 use std::fs::File;
 

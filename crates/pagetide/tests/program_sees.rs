@@ -1,4 +1,4 @@
-//! The size of the machine as a program sees it, and the heap sizes that language runtimes choose from it.
+//! Tests of the size of the machine as a program sees it, and of the heap sizes that language runtimes choose from it.
 
 use std::process::Command;
 
@@ -56,8 +56,8 @@ fn has(program: &str) -> bool {
     is_here
 }
 
-/// A script of shell builtins alone. It reads files of the control group and of the system, tries to write them, and
-/// reads them again.
+/// A script that consists of shell builtins. It reads files of the control group and of the system, tries to write
+/// them, and reads them again.
 const LOOK: &str = r#"
     show() { while read -r line; do echo "$1 $line"; done < "$1"; }
     own=/sys/fs/cgroup

@@ -1,5 +1,5 @@
-//! The programs of `campaigns/programs`, from Debian packages, on three kernels: each is run twice, alone and with
-//! other load, and must give identical records.
+//! Tests of the programs of `campaigns/programs`, from Debian packages, on three kernels: each is run twice, alone and
+//! with other load, and must give identical records.
 
 use std::collections::BTreeMap;
 use std::fs;

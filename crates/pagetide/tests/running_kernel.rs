@@ -1,4 +1,4 @@
-//! Trials on the running kernel: they end with verdicts, and the machine is the same afterwards as before.
+//! Tests of trials on the running kernel: they end with verdicts, and the machine is the same afterwards as before.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,7 +84,7 @@ fn state() -> BTreeMap<String, String> {
     state
 }
 
-/// Asserts that the machine is as before, and that nothing is left in the cache's work folder.
+/// Asserts that the machine is in the same state as before, and that the cache's work folder is empty.
 fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
     assert_eq!(&state(), before);
     let work = lab.cache().join("host");
@@ -125,7 +125,7 @@ fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing()
             facts["cpus"].is_string() && facts["group-peak"].is_string(),
             "{facts}"
         );
-        // Two passes in address order over half as much again as fits: read-ahead brings eight pages with each fault.
+        // Two passes in address order over 1.5 times the memory: read-ahead brings in eight pages with each fault.
         let faults = metric(record, "major-faults");
         let swapped = metric(record, "swapped-in");
         assert!((500.0..18_433.0).contains(&faults), "{faults}");
@@ -241,7 +241,8 @@ fn a_program_sees_nothing_of_the_machine_and_its_ends_are_told() {
         "{seen}"
     );
     nothing_is_left(&lab, &before);
-    // What kills all processes that it may kill reaches none outside, and what does not fit is killed at its limit.
+    // A program that kills all processes that it may kill must reach none outside. A program that exceeds its limit
+    // must be killed.
     let run = |command: &str| -> Value {
         let mut words = vec!["run", "--swap", "none", "--seeds", "1", "--fresh"];
         words.extend(SMALL);

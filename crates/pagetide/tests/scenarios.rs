@@ -1,5 +1,5 @@
-//! Every scenario in the exact arena on a real kernel: exact counts that follow from its definition, and evidence that
-//! the intended effect happened. Sizes are small, with one trial each.
+//! Tests of every scenario in the exact arena on a real kernel: exact counts that follow from its definition, and
+//! evidence that the intended effect happened. Sizes are small, with one trial each.
 
 #![allow(
     clippy::unwrap_used,
@@ -64,7 +64,7 @@ fn contswap_scatters_what_it_swaps_and_reads_every_page_back() {
     let faults = done.column("usage", "minor-faults");
     assert_eq!(faults.len(), 5);
     for faults in faults {
-        // One fault per page, plus some for the process itself.
+        // There is one fault per page, and some faults of the process itself.
         assert!((1024.0..1100.0).contains(&faults), "{faults}");
     }
 
@@ -194,7 +194,7 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
     let halfway = done.series("pages-1");
     let touched = halfway["uses"].iter().filter(|uses| **uses > 0.0).count();
     let present = sum(&halfway["present"]);
-    // Half of the references have touched less than the size of memory, and all touched pages are still present.
+    // Half of the references have touched less than the size of memory, so all touched pages are still in memory.
     assert!((4000..6000).contains(&touched), "{touched}");
     same(present, touched as f64);
     let end = done.series("pages-2");
@@ -398,7 +398,7 @@ fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files()
         done.vmstat("pswpout")
     );
     same(done.metric("held"), 1.0);
-    // Every step of the load leaves an object of 128 KiB, and most of the written data has reached the disk.
+    // Every step of the load leaves an object of 128 KiB behind, and most of the written data has reached the disk.
     let (units, written) = (done.count("load-steps"), done.count("load-written"));
     assert!(units > 10, "{units}");
     let objects = written - 3 * MIB;

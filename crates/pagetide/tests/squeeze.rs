@@ -113,7 +113,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     let mut options = vec!["--memory", "32M", "--least", "6M", "--within", "10%"];
     options.extend(["--seeds", "2", "--name", "twice", "--vs", "name=again"]);
     options.extend(["--file", "numbers"]);
-    // By itself sort takes a buffer that fits into the memory that it sees.
+    // By default, sort uses a buffer that fits into the memory that it sees.
     let sort = ["sort", "-S", "40M", "numbers"];
     let (text, _) = lab.ends(0, squeeze(&options, &sort));
     options.push("--json");
@@ -127,7 +127,7 @@ fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_cur
     for one in searches {
         assert!(one["squeeze"]["runs"].as_u64().unwrap() <= 15, "{one}");
     }
-    // There are two kinds of pressure; both are compared, and neither differs.
+    // There are two kinds of pressure. Both are compared, and neither differs.
     let differences = found["differences"].as_array().unwrap();
     assert_eq!(differences.len(), 2, "{differences:?}");
     for difference in differences {
@@ -169,7 +169,7 @@ fn pressure_means_something_else_on_a_kernel_that_counts_less_of_the_waiting() {
         .map(|place: u32| place.wrapping_mul(2_654_435_761).to_le_bytes()[3])
         .collect();
     fs::write(lab.folder().join("data"), data).unwrap();
-    // For pages that are read and not mapped, the multi-generational LRU counts a refault as a stall only if the page
+    // For pages that are read but not mapped, the multi-generational LRU counts a refault as a stall only if the page
     // was read often. The older lists count it whenever the page was active before.
     let options = |first: &'static str, second: &'static str| {
         let mut all = vec!["--memory", "32M", "--least", "8M", "--within", "25%"];

@@ -1,5 +1,5 @@
-//! Compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel lacks are
-//! refused.
+//! Tests of compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel
+//! lacks are refused.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -72,7 +72,7 @@ fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
         "numbers",
         "--",
         "sort",
-        // By itself it takes a buffer that fits into the memory that it sees.
+        // By default, sort uses a buffer that fits into the memory that it sees.
         "-S",
         "40M",
         "numbers",
@@ -182,8 +182,8 @@ fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
     }
 }
 
-/// Checks that all trials of the campaign started with the same amount of free memory, from which memory for compressed
-/// pages is taken later. Also checks that the block layer and the swap code counted the same writes.
+/// Checks that all trials of the campaign started with the same amount of free memory, before any memory was used for
+/// compressed pages. Also checks that the block layer and the swap code counted the same writes.
 fn all_start_with_the_same_memory(lab: &Lab) {
     let mut free = Vec::new();
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);

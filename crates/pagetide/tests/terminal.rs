@@ -1,4 +1,4 @@
-//! Output to the terminal: no text controls the terminal, and the program does not panic if it cannot write.
+//! Tests of output to the terminal: no text controls the terminal, and the program does not panic if it cannot write.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,5 +1,5 @@
-//! Swap on several devices: each combination works and is exactly repeatable, the order of pages in the tiers is
-//! measured, and impossible combinations are refused.
+//! Tests of swap on several devices: each combination works and is exactly repeatable, the order of pages in the tiers
+//! is measured, and impossible combinations are refused.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Complete trials in the exact arena on a real kernel; they are tiny and take seconds.
+//! Tests of complete trials in the exact arena on a real kernel; they are tiny and take seconds.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! Wrong usage is refused in one clear sentence with exit code 4; failures of the machine have exit code 2.
+//! Tests that wrong usage is refused in one clear sentence with exit code 4, and that failures of the machine have exit
+//! code 2.
 
 use std::fs;
 

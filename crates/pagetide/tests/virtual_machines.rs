@@ -1,4 +1,5 @@
-//! The arena vm: refused where KVM does not work, and tried in plain emulation, which every table marks.
+//! Tests of the arena vm: it is refused where KVM does not work, and tried in plain emulation, which every table
+//! states.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ fn where_kvm_does_not_work_the_arena_is_refused_with_the_reason() {
     let output = lab.pagetide(on_vm(&[])).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() {
-        // KVM works on this machine, and no table says that times mean nothing.
+        // KVM works on this machine, and no table may say that its times mean nothing.
         let out = String::from_utf8_lossy(&output.stdout);
         assert!(!out.contains("no measure of time"), "{out}");
         return;
@@ -45,7 +46,7 @@ fn with_emulated_two_cpus_run_a_trial_and_tables_say_that_times_mean_nothing() {
     assert!(metric(record, "major-faults") > 100.0);
     let facts = record["results"]["facts"].to_string();
     println!("{facts}");
-    // The same guest in the exact arena is another one.
+    // The same guest in the exact arena is a different subject.
     let list = lab.ends(0, ["list", "records", "--json"]).0;
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
     let (text, _) = lab.ends(0, ["show", list[0]["id"].as_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Described workloads in a guest: a case file, and the same case as a C program of the user.
+//! Tests of described workloads in a guest: a case file, and the same case as a C program of the user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn a_case_file_runs_and_a_kill_ends_only_the_process_that_was_killed() {
     );
     let count = |name: &str| pagetide_quantity::floor(metric(&record, name));
     assert_eq!((count("killed"), count("unfinished")), (1, 0));
-    // 110 % of 16 MiB, one pass.
+    // The size is 110 % of 16 MiB, read in one pass.
     assert_eq!(count("accesses"), 4505);
     assert!(count("major-faults") > 100, "{record}");
     assert_eq!(record["subject"]["params"]["case"], "pair");
@@ -84,7 +84,7 @@ fn every_case_of_the_zoo_is_a_campaign_that_can_be_planned() {
     );
 }
 
-/// Two variants of a case and the metric in which they must differ.
+/// Two variants of a case, and the metric in which they must differ.
 struct Sides {
     case: &'static str,
     /// Options that define the two variants.
@@ -97,7 +97,7 @@ struct Sides {
     metric: Option<&'static str>,
 }
 
-/// Values of a metric, or deaths, of the two newest variants, in the order of the campaign.
+/// Values of a metric, or numbers of deaths, of the two newest variants, in the order of the campaign.
 fn values(lab: &Lab, count: usize, metric_name: Option<&str>) -> [f64; 2] {
     let records = lab.newest(count);
     let of = |variant: &Value| {
@@ -126,7 +126,7 @@ fn values(lab: &Lab, count: usize, metric_name: Option<&str>) -> [f64; 2] {
     [of(&names[0]), of(&names[1])]
 }
 
-/// Runs the command, whatever its verdict.
+/// Runs the command, and accepts any verdict.
 fn runs(lab: &Lab, words: &[&str]) {
     let output = lab.pagetide(words.iter().copied()).output().unwrap();
     let code = output.status.code();
@@ -187,7 +187,7 @@ fn same_effect(sides: &Sides) {
     runs(&lab, &words);
     let in_c = values(&lab, 4, sides.metric.map(|_| "effect"));
     let effect = |[a, b]: [f64; 2]| match sides.metric {
-        // A count may be 0 on one side, so a count is compared by its difference.
+        // A count may be 0 on one side, so the difference of counts is compared, not their ratio.
         Some("major-faults" | "reclaim-taken") | None => b - a,
         Some(_) => (b / a).ln(),
     };

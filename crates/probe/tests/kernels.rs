@@ -267,7 +267,7 @@ fn generations_count_as_scanned_what_they_take() {
         .event(100, 7, DIRECT_BEGIN, &[0, 0, 0])
         .event(110, 7, ISOLATE, &[2, 64, 0, 50])
         .event(120, 7, SHRINK, &[40, 64])
-        // The same batch again: pages that could not be freed at first.
+        // The same batch is processed again: its pages could not be freed the first time.
         .event(125, 7, SHRINK, &[5, 64])
         .event(200, 7, DIRECT_END, &[45, 0])
         .trace(meta(Some(7)));

@@ -245,7 +245,7 @@ fn an_instance_of_a_killed_process_is_removed_by_the_next_start() {
         .join(Path::new(&name).file_name().unwrap());
     let state = || std::fs::read_to_string(left.join("tracing_on")).unwrap();
     assert_eq!(state(), "1\n");
-    // Killed with SIGKILL, so it cannot clean up.
+    // The process is killed with SIGKILL, so it cannot clean up.
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(state(), "1\n");

@@ -1,4 +1,4 @@
-//! Malformed input never causes a panic or a hang. It never causes an allocation of the size that it claims.
+//! Tests that malformed input never causes a panic, a hang, or an allocation of the size that the input claims.
 
 use std::path::Path;
 

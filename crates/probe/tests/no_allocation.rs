@@ -59,7 +59,8 @@ fn decoding_an_event_allocates_nothing() {
 fn a_sample_of_every_probe_allocates_nothing() {
     let mut probes = Probes::open(&Scope::default(), 16);
     probes.before().unwrap();
-    // A new counter may appear in a file while this runs; another round settles the names that the first one stored.
+    // A new counter may appear in a file while this test runs. The first round then stores its name, the next round
+    // does not.
     let mut fewest = u64::MAX;
     for _ in 0..5 {
         let count = allocations(|| {

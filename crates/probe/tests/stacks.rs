@@ -145,7 +145,7 @@ fn a_stack_that_lies_about_its_length_names_no_more_than_is_there() {
             };
             assert_eq!(told, expected, "{kernel}: {length}");
         }
-        // Truncated anywhere, nothing panics, and no other site appears.
+        // Wherever the data is truncated, nothing panics and no other site appears.
         for cut in (0..bytes.len()).step_by(97) {
             let mut short = honest.clone();
             short.cpus[0].bytes.truncate(cut);

@@ -19,12 +19,13 @@ const MOST_FUNCTIONS: usize = 3;
 /// A function is named only if its change is at least this fraction of the largest change of a function in the line.
 const LEAST_SHARE: f64 = 0.02;
 
-/// Counts of a function, or of the waits of a function for one cause, in two profiles, A and B.
+/// Counts of a function in two profiles, A and B; or of the waits of one function for one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
     /// Name of the function; for waits, cause and name of the function.
     pub name: String,
-    /// Number of instructions in A and in B; for waits, nanoseconds. An instruction takes one nanosecond of exact time.
+    /// Number of instructions in A and in B; for waits, time in nanoseconds. An instruction takes one nanosecond of
+    /// exact time.
     pub instructions: [u64; 2],
     /// Number of calls in A and in B; for waits, number of waits.
     pub calls: [u64; 2],

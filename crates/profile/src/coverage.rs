@@ -29,9 +29,9 @@ pub struct CoveredFunction {
 /// How often the lines that a patch changes were executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// Lines with code, in the order of files and lines.
+    /// Lines with code, sorted by file and line number.
     pub lines: Vec<CoveredLine>,
-    /// Functions that contain these lines, or from which the patch only removes lines.
+    /// Functions that contain these lines, and functions from which the patch only removes lines.
     pub functions: Vec<CoveredFunction>,
     /// Number of changed lines without code of their own: comments, declarations, braces, macros.
     pub without_code: u64,

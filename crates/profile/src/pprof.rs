@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use crate::profile::Profile;
 
-/// Wire type of a number.
+/// Wire type for a number.
 const NUMBER: u64 = 0;
-/// Wire type of bytes with a length.
+/// Wire type for bytes with a length.
 const BYTES: u64 = 2;
 
-/// Bytes of a message that is being written.
+/// Bytes of a message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -29,7 +29,7 @@ impl Message {
         self.varint(value);
     }
 
-    /// Appends a field with bytes, which are a text or a message.
+    /// Appends a field with bytes: a text or another message.
     fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.varint(field << 3 | BYTES);
         self.varint(bytes.len() as u64);
@@ -77,7 +77,7 @@ pub fn pprof(profile: &Profile) -> Vec<u8> {
     kind.number(2, texts.put("nanoseconds"));
     out.bytes(1, &kind.0);
     let functions = profile.functions.len();
-    // Numbers of functions and of locations begin with 1.
+    // Numbers of functions and locations start at 1.
     let id = |node: usize| {
         let what = profile.nodes[node].what as usize;
         (if profile.is_root(node) {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::export::tests::sample;
 
-    /// Fields of a message: for each, its number, its bytes, and its value if it is a number.
+    /// Parses the fields of a message. Returns for each its number, its bytes, and its value if it is a number.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>, u64)> {
         let mut all = Vec::new();
         let varint = |bytes: &mut &[u8]| {

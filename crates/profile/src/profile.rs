@@ -8,11 +8,11 @@ use crate::coverage::Coverage;
 
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
-/// Name of the function that stands for all code of programs.
+/// Name of the function under which the code of all programs without symbols is counted.
 pub const USER: &str = "user code";
-/// Name of the function that stands for code without a symbol in a file of a program.
+/// Name of the function under which code without a symbol in a file of a program is counted.
 pub const NO_SYMBOL: &str = "(no symbol)";
-/// Name of the function that stands for call stacks which are too small to be stored.
+/// Name of the function under which call stacks are counted that are too small to be stored.
 pub const SMALL: &str = "(small)";
 
 /// Version of the stored form.
@@ -34,7 +34,7 @@ pub enum ProfileError {
         "the profile is of version {0}, and this program reads {VERSION}: use a newer pagetide"
     )]
     Newer(u32),
-    /// A number in the profile refers to something that is not there.
+    /// An index in the profile refers to an entry that does not exist.
     #[error("the profile contradicts itself ({0}): the record is damaged")]
     Contradiction(&'static str),
 }
@@ -58,7 +58,7 @@ pub struct Function {
     pub calls: u64,
 }
 
-/// A function in one place of the call tree, or the root of a task's tree.
+/// A function at one position in the call tree, or the root of a task's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, u64, u64)", into = "(u32, u32, u64, u64)")]
 pub struct Node {
@@ -66,9 +66,9 @@ pub struct Node {
     pub parent: u32,
     /// Index in [`Profile::functions`]; for the root of a task, index in [`Profile::tasks`].
     pub what: u32,
-    /// Number of instructions that the function executed here, without those of functions that it called.
+    /// Number of instructions that the function executed at this position, without those of functions that it called.
     pub own: u64,
-    /// Number of calls of the function here.
+    /// Number of calls of the function at this position.
     pub calls: u64,
 }
 
@@ -96,7 +96,7 @@ pub struct Profile {
     pub version: u32,
     /// Time of the scenario by the guest's own clock, in nanoseconds.
     pub elapsed: u64,
-    /// Instructions of the idle loop, which runs while every task waits. Equal to the time of waiting in nanoseconds.
+    /// Instructions of the idle loop, which runs while every task waits. Equal to the waiting time in nanoseconds.
     pub idle: u64,
     /// Functions that executed an instruction, most instructions first.
     pub functions: Vec<Function>,
@@ -104,7 +104,8 @@ pub struct Profile {
     pub tasks: Vec<String>,
     /// Call trees of all tasks. The counts of the nodes of a function add up to its counts in `functions`.
     pub nodes: Vec<Node>,
-    /// The waits that together take the time of the idle loop, longest first. Empty in profiles of earlier versions.
+    /// The waits, longest first. Their times add up to the time of the idle loop. Empty in profiles of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
     /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.
@@ -198,8 +199,8 @@ impl Profile {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads a profile from its stored form. Fails if the form has a newer version, or if an index in it refers to
-    /// nothing.
+    /// Reads a profile from its stored form. Fails if the form has a newer version, or if an index in it refers to an
+    /// entry that does not exist.
     pub fn read(from: impl Read) -> Result<Self, ProfileError> {
         let mut bytes = Vec::new();
         from.take(MOST_BYTES).read_to_end(&mut bytes)?;
@@ -225,7 +226,7 @@ impl Profile {
     }
 }
 
-/// Time in which every task of the workload waited, and that ended when the task with this call stack continued.
+/// Time in which every task of the workload waited until the task with this call stack continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// Names of the task and of the functions in its call stack, outermost first. Empty for waits that are too small to

@@ -55,19 +55,19 @@ pub struct Symbol {
     pub calls: u64,
 }
 
-/// A symbol in one place of the call tree.
+/// A symbol at one position in the call tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TallyNode {
     /// Index of the caller's node; its own index for the root of a task.
     pub parent: u32,
     /// Index of the symbol; `None` for the root of a task.
     pub symbol: Option<u32>,
-    /// Number of instructions executed here.
+    /// Number of instructions executed at this position.
     pub own: u64,
-    /// Number of calls of the symbol at this place.
+    /// Number of calls of the symbol at this position.
     pub calls: u64,
-    /// Instructions of the idle loop while a task of the workload waited at this place, and no other task of it could
-    /// run.
+    /// Instructions of the idle loop while a task of the workload waited at this position, and no other task of the
+    /// workload could run.
     pub waited: u64,
     /// Number of these waits.
     pub waits: u64,
@@ -78,7 +78,7 @@ pub struct TallyNode {
 pub struct Tally {
     /// All symbols, whether executed or not.
     pub symbols: Vec<Symbol>,
-    /// Call trees of all tasks; a caller stands before its callees.
+    /// Call trees of all tasks; a caller comes before its callees.
     pub nodes: Vec<TallyNode>,
     /// Index of the root of the task that ran the scenario.
     pub workload: u32,
@@ -215,7 +215,7 @@ impl Tally {
     /// Returns the functions that executed an instruction, most instructions first. Also returns for each symbol the
     /// index of its function; `None` if the function executed nothing.
     fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
-        /// Name and module of a function.
+        /// Name and module, which identify a function.
         type Key<'a> = (&'a str, Option<&'a str>);
         let mut merged: HashMap<Key<'_>, (bool, [u64; 2])> = HashMap::new();
         for symbol in &self.symbols {
@@ -267,7 +267,7 @@ impl Tally {
     /// For each node: the name of its task if the node is a root, otherwise empty.
     fn names(&self) -> Vec<String> {
         let mut root = vec![0_usize; self.nodes.len()];
-        // For each root: the best known thread, and whether a program ran.
+        // Found for each root: the best known thread, and whether a program ran.
         let mut found: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let Some(symbol) = node.symbol else {
@@ -305,7 +305,7 @@ impl Tally {
     }
 }
 
-/// Index of the branch of `function` below the branch `at`. Creates the branch if needed.
+/// Returns the index of the branch of `function` below the branch `at`. Creates the branch if needed.
 fn below(branches: &mut Vec<Branch>, at: usize, function: u32) -> usize {
     let new = branches.len();
     let found = *branches[at].below.entry(function).or_insert(new);

@@ -1,5 +1,5 @@
-//! Waits: the time in which no task of the workload could run. Each wait belongs to the call stack at which the task
-//! waited that ran next, and has a cause.
+//! Waits: the time in which no task of the workload could run. A wait belongs to the task that ran next, and to the
+//! call stack at which this task waited. Each wait has a cause.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::profile::{Profile, Wait};
 
-/// What a task waits for.
+/// The cause of a task's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A read or write of a device, or space in the device's queue.
     Device,
-    /// A lock that another task holds.
+    /// A lock held by another task.
     Lock,
     /// A timer: a sleep of a stated length.
     Timer,
     /// Another task: its end, its output, or a signal from it.
     OtherTask,
-    /// The CPU: the task could run, but the scheduler ran another one.
+    /// The CPU: the task was runnable, but the scheduler ran another one.
     RunQueue,
     /// The call stack does not show the cause.
     Unknown,
@@ -131,7 +131,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
     ),
 ];
 
-/// Functions that only carry out a wait. The function that wanted to wait is further out in the stack.
+/// Functions that only implement a wait. The function that wanted to wait is further out in the stack.
 const CARRIERS: [&str; 19] = [
     "__switch_to_asm",
     "__switch_to",
@@ -162,7 +162,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl Wait {
-    /// What the task waited for.
+    /// Returns the cause of the wait.
     pub fn cause(&self) -> Cause {
         let inward = self.stack.iter().skip(1).rev();
         let mut causes = inward.filter_map(|name| {
@@ -174,8 +174,8 @@ impl Wait {
         let Some(first) = causes.next() else {
             return Cause::Unknown;
         };
-        // Sleeps of a stated length are also used to wait for something else with a limit. The function around the
-        // sleep tells.
+        // Sleeps of a stated length are also used to wait for an event with a timeout. The function around the sleep
+        // shows which.
         match (first, causes.next()) {
             (Cause::Timer, Some(Cause::OtherTask)) => Cause::OtherTask,
             (Cause::Device, Some(Cause::Lock)) => Cause::Lock,
@@ -183,7 +183,7 @@ impl Wait {
         }
     }
 
-    /// Name of the function that wanted to wait: the innermost one that does not merely carry out the wait. `None` if
+    /// Name of the function that wanted to wait: the innermost one that does not merely implement the wait. `None` if
     /// the stack is not known.
     pub fn waiter(&self) -> Option<&str> {
         let inward = self.stack.iter().skip(1).rev();

@@ -81,7 +81,7 @@ const NARROW: usize = 8;
 /// Breaks a command line into lines of at most `width` characters; `width` is at least [`NARROW`]. Each line but the
 /// last ends in a backslash. Lines end between words if possible, otherwise within a word.
 pub fn continued(line: &str, width: usize) -> Vec<String> {
-    // Without a space, a backslash, and a closing quote before it.
+    // A line needs three characters for a space, a backslash, and a closing quote before the backslash.
     let room = width.max(NARROW) - 3;
     let (mut is_quoted, mut is_escaped) = (false, false);
     let mut lines = Vec::new();
@@ -101,7 +101,7 @@ pub fn continued(line: &str, width: usize) -> Vec<String> {
             continue;
         }
         if length(&word) >= room && !is_escaped {
-            // A word that fits no line: what is before it stands alone, and it goes on behind a joint that the shell takes out.
+            // The word fits into no line. The text before it gets its own line, and the word is split by joints that the shell removes.
             if !current.is_empty() {
                 lines.push(format!("{current} \\"));
                 current.clear();

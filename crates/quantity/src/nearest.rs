@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_name_of_ten_megabytes_is_like_none_and_is_not_measured() {
-        // Measured letter by letter it would take more memory than there is.
+        // A comparison letter by letter would take more memory than the machine has.
         let long = "x".repeat(10 << 20);
         let all = [long.as_str(), "debian:sid"];
         assert_eq!(nearest(&long, WORDS), None);

@@ -287,7 +287,7 @@ impl RecordWriter {
 impl Drop for RecordWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // If it cannot be removed now, it is cleaned up at the next start.
+            // If the file cannot be removed now, it is removed when the store is opened again.
             let _ = std::fs::remove_file(&self.part);
         }
     }
@@ -367,7 +367,7 @@ fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     if json.len() as u64 > MOST_RECORD_BYTES {
         return Err(Unfit::Wrong("its record is larger than 256 MiB"));
     }
-    // The schema is looked at before the rest, which may have changed shape.
+    // The schema version is read before the other fields, which may differ in another version.
     let version: Version =
         serde_json::from_slice(json).map_err(|_| Unfit::Wrong("its record is no JSON"))?;
     if version.schema > SCHEMA {
@@ -482,7 +482,7 @@ impl RecordReader {
         }
         let decoder = zstd::stream::Decoder::new(self.stored(place)?)
             .map_err(io_at("reading record", &self.path))?;
-        // What the head announces is a limit: a frame may unfold to anything.
+        // The size in the head limits the decompression, because a zstd frame may decompress to any size.
         Ok(Box::new(decoder.take(place.size)))
     }
 
@@ -561,7 +561,7 @@ impl RecordReader {
             unfolded = zstd::stream::Decoder::new(&mut source)
                 .and_then(|decoder| io::copy(&mut decoder.take(place.size.saturating_add(1)), out));
         }
-        // The checksum is of all that is stored, also of what was not decompressed.
+        // The checksum covers all stored bytes, including bytes that were not decompressed.
         io::copy(&mut source, &mut io::sink()).map_err(io_at("reading record", &self.path))?;
         if source.crc.finalize() != place.crc {
             return Err(self.damaged("a section's checksum differs"));
@@ -615,7 +615,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Section>, &'static str> {
         if kind == "end" {
             return Ok(places);
         }
-        // The record itself is one more.
+        // The record itself is one more section.
         if places.len() > MOST_SECTIONS {
             return Err(TOO_MANY);
         }
@@ -705,7 +705,7 @@ mod tests {
     fn a_section_that_unfolds_to_more_than_it_announces_is_refused_in_bounded_memory() {
         let (_dir, path, record) = written();
         let mut bytes = std::fs::read(&path).unwrap();
-        // The log's head comes to say 10 of its 100,000 bytes, and 16 EiB.
+        // The head of the section `log` states 10 bytes instead of 100,000, and then 16 EiB.
         let name = bytes.windows(3).position(|three| three == b"log").unwrap();
         let head = name - HEAD_BYTES;
         for size in [10_u64, u64::MAX] {

@@ -6,8 +6,8 @@ use pagetide_quantity::{Bytes, Nanos};
 
 use crate::oom::MemoryAtKill;
 
-/// Why a trial's numbers must not be used. The message is shown as is. Such a trial is stored and shown, but excluded
-/// from comparisons.
+/// Why a trial's numbers must not be used. The user sees this message unchanged. Such a trial is stored and shown, but
+/// excluded from comparisons.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Invalid {

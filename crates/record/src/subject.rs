@@ -460,7 +460,7 @@ mod tests {
                 .unwrap()
                 .contains(r#""swap":"zram""#)
         );
-        // The key as of the version before compressors could be named.
+        // This is the key from the version before compressors could be named.
         assert_eq!(plain.key(), KEY_OF_OLD);
     }
 

@@ -60,8 +60,8 @@ pub(crate) fn release(column: &Column) -> &str {
         .map_or("", |variant| variant.kernel.release.as_str())
 }
 
-/// What a kernel built by pagetide was built from: its source, followed by patches or other changes. `None` for other
-/// kernels.
+/// Source from which pagetide built the kernel, followed by patches or other changes. `None` if pagetide did not build
+/// the kernel.
 fn built_from(column: &Column) -> Option<&str> {
     let source = &column.variant.as_ref()?.kernel.source;
     Some(source.strip_prefix("built:")?.split_once(' ')?.1)
@@ -81,7 +81,7 @@ pub(crate) fn kernel(column: &Column) -> String {
     }
 }
 
-/// What distinguishes a variant, in one line: patches of its kernel, settings, boot arguments.
+/// Differences of a variant from the others, in one line: patches of its kernel, settings, boot arguments.
 pub(crate) fn what_differs(column: &Column) -> String {
     let patch = built_from(column).and_then(|from| Some(from.split_once(" + ")?.1));
     match (patch, settings(column).as_str()) {

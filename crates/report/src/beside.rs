@@ -149,7 +149,7 @@ fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
 }
 
-/// The deaths that decide over all cells: the first regression, or else the first other certain difference. `None` if
+/// The deaths that decide over all cells: the first regression, otherwise the first other certain difference. `None` if
 /// no difference is certain.
 fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
     let first = |is: fn(&Verdict) -> bool| all.iter().find(|deaths| is(&deaths.verdict)).copied();

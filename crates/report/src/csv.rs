@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_kept_as_the_cause_in_every_table() {
-        /// Accepts this number of bytes, then behaves like a closed pipe.
+        /// A writer that accepts this number of bytes, and then behaves like a closed pipe.
         struct Pipe(usize);
         impl Write for Pipe {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

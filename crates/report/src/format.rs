@@ -222,7 +222,7 @@ fn table(
         let tails = tails(store, comparison)?;
         text.push_str(&terminal::tails(comparison, &tails, &style.look));
     }
-    // Noise of another arena says nothing about these records.
+    // The noise of another arena says nothing about these records.
     let subjects = || {
         comparison
             .cells
@@ -256,7 +256,7 @@ fn access(
     Ok(all)
 }
 
-/// Presence map at the end of the first trial, by indices of cell and column.
+/// Map of the pages in memory at the end of the first trial, by indices of cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

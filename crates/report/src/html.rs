@@ -60,9 +60,9 @@ pub use subject::{SubjectError, subject};
 pub struct PageFile<'a> {
     /// Path of the file.
     pub file: &'a Path,
-    /// The page's title.
+    /// The title of the page.
     pub title: &'a str,
-    /// Summary of what the page contains.
+    /// Summary of the page's content.
     #[serde(flatten)]
     pub page: PageSummary,
 }

@@ -118,7 +118,7 @@ pub enum ImportError {
         /// Name of the empty column.
         column: String,
     },
-    /// The variant that the user named as the baseline does not exist.
+    /// No variant has the name that the user gave for the baseline.
     #[error("there is no variant {name} to be the baseline: there are {known}")]
     NoVariant {
         /// Name given by the user, shortened.
@@ -287,7 +287,7 @@ pub struct Batch {
     pub in_a_row: Option<PathBuf>,
 }
 
-/// Summary of what an import added to the store.
+/// Summary of the data that an import added to the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
     /// Identity of the campaign that was created from the results.
@@ -296,7 +296,8 @@ pub struct ImportSummary {
     pub records: usize,
     /// Names of the variants, the baseline first.
     pub variants: Vec<String>,
-    /// Reason for the choice of the baseline, and what pairs trials; `None` if the campaign does not contain this.
+    /// Reason for the choice of the baseline, and the rule that pairs trials; `None` if the campaign does not contain
+    /// this.
     pub pairing: Option<Pairing>,
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Text of the last column: `front` if no other kind beats this kind, else the kinds that beat it. Empty if neither
-/// holds.
+/// Text of the last column: `front` if no other kind beats this kind, otherwise the kinds that beat it. Empty if
+/// neither is known.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();

@@ -130,7 +130,7 @@ fn suite(
     put!(out, "{verb} {number} {name}{skip}\n");
 }
 
-/// The text as a name of letters, digits, `.`, `_` and `-`. Each sequence of other characters becomes one `_`.
+/// Converts the text to a name of letters, digits, `.`, `_` and `-`. Each sequence of other characters becomes one `_`.
 pub(crate) fn token(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -151,8 +151,8 @@ pub(crate) fn token(text: &str, limit: usize) -> String {
     }
 }
 
-/// Free text after a `#`, with all colons replaced. Parsers end a run at a line that looks like one of the kernel's
-/// last messages, and all of these messages contain a colon.
+/// Converts free text for use after a `#`: replaces all colons. Parsers end a run at a line that looks like one of the
+/// kernel's last messages, and all of these messages contain a colon.
 fn free(text: &str) -> String {
     clean(text, 300, true).replace(':', ";").replace('#', "_")
 }

@@ -46,8 +46,8 @@ const DIGITS: usize = 2;
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
 /// Maximum number of lines of a short mail.
 const LINES: usize = 40;
-/// Number of other metrics and number of mechanisms for each cell of a short mail, in addition to the primary metrics.
-/// The first pair that fits is used.
+/// Number of other metrics, and number of mechanisms, for each cell of a short mail. They are shown in addition to the
+/// primary metrics. The first pair that fits is used.
 const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
 /// A comparison as the text of a mail: the most important parts, or everything if `all`.

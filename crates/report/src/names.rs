@@ -93,7 +93,8 @@ impl Names {
         self.short.get(place).map_or("", String::as_str)
     }
 
-    /// Suffix for a metric's name, such as ` of swapbench · zram`; empty if the comparison has only one cell.
+    /// Suffix that names the cell after a metric's name, such as ` of swapbench · zram`; empty if the comparison has
+    /// only one cell.
     pub(crate) fn behind(&self, place: usize) -> String {
         match self.cell(place) {
             "" => String::new(),

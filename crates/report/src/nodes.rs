@@ -1,4 +1,4 @@
-//! On which memory nodes the workload's pages are over time: anonymous and file memory on each node, from an observed
+//! Memory nodes of the workload's pages over time: amounts of anonymous and file memory on each node, from an observed
 //! pass.
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Series};

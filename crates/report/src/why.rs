@@ -195,7 +195,8 @@ fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A sentence with other sure changes, if there is nothing else to say or if everything is included; otherwise `None`.
+/// A sentence with other sure changes, if the explanation states nothing else or if everything is included; otherwise
+/// `None`.
 fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     let is_all = explanation.claim.is_none();
     if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {

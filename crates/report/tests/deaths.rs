@@ -1,5 +1,5 @@
-//! Deaths for lack of memory in every output format: they are compared as a result, and shown first if the sides surely
-//! differ.
+//! Tests of deaths for lack of memory in every output format: deaths are compared as a result, and are shown first if
+//! the sides surely differ.
 
 use pagetide_compare::beside::{ColumnNotes, Deaths};
 use pagetide_compare::{Comparison, InvalidTrial, Values};

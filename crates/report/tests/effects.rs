@@ -1,4 +1,4 @@
-//! Printed effects never contradict their interval or their verdict.
+//! Tests that printed effects never contradict their interval or their verdict.
 
 use pagetide_compare::Comparison;
 use pagetide_report::terminal::{Options, verdicts};

@@ -1,4 +1,4 @@
-//! Imported results become records, and invalid input is refused with its position.
+//! Tests that imported results become records, and that invalid input is refused with its position.
 
 use std::fs;
 use std::io::Write;

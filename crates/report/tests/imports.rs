@@ -244,7 +244,7 @@ fn a_matrix_of_lkp_has_a_column_for_each_run_of_a_commit() {
             .is_none()
     );
 
-    // In the folder of one run, the statistics are read, but the series is not.
+    // If the folder of one run is given, the statistics are read, but the series is not.
     let dir = tempfile::tempdir().unwrap();
     let commit = "c".repeat(40);
     let run = dir
@@ -282,7 +282,7 @@ fn a_file_cut_at_any_line_is_refused_or_was_whole() {
                 Err(error) => one_line(&error),
             }
         }
-        // JSON, XML and YAML have a mark at the end; plain lines do not.
+        // JSON, XML and YAML show where a document ends; plain lines do not.
         let has_end = !["pgbench", "ycsb"].contains(&format) && !file.starts_with("perf");
         assert!(
             !has_end || accepted == 0,

@@ -36,7 +36,7 @@ fn a_store_of_the_first_version_is_read_compared_and_reported() {
         );
         // The digest covers the results as they were written, so reading must not lose anything.
         reader.verify().unwrap();
-        // The data from which a repetition starts.
+        // This is the data that a repetition starts from.
         assert_eq!(row.subject(), reader.record().subject);
         assert_eq!(row.key, reader.record().subject.key());
     }

@@ -75,7 +75,7 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
     assert_eq!(judgement.n, 18, "{judgement:?}");
     assert!(judgement.shift.is_none(), "{judgement:?}");
     assert!((judgement.effect.unwrap().estimate - 1.0).abs() < 1e-12);
-    // The medians are over all trials, including those without a partner.
+    // The medians are computed over all trials, including those without a partner.
     let about = pagetide_report::About::default();
     let look = pagetide_report::Look::plain(100);
     let options = pagetide_report::terminal::Options::default();
@@ -85,7 +85,7 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
 
 #[test]
 fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
-    // Only seed 3 is on both sides.
+    // Only seed 3 exists on both sides.
     let said = |old: [u32; 3]| {
         let mut text = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
         for (value, seed) in old.into_iter().zip([3, 4, 5]) {
@@ -98,7 +98,7 @@ fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
         verdicts(&comparison, &about, Options::default(), &Look::plain(120))
             .contains("medians say otherwise")
     };
-    // The pair changes by +4.0 % and the medians by +3.0 %; then the medians decrease.
+    // The pair changes by +4.0 % and the medians change by +3.0 %; then the medians decrease.
     assert!(!said([100, 101, 102]));
     assert!(said([100, 110, 120]));
 }
@@ -235,7 +235,7 @@ const CELLS: usize = 100;
 /// Number of trials of each variant in each cell.
 const TRIALS: usize = 8;
 
-/// Lines of an import of equal variants on a machine that drifts; the lines are shuffled, and some are missing.
+/// Lines of an import of equal variants on a machine whose speed drifts. The lines are shuffled, and some are missing.
 fn equal_variants(order: Order, paired: bool, timed: bool, random: &mut Xoshiro) -> String {
     let mut lines = Vec::new();
     for cell in 0..CELLS {
@@ -309,7 +309,7 @@ fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
             (true, false, true),
             (false, false, true),
         ] {
-            // The option is honest only for pairs that took turns, or for random order.
+            // The option is correct only for pairs that took turns, or for random order.
             if interleaved && !matches!(order, Order::Blocks | Order::Chance) {
                 continue;
             }
@@ -336,7 +336,7 @@ fn equal_variants_differ_without_a_caution_in_at_most_seven_percent() {
                 is_apart(&comparison)
             );
             assert!(is_apart(&comparison) || share <= 0.07, "{name}: {share}");
-            // A caution must not appear in every case.
+            // The caution must not appear in every case.
             let by_chance = order == Order::Blocks || (order == Order::Chance && !paired);
             if by_chance && (timed || interleaved) {
                 assert!(!is_apart(&comparison), "{name}: {:?}", comparison.cautions);

@@ -1,4 +1,4 @@
-//! The papers' tables, made from values that give the published headlines.
+//! Tests of the papers' tables, with values that give the published headlines.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -135,7 +135,7 @@ fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
         absent: Some("not on this kernel".to_owned()),
     };
     let text = paper(&comparison, &Extras::default()).unwrap();
-    // The published ratios of the headline.
+    // These are the published ratios of the headline.
     assert!(text.contains("88.15%") && text.contains("90.10%"), "{text}");
     insta::assert_snapshot!(text);
 }
@@ -331,7 +331,7 @@ fn run() -> RunData {
     let log: Vec<u8> = (0..1200_u64)
         .flat_map(|number| {
             let page = number % 600;
-            // Accesses to absent pages take 80 µs, others 200 ns.
+            // Accesses to absent pages take 80 µs, other accesses 200 ns.
             let time = if page < 300 { 200 } else { 80_000 };
             (page << 36 | time).to_le_bytes()
         })

@@ -1,4 +1,4 @@
-//! Variants with identical trials get one sentence and one table.
+//! Tests that variants with identical trials get one sentence and one table.
 
 use pagetide_compare::Comparison;
 use pagetide_report::terminal::{Options, verdicts};

@@ -1,4 +1,4 @@
-//! The explanation as a paragraph under a comparison and in full.
+//! Tests of the explanation, as a paragraph under a comparison and in full.
 
 use std::collections::BTreeMap;
 
@@ -449,7 +449,7 @@ fn no_part_is_called_a_part_of_a_whole_that_is_smaller() {
     assert!(mail.contains("compaction and fragmentation, 59"), "{mail}");
     assert!(mail.contains("; all together "), "{mail}");
     assert!(!mail.contains("ms of "), "{mail}");
-    // If all effects have the same sign, parts are reported as parts.
+    // If all effects have the same sign, each is reported as a part of the whole.
     let b = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
     let found = explained(&a, &b, &[]);
     let mail = brief(&found, &found.explanations[0], 2);

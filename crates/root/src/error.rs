@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pagetide_quantity::Bytes;
 
-/// Why a root cannot be made or used. Shown as is.
+/// Why a root cannot be made or used. The user sees this message unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
     /// A file operation on this machine failed.

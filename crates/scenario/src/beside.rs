@@ -120,7 +120,7 @@ fn end_of_others(
             for (killed, member) in killed.iter_mut().zip(pair.iter()) {
                 *killed = member.program.kill();
             }
-            // Processes that left their program's session are not known to be of either.
+            // Processes that left their program's session cannot be assigned to either program.
             killed[0] += kill_all();
         }
         for member in pair.iter_mut() {

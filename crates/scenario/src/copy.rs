@@ -109,7 +109,7 @@ pub(crate) static MODERN: [Method; 8] = [
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
-/// Number of bytes after which a method drops what it has copied from the cache.
+/// A method drops the copied data from the page cache each time it has copied this number of bytes.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 /// Source, target and buffer of a copy.

@@ -25,7 +25,7 @@ pub struct Context {
     pub cpus: u32,
 }
 
-/// What a scenario needs from the arena.
+/// Requirements of a scenario that the arena must meet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
 pub struct Needs {

@@ -62,8 +62,8 @@ impl Floor {
     }
 
     fn pages_of(self, free: Bytes, given: Bytes, marks: &Zones) -> Pages {
-        // In a limited group on a large machine, the limit matters and not the free memory of the machine. On a machine
-        // for the workload alone, the reserve beyond the given memory must be used up too.
+        // In a limited group on a large machine, the limit counts, not the machine's free memory. On a machine used by
+        // the workload alone, the reserve beyond the given memory must be used up too.
         let free = if free.0 / 2 > given.0 { given } else { free };
         let free = free.pages().0;
         Pages(free.saturating_sub(self.stays_free(marks)).max(1))
@@ -81,7 +81,7 @@ pub(crate) struct InitialMemory {
 impl InitialMemory {
     /// Reads the current free memory and watermarks.
     ///
-    /// A limited group has its limit to use, and no watermarks.
+    /// For a limited group, free memory is its limit, and there are no watermarks.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         if trial.subject.limit.is_some() {
             return Self {

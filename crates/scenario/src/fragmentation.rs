@@ -111,7 +111,7 @@ Node 0, zone    DMA32     10      4      1
 
     #[test]
     fn unusable_space_is_what_lies_in_smaller_blocks() {
-        // 10 + 8 + 4 pages free, 18 of them in blocks below order 2.
+        // 10 + 8 + 4 pages are free, 18 of them in blocks below order 2.
         assert_eq!(unusable(&[10, 4, 1], 2), Some(18.0 / 22.0));
         assert_eq!(unusable(&[10, 4, 1], 0), Some(0.0));
         assert_eq!(unusable(&[0, 0], 1), None);
@@ -122,7 +122,7 @@ Node 0, zone    DMA32     10      4      1
     #[test]
     fn fragmentation_is_defined_where_an_allocation_would_fail() {
         assert_eq!(fragmentation(&[10, 4, 1], 2), None);
-        // 16 pages in 16 blocks: an allocation of 4 pages fails, although there is enough free memory for four.
+        // 16 pages are free in 16 blocks: an allocation of 4 pages fails, although 16 pages are free.
         assert_eq!(fragmentation(&[16, 0, 0], 2), Some(1.0 - 4.0 / 16.0));
         assert_eq!(fragmentation(&[0, 0, 0], 2), None);
     }

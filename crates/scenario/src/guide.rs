@@ -31,7 +31,7 @@ fn families() -> Vec<Vec<&'static Definition>> {
     families
 }
 
-/// Returns a sentence with the parameter defaults that `--as-written` changes.
+/// Returns a sentence that lists the parameter defaults which `--as-written` changes.
 fn brought_back(definition: &Definition) -> String {
     let changed: Vec<String> = definition
         .params

@@ -68,7 +68,7 @@ pub(crate) struct PacedReport {
     pub max: u64,
     /// Time of all accesses beside the other groups, with their pauses.
     pub time: Nanos,
-    /// Page faults beside the other groups that had to wait for a device.
+    /// Number of page faults that had to wait for a device, during the accesses beside the other groups.
     pub major_faults: u64,
 }
 

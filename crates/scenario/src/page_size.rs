@@ -20,7 +20,7 @@ choice! {
         Small = "small",
         /// Huge pages where available, enabled by madvise.
         Huge = "huge",
-        /// Whatever the kernel chooses if there is no madvise.
+        /// The kernel's default page size, without madvise.
         Default = "default",
     }
 }

@@ -54,9 +54,9 @@ pub struct Param {
     pub min: &'static str,
     /// Largest allowed value, an expression; empty if there is no limit.
     pub max: &'static str,
-    /// Canonical text of the default at which a parameter is left out of resolved parameters; `None` if the parameter
-    /// is never left out. Set for parameters that were added to a scenario later, so that records of trials without
-    /// the parameter keep their identity.
+    /// Default value, as canonical text: if a parameter has it, it is left out of the resolved parameters; `None` if
+    /// the parameter is never left out. Set for parameters that were added to a scenario later, so that records of
+    /// trials without the parameter keep their identity.
     #[serde(skip)]
     pub left_out_as: Option<&'static str>,
 }
@@ -449,7 +449,7 @@ mod tests {
     use super::*;
 
     params! {
-        /// For the tests.
+        /// Parameters for the tests.
         pub(crate) struct Example {
             /// How much,
             /// over two lines.

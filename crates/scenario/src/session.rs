@@ -191,7 +191,7 @@ impl Session {
     /// Waits for the end of the load's first process. Returns how it ended, and the time since its start.
     fn watch(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> (Ending, Nanos) {
         let mut expired = false;
-        // When the server exited with status 0 although the load still runs.
+        // Time at which the server exited with status 0, if the load still ran then.
         let mut server_left: Option<Nanos> = None;
         loop {
             let gone = self.clock.now().since(load.began);

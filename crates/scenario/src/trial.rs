@@ -47,8 +47,8 @@ pub struct Surroundings<'a> {
 }
 
 impl Default for Surroundings<'_> {
-    /// Surroundings of a workload that has the machine to itself, is in no control group, and swaps to the first zram
-    /// device if to any.
+    /// Returns the surroundings of a workload that is alone on its machine, is in no control group, and swaps to the
+    /// first zram device if it uses zram.
     fn default() -> Self {
         Self {
             group: None,
@@ -58,7 +58,7 @@ impl Default for Surroundings<'_> {
     }
 }
 
-/// What a running scenario gets from the arena. Nothing here may influence the result.
+/// Data and handles that a running scenario gets from the arena. Nothing here may influence the result.
 pub struct TrialContext<'a> {
     /// Output region for series, logs and progress.
     pub region: Region<'a>,

@@ -169,7 +169,7 @@ impl ProcessUsage {
 /// List in which all teams of a trial record the processes that ended.
 pub(crate) type Ledger = Rc<RefCell<Notes>>;
 
-/// What is known of the processes that ended.
+/// Data about the processes that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// Resource usage of each ended process, in the order of their end.

@@ -49,7 +49,7 @@ fn every_kind_of_phase_runs_and_every_access_is_counted() {
     let steps: f64 = (0..5)
         .filter_map(|row| processes.column("steps").unwrap().get(row))
         .sum();
-    // The accesses, 256 pages filled twice and copied twice, and two forks.
+    // The sum of the accesses, of 256 pages filled twice and copied twice, and of two forks.
     assert_eq!(
         pagetide_quantity::floor(steps),
         count(&run, "accesses") + 4 * 256 + 2

@@ -252,7 +252,7 @@ fn of_listing(text: &str, top: &Path) -> Lines {
     let mut line: Option<(String, u32)> = None;
     for text in text.lines() {
         if let Some(path) = text.strip_prefix(&top) {
-            // `mm/vmscan.c:49 (discriminator 6)`
+            // The text has the form `mm/vmscan.c:49 (discriminator 6)`.
             let place = path.split(' ').next().unwrap_or(path);
             line = place
                 .rsplit_once(':')

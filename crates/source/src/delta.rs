@@ -10,8 +10,7 @@ const MOST: usize = 4000;
 pub struct Delta {
     /// Numbers in the new version of lines that are new or changed, from 1, in ascending order.
     pub added: Vec<u32>,
-    /// Places at which lines were only removed: for each, the number in the new version of the line that follows,
-    /// from 1.
+    /// For each place at which lines were only removed: the number of the line that now follows, from 1.
     pub removed_before: Vec<u32>,
 }
 

@@ -121,8 +121,8 @@ pub(crate) fn is_whole(folder: &Path) -> bool {
 }
 
 /// Predicts the duration of a build in `folder`, and adds the folder to `there`. `there` lists the folders in which a
-/// build will have been completed by then. `typical` is the assumed processor time of a build from nothing, used if
-/// none was timed.
+/// build will have been completed by the time of this build. `typical` is the assumed processor time of a build from
+/// nothing, used if none was timed.
 pub(crate) fn of_folder(
     folder: &Path,
     there: &mut BTreeSet<PathBuf>,

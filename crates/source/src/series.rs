@@ -85,8 +85,8 @@ impl Series {
     }
 }
 
-/// Reads the patches of a file or folder. `room` is the number of bytes that all files may still have; the bytes read
-/// are subtracted from it.
+/// Reads the patches of a file or folder. `room` is what remains of the size limit for all files together, in bytes;
+/// the bytes read are subtracted from it.
 fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     if !path.is_dir() {
         return of_file(path, FileOrigin::Named, room);

@@ -154,8 +154,8 @@ impl Workshop {
         Ok(built)
     }
 
-    /// Predicts the cost of building a recipe. `there` lists the build folders that will exist by then; the folder of
-    /// this build is added. `watch` receives a step if another process must be waited for.
+    /// Predicts the cost of building a recipe. `there` lists the build folders that will exist by the time of this
+    /// build; the folder of this build is added. `watch` receives a step if another process must be waited for.
     pub(crate) fn foresee(
         &self,
         recipe: &Recipe,

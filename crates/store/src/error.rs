@@ -191,7 +191,7 @@ impl StoreError {
     /// The reason why a store can be opened for reading only; `None` if this error also prevents reading.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         match self {
-            // What is refused here would not be written, but neither would it be read.
+            // An error that is a `Refusal` prevents reading as well as writing.
             Self::Folder { source, .. } if Refusal::of(source).is_none() => Some(source.kind()),
             Self::IndexFull { source, .. } => Some(kind_of(source)),
             _ => None,

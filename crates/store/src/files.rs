@@ -117,8 +117,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// True if a process runs whose id is in the name of a temporary file: the process that writes the file. The id is the
-/// last number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
+/// True if the process that writes a temporary file still runs. Its process ID is in the name of the file: the last
+/// number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
 pub(crate) fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()

@@ -52,7 +52,7 @@ pub(crate) fn write(
         ended = ended.and(of_part);
     }
     if ended.is_err() {
-        // All of them or none: what stays would be taken in by the next opening.
+        // If one record fails, none may stay: the next process that opens the store would add the files that were left.
         for (path, _) in &written {
             let _ = std::fs::remove_file(path);
         }

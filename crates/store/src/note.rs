@@ -137,7 +137,8 @@ pub struct CampaignLock {
 
 impl Drop for CampaignLock {
     fn drop(&mut self) {
-        // Removed while still held: whoever opened it meanwhile sees that it is gone and makes a new one.
+        // The file is removed while the lock is held. A process that opened it in the meantime sees that it is gone,
+        // and creates a new one.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -145,7 +146,7 @@ impl Drop for CampaignLock {
 /// The process id in a lock file, as text; empty if it cannot be read.
 pub(crate) fn said(lock: &fs::File) -> String {
     let mut text = String::new();
-    // Nothing, where it says nothing that can be read.
+    // If the file cannot be read as text, the result is empty.
     let _ = lock.take(MOST_LOCK_BYTES).read_to_string(&mut text);
     text.trim().to_owned()
 }
@@ -167,7 +168,7 @@ pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
 pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
-    // Another process may hold it for a moment, to check whether its holder has died.
+    // Another process may hold the lock for a moment, to check whether the holder has died.
     let mut patience = 5;
     loop {
         let mut file = lock_file(&path).map_err(at("creating", &path))?;
@@ -188,7 +189,7 @@ pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError
         }
         let number = |data: std::io::Result<fs::Metadata>| data.map(|d| d.ino()).ok();
         if number(file.metadata()) == number(fs::symlink_metadata(&path)) {
-            // For the message of whoever comes second; the lock itself is the kernel's.
+            // The process ID is only for the message of a second process. The lock itself is held by the kernel.
             let mut tell = || {
                 file.rewind()?;
                 file.set_len(0)?;

@@ -122,7 +122,7 @@ impl Store {
             .iter()
             .map(|name| self.lock_campaign(name))
             .collect::<Result<Vec<_>, _>>()?;
-        // The last run first: a later run without its predecessor could not be found.
+        // The last run is removed first: without its predecessor, a later run could not be found.
         let mut last_first: Vec<&CampaignNote> = runs.iter().collect();
         last_first.sort_by_key(|note| Reverse(note.generation));
         for note in last_first {

@@ -122,7 +122,7 @@ pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreErro
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("opening", &path)(error)),
     };
-    // A shared lock, so that two processes that check do not take each other for the holder.
+    // The lock is shared, so that two processes that check do not take each other for the holder.
     match flock(&lock, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(None),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(said(&lock).parse().ok()),

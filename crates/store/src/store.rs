@@ -101,7 +101,7 @@ impl Store {
         let mut store = match connect(&database) {
             Ok(connection) => open(connection),
             Err(StoreError::Index { .. }) => {
-                // A damaged index holds only data that the files hold too: rebuild it.
+                // A damaged index is rebuilt, because the record files contain all of its data.
                 remove_index(&database)?;
                 open(connect(&database)?)
             }

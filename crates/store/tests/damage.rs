@@ -49,7 +49,7 @@ fn a_record_deleted_by_hand_is_forgotten_at_the_next_opening() {
     assert_eq!(store.count(&Filter::default()).unwrap(), 3);
     assert!(store.by_keys(&[all[1].subject.key()]).unwrap().is_empty());
     assert!(store.find(&all[0].id()).is_ok());
-    // A whole folder, while the store is open: the first failed lookup notices it.
+    // A whole folder is deleted while the store is open: the first failed lookup notices it.
     let folder = store.path(&all[0].id()).parent().unwrap().to_owned();
     std::fs::remove_dir_all(folder).unwrap();
     let error = store.load(&all[0].id()).err().unwrap();
@@ -385,7 +385,7 @@ fn a_link_in_the_place_of_a_lock_note_or_index_is_refused_and_what_it_points_to_
     assert!(said.contains("a symbolic link"), "{said}");
     link("runs/quick.json");
     assert_eq!(store.run_of("quick"), None);
-    // What is written takes the place of a link.
+    // A file that is written replaces a link.
     let note = CampaignNote {
         name: "quick".into(),
         ..CampaignNote::default()
@@ -427,7 +427,7 @@ fn a_store_whose_name_is_no_text_is_a_store_like_any_other() {
     let all = filled(&at, 3);
     let store = Store::open(&at).unwrap();
     assert_eq!(store.verify().unwrap().records, 3);
-    // Damage is seen, too, and can be told as JSON.
+    // Damage is detected here too, and can be written as JSON.
     std::fs::write(store.path(&all[0].id()), "x").unwrap();
     drop(store);
     let found = Store::open(&at).unwrap().rebuild().unwrap();

@@ -144,19 +144,19 @@ fn finished_only(store: &Store, mut record: Record) -> PathBuf {
 fn whatever_a_killed_writer_left_is_taken_in_or_removed_at_the_next_opening() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path()).unwrap();
-    // Killed after completing the file, before adding it to the index.
+    // The writer was killed after completing the file, before adding it to the index.
     let not_entered = finished_only(&store, record("linear", "a", 1, 0));
-    // Killed after adding it to the index, before moving it.
+    // The writer was killed after adding the record to the index, before moving the file.
     let entered = finished_only(&store, record("linear", "b", 1, 0));
     let known = RecordReader::open(&entered).unwrap().into_record();
     let place = store.admit(&entered, &known).unwrap();
     std::fs::rename(place, &entered).unwrap();
-    // Killed while writing. The process does not exist: process ids of this system end at 2^22.
+    // The writer was killed while writing. Its process does not exist: process IDs of this system end at 2^22.
     let incoming = dir.path().join("incoming");
     std::fs::write(incoming.join("9999999-1-1.part"), b"PTREC01\n").unwrap();
-    // Still being written, by this process.
+    // This process is still writing the file.
     let writer = store.writer().unwrap();
-    // Killed while running a campaign, and while writing its description.
+    // The process was killed while running a campaign, and while writing its description.
     let campaigns = dir.path().join("campaigns");
     std::fs::write(campaigns.join("gone.lock"), b"9999999").unwrap();
     std::fs::write(campaigns.join("gone.9999999.new"), b"{").unwrap();
@@ -485,7 +485,7 @@ proptest! {
                 let back = store.load(&record.id()).unwrap().into_record();
                 prop_assert_eq!(back, record);
             }
-            // Only what is no number that can be worked with.
+            // Only numbers that are not finite or too large are refused.
             Err(error) => prop_assert!(!number.is_finite() || number.abs() > 1e30, "{}", error),
         }
         let cell = pagetide_store::CellNote {
@@ -514,7 +514,7 @@ proptest! {
             Ok(()) => prop_assert_eq!(store.run_of("quick"), Some(state)),
             Err(error) => prop_assert!(std::str::from_utf8(&path).is_err(), "{}", error),
         }
-        // And nothing of it damages the store.
+        // None of these records damages the store.
         drop(store);
         let store = Store::open(dir.path()).unwrap();
         prop_assert!(store.verify().unwrap().damaged.is_empty());

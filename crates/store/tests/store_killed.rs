@@ -95,7 +95,7 @@ fn processes_side_by_side_lose_nothing() {
     for child in &mut children {
         assert!(child.wait().unwrap().success());
     }
-    // One process that rebuilds the index while others write is tried here too.
+    // One process rebuilds the index while others write.
     let mut writer = child(dir.path(), 9000, 60);
     for _ in 0..10 {
         Store::open(dir.path()).unwrap().rebuild().unwrap();

@@ -120,8 +120,8 @@ pub fn run(command: &mut Command, limits: &Limits<'_>) -> Result<Output, Failure
             sleep(pause);
             pause = (pause * 2).min(GLANCE);
         }
-        // Before reading: what it printed before its end is in the pipes then. A pipe that another process keeps open is not
-        // waited for.
+        // The status is read first, so that all output of an ended child is in the pipes. A pipe that another process keeps
+        // open does not delay the end.
         let ended = running.ended().map_err(Failure::Start)?;
         stdout.read(limits.output)?;
         stderr.read(limits.output)?;
@@ -298,7 +298,7 @@ impl Running {
         if self.status.is_some() {
             return Ok(self.status);
         }
-        // Left to be waited for: its number must stay its own until the rest of its group is killed.
+        // The child is not reaped here: its process ID must not be reused before the rest of its group is killed.
         let how = how | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         match rustix::process::waitid(WaitId::Pid(self.group), how) {
             Ok(Some(_)) => {}
@@ -429,7 +429,7 @@ mod tests {
         let mut orderly = sh("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
         orderly.stdout(Stdio::piped());
         let mut running = start(&mut orderly).unwrap();
-        // It has set its trap when it prints.
+        // The child prints after it has set its trap.
         running
             .child
             .stdout

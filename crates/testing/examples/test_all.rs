@@ -48,7 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     for (program, folder) in programs(&root)? {
         queue.extend(jobs(&program, &folder, &marked, &words)?);
     }
-    // Guests first: they take longest.
+    // Tests with guests start first, because they take longest.
     queue
         .make_contiguous()
         .sort_by_key(|job| !job.name.starts_with(GUESTS));
@@ -96,7 +96,8 @@ fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
 
 /// Builds all test programs. Returns the path of each program and the folder of its crate.
 fn programs(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
-    // By its name, as make starts it: started by the path that CARGO holds, it would build everything again.
+    // cargo is started by its name, as make starts it. If it were started by the path in the variable CARGO, it would
+    // build everything again.
     let output = Command::new("cargo")
         .args([
             "test",

@@ -1,4 +1,4 @@
-//! All links, anchors and make targets in the documents exist, and the documents stay short.
+//! Tests that all links, anchors and make targets in the documents exist, and that the documents stay short.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 

@@ -19,7 +19,7 @@ use crate::judgement::{Judgement, Shift, Verdict};
 pub enum Mark {
     /// The version behaves like the good version.
     Good,
-    /// The version differs from the good version in the same way as the bad version.
+    /// The version differs from the good version in the same direction as the bad version.
     Bad,
     /// The version cannot be judged.
     Skip,
@@ -103,7 +103,7 @@ impl Search {
             Mark::Skip => self.skipped[place] = true,
             Mark::Good => {
                 let clear = self.ancestors(place);
-                // A bad version stays a suspect, whatever is found for its descendants.
+                // A bad version stays a suspect, whatever the marks of its descendants are.
                 let bad = self.bad;
                 self.keep(|at| !clear[at] || at == bad);
             }
@@ -150,7 +150,8 @@ impl Search {
         };
         let open = (0..weights.len())
             .filter(|&at| self.suspects[at] && !self.skipped[at] && at != self.bad);
-        // Among equals, take the earliest: fewer files changed since the good version, so it compiles fastest.
+        // Among equally good versions, the earliest is taken: fewest files changed since the good version, so it
+        // compiles fastest.
         open.max_by_key(|&at| (halves(at).saturating_mul(away(at)), std::cmp::Reverse(at)))
     }
 
@@ -189,7 +190,7 @@ impl Search {
                 .filter(|&parent| self.suspects[parent]);
             weights[at] = match (parents.next(), parents.next()) {
                 (None, _) => 1,
-                // In a linear part of the history the count follows from the only parent.
+                // In a linear part of the history, the count follows from that of the only parent.
                 (Some(parent), None) => weights[parent] + 1,
                 _ => self.count(at, &mut seen),
             };

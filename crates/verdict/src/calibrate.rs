@@ -87,7 +87,7 @@ pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
 }
 
 /// Splits one long run of pairs into campaigns of `pairs` pairs each, in the order of measurement. Drops the pairs that
-/// do not fill a campaign, and all metrics that are not paired values.
+/// do not fill a campaign, and all metrics whose data are not paired values.
 pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
     let pairs = pairs.max(1);
     let least = long.metrics.iter().filter_map(|sample| match &sample.data {

@@ -82,7 +82,8 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
         let Some((part, split)) = strongest.filter(|(_, split)| split.statistic > 0.0) else {
             break;
         };
-        // Equal up to rounding counts as reached, because a permutation adds the same numbers in another order.
+        // Statistics that are equal up to rounding count as reached, because a permutation adds the same numbers in
+        // another order.
         let reached = split.statistic * (1.0 - 1e-9);
         let mut extreme = 0_u32;
         for done in 0..search.permutations {
@@ -91,8 +92,8 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
                 .filter_map(|(_, segment)| segment.best_by_chance(least, &mut random))
                 .fold(0.0, f64::max);
             extreme += u32::from(chance >= reached);
-            // Too many permutations reached the statistic for a significant result; the remaining ones cannot change
-            // that.
+            // So many permutations reached the statistic that the result cannot be significant. The remaining
+            // permutations cannot change that.
             let rest = f64::from(search.permutations) + 1.0;
             if f64::from(extreme + 1) / rest > search.alpha && done > 50 {
                 break;
@@ -324,7 +325,7 @@ mod tests {
                 !change_points(&values, &search).unwrap().is_empty()
             })
             .count();
-        // 20 of 400 are expected; 33 is three standard deviations more.
+        // In 400 series, 20 changes are expected; 33 is three standard deviations more.
         assert!(alarms <= 33, "{alarms}");
     }
 

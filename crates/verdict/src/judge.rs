@@ -293,7 +293,7 @@ fn shown_margin(sample: &MetricSample, evidence: &Evidence, bounds: Bounds) -> M
     }
 }
 
-/// The fewest pairs, or trials of each variant, for which a p-value of at most `threshold` is possible.
+/// Returns the fewest pairs, or trials of each variant, for which a p-value of at most `threshold` is possible.
 fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
     (1..=4_000)
         .find(|&n| evidence.smallest_p(n) <= threshold * (1.0 + 1e-12))
@@ -312,7 +312,8 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
     if !is_clearest || evidence.no_difference || alone > limit || p_adjusted <= limit {
         return None;
     }
-    // An adjusted p-value cut to 1 hides the factor, which is at most the number of metrics judged together.
+    // If an adjusted p-value was cut to 1, the factor is not known. It is at most the number of metrics judged
+    // together.
     let factor = if p_adjusted < 1.0 {
         p_adjusted / alone
     } else {

@@ -18,7 +18,7 @@ pub enum Verdict {
     Improved,
     /// B is significantly worse.
     Regressed,
-    /// B differs significantly. For a metric without a better direction.
+    /// B differs significantly, and the metric has no better direction.
     Changed,
     /// The whole interval lies inside the margin, so any difference is too small to matter.
     Equivalent,

@@ -11,7 +11,7 @@ pub const THRESHOLD: f64 = 3.5;
 /// A value far from the other values of its sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
-    /// What the outlier is: a value of A, a value of B, or the ratio or difference of a pair.
+    /// Kind of the outlier: a value of A, a value of B, or the ratio or difference of a pair.
     pub side: Side,
     /// Index of the value, pair or sampling unit, from 0.
     pub index: usize,

@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn without_an_effect_the_power_is_the_error_rate_or_less() {
         let found = power(&campaign(12, 1.0), 1e-12).unwrap();
-        // Only one side counts as found.
+        // An effect counts as found only if its sign is right.
         assert!(found < 0.04, "{found}");
     }
 

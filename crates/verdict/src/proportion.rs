@@ -33,7 +33,7 @@ pub fn wilson(count: Count, level: f64) -> Result<Interval> {
     );
     let half = z / (n + z * z) * (wins * losses / n + z * z / 4.0).sqrt();
     let centre = (wins + z * z / 2.0) / (n + z * z);
-    // At the extremes the formula gives exactly 0 and 1, except for rounding.
+    // At the extremes, the formula gives exactly 0 and 1 except for rounding.
     let low = if count.successes == 0 {
         0.0
     } else {

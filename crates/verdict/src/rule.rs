@@ -1,12 +1,12 @@
-//! Decision rules: thresholds for p-values and the level of intervals for one look at the data.
+//! Decision rules: thresholds for p-values and the level of intervals for one look (interim analysis) at the data.
 
 use serde::Serialize;
 
 use crate::error::Result;
 use crate::number::probability;
 
-/// Thresholds for one look at the data. A campaign with a fixed number of trials has one look and Holm's thresholds. A
-/// sequential plan has one rule for each look.
+/// Thresholds for one look (interim analysis). A campaign with a fixed number of trials has one look and Holm's
+/// thresholds. A sequential plan has one rule for each look.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
     /// Error rate of the whole family, over all looks.
@@ -31,13 +31,13 @@ impl Rule {
         })
     }
 
-    /// Rule for one look of a sequential plan. `thresholds[i]` applies if i + 1 hypotheses remain; the list must not be
-    /// empty.
+    /// Rule for one look (interim analysis) of a sequential plan. `thresholds[i]` applies if i + 1 hypotheses remain;
+    /// the list must not be empty.
     pub(crate) fn look(alpha: f64, thresholds: Vec<f64>) -> Self {
         Self {
             alpha,
-            // Level 1 would make intervals infinite. If this look may spend nothing, the interval is as wide as the
-            // data.
+            // Level 1 would make intervals infinite. If this look may spend no part of the error rate, the interval is
+            // as wide as the data.
             level: 1.0 - thresholds[0].max(1e-12),
             thresholds,
         }

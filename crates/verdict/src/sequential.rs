@@ -172,7 +172,7 @@ impl Plan {
             .find(|&n| design.smallest_p(n) <= spending.spent(share, n as f64 / cap as f64));
         let mut looks = Vec::new();
         let mut next = first.unwrap_or(cap);
-        // A look shortly before the last would spend error rate and save nothing.
+        // A look shortly before the last look would spend a part of the error rate and save few trials.
         while next * 5 <= cap * 4 {
             looks.push(next);
             next = floor_u64(next as f64 * 1.5).max(next + 1);

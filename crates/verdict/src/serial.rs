@@ -135,7 +135,7 @@ mod tests {
         let found = dependence(&[&a, &b], 1).unwrap().unwrap();
         assert!(found.is_seen());
         assert!((found.correlation - 0.8).abs() < 0.1, "{found:?}");
-        // (1 + 0.8) / (1 - 0.8) where n is large.
+        // For large n, the inflation is (1 + 0.8) / (1 - 0.8).
         assert!((found.inflation - 9.0).abs() < 4.0, "{found:?}");
     }
 
@@ -150,13 +150,13 @@ mod tests {
             );
             seen += u32::from(dependence(&[&a, &b], seed).unwrap().unwrap().is_seen());
         }
-        // Four standard errors.
+        // The tolerance is four standard errors.
         assert!(seen <= 100 + 38, "{seen}");
     }
 
     #[test]
     fn a_short_series_of_strong_memory_counts_for_little() {
-        // From the definition: eight values, memory 0.8.
+        // Expected value from the definition, for eight values with a correlation of 0.8.
         assert!((inflation(0.8, 8.0) - 10.715).abs() < 0.001);
         assert!((inflation(0.0, 8.0) - 1.0).abs() < 1e-15);
     }

@@ -116,7 +116,7 @@ mod tests {
         let mut random = Xoshiro::new(11);
         let mut differences: Vec<f64> = (0..20).map(|_| random.normal() + 0.3).collect();
         let exact = test(&differences, 0, 0).unwrap().p;
-        // A difference of zero changes nothing but the length, which forces sampling.
+        // Adding a difference of zero only makes the data longer, so that sign patterns are sampled.
         differences.push(0.0);
         let sampled = test(&differences, 20_000, 1).unwrap().p;
         assert!((exact - sampled).abs() < 0.015, "{exact} {sampled}");

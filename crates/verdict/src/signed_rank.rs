@@ -283,7 +283,7 @@ mod tests {
             let values: Vec<f64> = (0..15).map(|_| random.normal() + 0.2).collect();
             let estimate = pseudo_median(&values).unwrap();
             let lean = leaning(&values);
-            // Half of the averages on either side: the estimate lies between the two middle ones.
+            // Half of the averages lie on each side: the estimate lies between the two middle ones.
             assert!(
                 lean == 0.0 || (estimate > 0.0) == (lean > 0.0),
                 "{values:?}"

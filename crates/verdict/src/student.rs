@@ -18,7 +18,8 @@ const QUANTILES: [f64; 30] = [
 pub fn interval(values: &[f64]) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
-    // Beyond the table, the first term of the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
+    // Beyond the table, this is the first term of the expansion around the normal quantile (Abramowitz and Stegun,
+    // 26.7.5).
     let quantile = QUANTILES
         .get(degrees - 1)
         .copied()
@@ -120,19 +121,19 @@ mod tests {
                     interval(&values).unwrap().contains(0.0)
                 })
                 .count();
-            // Four standard errors.
+            // The tolerance is four standard errors.
             assert!((3_745..=3_855).contains(&covered), "{count}: {covered}");
         }
     }
 
     #[test]
     fn what_is_at_a_quantile_has_its_probability() {
-        // Quantiles of 97.5 % have three digits.
+        // Published quantiles of 97.5 % have three digits.
         for (place, quantile) in QUANTILES.iter().enumerate() {
             let p = beyond(*quantile, place + 1);
             assert!((p - 0.05).abs() < 1e-4, "{}: {p}", place + 1);
         }
-        // The density of four degrees of freedom, integrated numerically.
+        // The density for four degrees of freedom is integrated numerically.
         for (t, p) in [
             (1.0, 0.373_900_966_3),
             (3.0, 0.039_941_968_1),
@@ -153,7 +154,8 @@ mod tests {
             interval_at(&values, 0.95).unwrap(),
         );
         assert!((known.low - same.low).abs() < 1e-3 && (known.high - same.high).abs() < 1e-3);
-        // Two degrees of freedom at 97.5 %: 6.205 (Fisher and Yates, table III), for 4.303 at 95 %.
+        // For two degrees of freedom at 97.5 %, the quantile is 6.205 (Fisher and Yates, table III); it is 4.303 at 95
+        // %.
         let wider = interval_at(&values, 0.975).unwrap();
         let ratio = (wider.high - wider.low) / (known.high - known.low);
         assert!((ratio - 6.205 / 4.303).abs() < 1e-3, "{ratio}");

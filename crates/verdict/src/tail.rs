@@ -163,7 +163,7 @@ impl Resampling<'_> {
             normal::cdf(normal::student_quantile(0.5 * alpha, freedom))
         };
         let cut = floor_usize(tail * gaps * (1.0 + 1e-12)).max(1);
-        // Too few trials for this level: say what they are worth.
+        // There are too few trials for this level, so the actual level is reported.
         let error = if self.shape.paired {
             2.0 * cut as f64 / gaps
         } else {
@@ -281,7 +281,8 @@ mod tests {
             })
             .collect();
         estimates.sort_unstable_by(f64::total_cmp);
-        // 2.5 % of 64 is 1.6, so one is cut from each end: the level is that of Wilcoxon's interval for six pairs.
+        // 2.5 % of 64 is 1.6, so one value is cut from each end. The level is that of Wilcoxon's interval for six
+        // pairs.
         let interval = compare(&a, &b, &question(true)).unwrap().interval.unwrap();
         assert!((interval.low - estimates[0]).abs() < 1e-12);
         assert!((interval.high - estimates[62]).abs() < 1e-12);

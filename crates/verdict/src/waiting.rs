@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::number::mean;
 use crate::student;
 
-/// Smallest slowdown and smallest waiting, both as logarithms, for which the ratio of the two is meaningful.
+/// Smallest slowdown and smallest waiting, both as logarithms, for which their ratio is meaningful.
 const LEAST: f64 = 0.002;
-/// Smallest ratio of rates that can count as a difference. A ratio closer to 1, in either direction, may be rounding.
+/// A ratio of rates closer to 1 than this, in either direction, does not count as a difference: it may be rounding.
 const DIFFERENT: f64 = 1.01;
 /// Rates count as the same if their ratio is surely between 1 / `SAME` and `SAME`.
 pub const SAME: f64 = 1.1;

@@ -1,4 +1,4 @@
-//! The search for the first bad version, on histories with branches, skipped versions and uncertain results.
+//! Tests of the search for the first bad version, on histories with branches, skipped versions and uncertain results.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ proptest! {
         share in 0_usize..4,
     ) {
         let bad = parents.len() - 1;
-        // Every version descends from the first, so that the first is a valid good version.
+        // Every version descends from the first one, so the first one is a valid good version.
         let suspects: Vec<usize> = ancestors(&parents, bad).into_iter().filter(|at| *at != 0).collect();
         let culprit = suspects[pick.index(suspects.len())];
         let cannot = |at: usize| dead[at] && at % 4 < share;

@@ -59,7 +59,7 @@ fn looking_on_the_way_does_not_add_false_alarms() {
             };
             let tally = ask.until_sure(40);
             let rate = tally.alarm_rate();
-            // The levels of the looks add up to at most 5 %, so a rate above that is an error.
+            // The levels of the looks add up to at most 5 %, so a higher rate is an error.
             assert!(
                 rate <= at_most(0.04, CAMPAIGNS),
                 "{noise:?}, {primaries}: {rate}"
@@ -104,7 +104,8 @@ fn intervals_of_95_percent_cover_94_to_97() {
 #[test]
 fn sessions_whose_drift_can_be_seen_have_wider_intervals_and_say_so() {
     let ask = Question::nothing(Noise::Autocorrelated, CAMPAIGNS).with_effect(1.02);
-    // Drift that the values do not show cannot be corrected. So 95 % is out of reach, even more so with few trials.
+    // If the values do not show a drift, it cannot be corrected. So 95 % cannot be reached, least of all with few
+    // trials.
     let (few, many) = (ask.unpaired(8), ask.unpaired(30));
     assert!(many.coverage() > 0.8, "{}", many.coverage());
     assert!(few.dependent > few.campaigns / 4, "{few:?}");
@@ -208,7 +209,7 @@ fn rules_of_other_suites_miss_large_shifts_or_raise_many_alarms() {
     let large = ask.with_effect(1.0 + 2.0 * Noise::Normal.deviation());
     let (found, ours) = large.others(30, &[suites::mmtests]);
     assert!(found[0] < 1e-9 && ours > 0.99, "{found:?} {ours}");
-    // 4 of the 20 possible orders of three and three values.
+    // This is 4 of the 20 possible orders of three and three values.
     let (alarms, ours) = ask
         .with_effect(1.0)
         .others(3, &[suites::lkp, suites::lkp_reported]);

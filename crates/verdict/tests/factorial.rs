@@ -1,5 +1,5 @@
-//! Fractional designs, their effects, and Pareto fronts: known effects are found, and without effects nothing is
-//! claimed.
+//! Tests of fractional designs, their effects, and Pareto fronts: known effects are found, and without effects nothing
+//! is claimed.
 
 #![allow(clippy::float_cmp, reason = "sums of signs are whole")]
 
@@ -116,7 +116,7 @@ fn without_any_effect_a_campaign_makes_a_claim_in_at_most_five_of_a_hundred() {
                 all.iter().any(|effect| effect.is_sure(ALPHA, 0.0))
             })
             .count();
-        // 100, plus four standard errors.
+        // The expected 100, plus four standard errors.
         assert!(
             claims <= 140,
             "{factors} factors, {seeds} seeds: {claims} of {campaigns}"
@@ -227,7 +227,7 @@ fn a_choice_is_on_the_front_unless_another_is_surely_better_in_something_and_wor
     // A difference of half a percent is ignored, however significant.
     let near = vec![vec![0.995, 1.095, 0.895], vec![5.0, 5.0, 5.0]];
     assert_eq!(front(&[fast, near]), [true, true]);
-    // A cost that only one choice has is ignored.
+    // If only one choice has a cost, the cost is ignored.
     let unmeasured = vec![vec![0.5, 0.6, 0.4], Vec::new()];
     assert!(beats(&unmeasured, &slow));
     assert_eq!(front(&[]), [] as [bool; 0]);
@@ -292,7 +292,8 @@ fn searched(
     let choices = worth_choosing(whole.runs(), &costs, &vec![false; found.len()], 0.01);
     let choices = choices.iter().map(|row| wide(row));
     let all = choices.chain(std::iter::once(vec![false; factors]));
-    // Ranked as a confirmation with other seeds would; of equal sets the one with the fewest changes.
+    // Sets are ranked as a confirmation with other seeds would rank them. Of equal sets, the one with the fewest
+    // changes comes first.
     let changes = |levels: &[bool]| levels.iter().filter(|level| **level).count();
     let best = all.min_by(|a, b| {
         let rounded = |levels: &[bool]| (cost(levels) * 100.0).round();

@@ -1,4 +1,4 @@
-//! Properties that must hold for any data.
+//! Tests of properties that must hold for any data.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::change::{Search, change_points};
@@ -45,7 +45,7 @@ fn any_finite(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> 
 }
 
 proptest! {
-    // A failure is fixed and gets a test; no file of failing seeds is kept.
+    // A failure is fixed and gets a test of its own, so no file of failing seeds is kept.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -84,8 +84,8 @@ proptest! {
 
     #[test]
     fn the_interval_holds_every_shift_that_the_exact_test_accepts(d in tied(6..14), shift in -8_i32..9) {
-        // With or without ties: for a shift that the interval excludes, the conditional test must reject or have too
-        // few levels to decide.
+        // The data have ties or not. For a shift that the interval excludes, the conditional test must reject or have
+        // too few levels to decide.
         let theta = f64::from(shift) + 0.25;
         let interval = signed_rank::estimate(&d, 0.95).unwrap().interval.unwrap();
         let moved: Vec<f64> = d.iter().map(|x| x - theta).collect();

@@ -1,4 +1,4 @@
-//! When sampling stops, and which claims are made then.
+//! Tests of when sampling stops, and which claims are made then.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;

@@ -1,4 +1,4 @@
-//! The search for the smallest size that is enough, on curves with a known answer.
+//! Tests of the search for the smallest size that is enough, on curves with a known answer.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -119,7 +119,7 @@ proptest! {
                 prop_assert!(matches!(at(too_small.size).fit, Fit::TooSlow | Fit::Died));
                 prop_assert_eq!(at(enough.size).fit, Fit::Within);
                 prop_assert_eq!(too_small.is_sure, at(too_small.size).is_full);
-                // No tried size above the answer is too slow.
+                // No tried size above the answer may be too slow.
                 let larger = curve.iter().filter(|point| point.size > enough.size);
                 prop_assert!(larger.clone().all(|point| !matches!(point.fit, Fit::TooSlow | Fit::Died)));
             }
@@ -210,7 +210,7 @@ fn a_search_resumes_from_its_runs_in_any_order() {
     let whole = search(design, cost);
     let mut again = Search::new(design);
     while let Some(step) = again.next() {
-        // Interrupted in the middle of each step.
+        // The search is interrupted in the middle of each step.
         let seed = *step.seeds.last().unwrap();
         again.add(step.size, seed, cost(step.size, seed));
     }

@@ -1,4 +1,5 @@
-//! Ties are decided from the values: 150 data sets of integers, checked against rank tests over exact fractions.
+//! Tests that ties are decided from the values: 150 data sets of integers are checked against rank tests over exact
+//! fractions.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
@@ -20,7 +21,7 @@ fn p_of(data: Data, unit: &str) -> f64 {
 
 /// Signed-rank p-value with Pratt's zeros, by enumeration of all signs, for sizes that are fractions `n / d`.
 fn signed_rank(differences: &[(i128, u128, u128)]) -> f64 {
-    // (sign, numerator, denominator); ranks are doubled, and ties found by cross-multiplication.
+    // Each item is (sign, numerator, denominator). Ranks are doubled, and ties are found by cross-multiplication.
     let rank = |own: &(i128, u128, u128)| -> i64 {
         let (mut below, mut equal) = (0, 0);
         for other in differences {
@@ -94,7 +95,7 @@ fn rank_tests_of_whole_numbers_are_exact_whatever_their_size() {
 
 #[test]
 fn differences_of_decimal_shares_tie_where_they_are_equal() {
-    // 0.1, three times, computed such that no two are the same binary number.
+    // The difference is 0.1 three times, computed such that no two results are the same binary number.
     let (a, b) = (
         [0.1, 0.2, 0.7, 0.5, 0.3, 0.6],
         [0.2, 0.3, 0.8, 0.4, 0.2, 0.5],
@@ -105,7 +106,7 @@ fn differences_of_decimal_shares_tie_where_they_are_equal() {
 #[test]
 fn large_numbers_that_differ_by_one_are_no_ties() {
     let base = 1e15;
-    // In random order; otherwise trials would appear to be correlated with the one before.
+    // The values are in random order; otherwise each trial would appear to be correlated with the previous one.
     let group = |values: [f64; 4]| values.map(|value| vec![base + value]).to_vec();
     let (a, b) = (group([1.0, 3.0, 0.0, 2.0]), group([6.0, 4.0, 7.0, 5.0]));
     let p = p_of(Data::NestedUnpaired { a, b }, "count");

@@ -1,4 +1,4 @@
-//! Verdicts for given data.
+//! Tests of verdicts for given data.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::{EffectKind, Note, Shift};
@@ -318,7 +318,7 @@ fn unpaired_groups_are_judged_by_rank_sums() {
 
 #[test]
 fn repetitions_inside_a_boot_do_not_count_as_evidence() {
-    // Three boots of ten repetitions each, all slower: thirty values, but n is three.
+    // There are three boots of ten repetitions each, all slower: thirty values, but n is three.
     let units: Vec<UnitPair> = (0..3)
         .map(|boot| {
             let a: Vec<f64> = (0..10)
@@ -387,7 +387,7 @@ fn sessions_that_drift_are_worth_fewer_trials_and_say_so() {
         )));
         assert!(found.methods.interval.contains("widened"));
     }
-    // The same values in an order without drift.
+    // These are the same values, in an order without drift.
     let mixed = |level: f64| -> Vec<f64> {
         [3, 7, 0, 5, 2, 6, 1, 4]
             .map(|i| level * (100.0 + f64::from(i)))
@@ -505,7 +505,8 @@ fn where_the_adjustment_alone_keeps_a_row_from_a_claim_it_says_how_many_agree_an
         }
         judge(&Family::new(1, metrics)).unwrap().remove(0)
     };
-    // Judged alone it is significant. Among eight metrics 2/128 is too large, but 2/512 would be small enough.
+    // Judged alone, the metric is significant. Among eight metrics, 2/128 is too large, but 2/512 would be small
+    // enough.
     assert_eq!(family(0, &clear).verdict, Verdict::Regressed);
     let open = family(7, &clear);
     assert!(
@@ -519,7 +520,7 @@ fn where_the_adjustment_alone_keeps_a_row_from_a_claim_it_says_how_many_agree_an
     // Nine agreeing pairs are significant among the same other metrics.
     let nine: Vec<f64> = SLOWER.iter().copied().chain([1.047]).collect();
     assert_eq!(family(7, &ratios(&nine)).verdict, Verdict::Regressed);
-    // Pairs of which one points the other way do not agree.
+    // If one pair has the other direction, the pairs do not agree.
     let mut mixed = SLOWER[..7].to_vec();
     mixed[3] = 0.999;
     let mixed = family(7, &ratios(&mixed));

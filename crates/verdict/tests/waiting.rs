@@ -1,5 +1,5 @@
-//! Comparison of waiting rates with known true rates. Noise or the shape of a curve never gives a difference, and a
-//! real difference is found.
+//! Tests of the comparison of waiting rates with known true rates. Noise or the shape of a curve never gives a
+//! difference, and a real difference is found.
 
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::waiting::{Incomparable, RateConclusion, RateRatio, WaitingRun, compare};
@@ -38,7 +38,7 @@ fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
             });
         }
     }
-    // Plenty of memory, where nothing waits.
+    // With plenty of memory, nothing waits.
     runs.extend((0..3).map(|seed| WaitingRun {
         size: 1000,
         seed,
@@ -96,7 +96,7 @@ fn a_planted_difference_is_found_and_its_interval_covers_it() {
         })
         .count();
     assert!(covered >= 950, "{covered}");
-    // Too noisy to decide: left open, not called the same.
+    // The data are too noisy to decide: the result is left open, not called the same.
     let loud = |rate| Side {
         noise: 0.3,
         ..side(rate)

@@ -11,7 +11,7 @@ pub const MOST_GROUPS: u64 = 64;
 pub const MOST_SEGMENTS: usize = 16;
 /// Largest number of phases in the text of a workload, at all depths.
 pub const MOST_PHASES: usize = 256;
-/// Largest depth of phases within phases: a repetition in a fork in a process is 3 deep.
+/// Largest nesting depth of phases: a repetition in a fork in a process is 3 deep.
 pub const MOST_DEPTH: usize = 4;
 /// Largest number of accesses of all processes.
 pub const MOST_ACCESSES: u64 = 1 << 26;

@@ -21,12 +21,12 @@ const RUNTIME: &str = include_str!("c/runtime.c");
 /// into a group.
 const UNGROUPED: &str = "ungrouped";
 
-/// What the head comment of a C file says about the machine of a case.
+/// Description of a case's machine, for the comment at the top of a C file.
 #[derive(Clone, Debug, Default)]
 pub struct CaseMachine {
     /// Name of the case.
     pub name: String,
-    /// What the case shows, as sentences.
+    /// Description of the failure that the case shows, as sentences.
     pub about: String,
     /// Memory available to the workload.
     pub memory: Bytes,
@@ -67,7 +67,7 @@ pub fn c_file(
     format!("{}{body}", head(workload, machine))
 }
 
-/// Returns the comment at the top of the file: what the case shows, and how to set up the machine.
+/// Returns the comment at the top of the file: the failure that the case shows, and how to set up the machine.
 fn head(workload: &Workload, machine: &CaseMachine) -> String {
     let mut text = format!("/*\n * {}", machine.name);
     let about = machine.about.trim();
@@ -164,7 +164,7 @@ struct Writer<'w> {
 struct Body<'p> {
     process: &'p Process,
     text: String,
-    /// Number of names of variables so far. Nested loops need variables with different names.
+    /// Number of variables named so far. Nested loops need variables with different names.
     variables: u32,
 }
 

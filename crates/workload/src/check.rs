@@ -1,4 +1,4 @@
-//! What is refused: mistakes of the text, and workloads that exceed the bounds of the language or of the machine.
+//! Checks of a workload. Refuses mistakes in the text, and workloads that exceed the bounds of the language or of the machine.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::size::Size;
 use crate::standstill;
 use crate::workload::Workload;
 
-/// Amounts of memory, files and accesses that a workload needs of a machine.
+/// Amounts of memory, files and accesses that a workload needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Size of all anonymous segments and of tmpfs files. Copies that forked children make are not counted.
@@ -35,7 +35,7 @@ pub struct Needed {
 
 /// Largest number of characters of a name.
 const MOST_LETTERS: usize = 24;
-/// Largest number of repetitions of phases.
+/// Largest number of repetitions of a repeated phase list.
 const MOST_TIMES: u32 = 10_000;
 /// Largest number of accesses between two pauses.
 const MOST_EVERY: u32 = 1_000_000;
@@ -340,8 +340,8 @@ impl Workload {
         Ok(())
     }
 
-    /// Returns what the workload needs of a machine with this memory and swap. Fails if the machine cannot give it, or
-    /// if a bound of the language is exceeded at this size.
+    /// Returns the amounts that the workload needs with this memory and swap. Fails if the machine does not have them,
+    /// or if a bound of the language is exceeded at this size.
     pub fn needed(&self, memory: Bytes, swap: Bytes) -> Result<Needed, WorkloadError> {
         let mut needed = Needed::default();
         let mut seen: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! How many accesses a phase makes.
+//! The number of accesses of a phase, absolute or as passes over the pages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum Count {
 const MOST_PASSES: u32 = 100_000;
 
 impl Count {
-    /// As many accesses as pages.
+    /// One pass: as many accesses as there are pages.
     pub const ONE_PASS: Self = Self::Passes(100);
 
     /// Returns the number of accesses over `pages` pages, at least 1.
@@ -37,7 +37,7 @@ impl Count {
         }
     }
 
-    /// Returns true for as many accesses as pages.
+    /// True if the count is one pass: as many accesses as there are pages.
     pub fn is_one_pass(&self) -> bool {
         *self == Self::ONE_PASS
     }
@@ -77,7 +77,7 @@ impl FromStr for Count {
             };
         };
         let percent: crate::Size = format!("{passes}%").parse().map_err(|_| wrong())?;
-        // A pass is read as a share is: a number with at most two digits after the point. The share is in hundredths too.
+        // Passes are parsed like a share: a number with at most two digits after the point, stored in hundredths.
         match percent {
             crate::Size::Share(passes) if passes <= MOST_PASSES => Ok(Self::Passes(passes)),
             _ => Err(wrong()),

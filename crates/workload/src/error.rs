@@ -1,11 +1,11 @@
-//! Why a workload is refused.
+//! Reasons why a workload is refused.
 
 use pagetide_quantity::{Bytes, Nanos};
 
 use crate::bounds::{MOST_TEXT, MOST_TIME};
 use crate::form::plain_time;
 
-/// Why a workload is refused. Each message says what is wrong, where, and what to change.
+/// Reasons why a workload is refused. Each message says what is wrong, where, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// The text cannot be read.

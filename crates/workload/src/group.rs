@@ -31,8 +31,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the group's limits and protections that are set, in the order in which they are written. Each has the
-    /// name of its file without `memory.`.
+    /// Returns the limits and protections that are set, in the order in which they are written. Each is named like its
+    /// cgroup file, without `memory.`.
     pub fn sizes(&self) -> Vec<(&'static str, Size)> {
         let limit = |limit: Limit| match limit {
             Limit::Max => None,

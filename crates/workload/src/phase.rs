@@ -12,23 +12,23 @@ use crate::size::Size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// Not used soon (`MADV_COLD`).
+    /// The pages will not be used soon (`MADV_COLD`).
     Cold,
-    /// Reclaim now (`MADV_PAGEOUT`).
+    /// Reclaim the pages now (`MADV_PAGEOUT`).
     Pageout,
     /// The content is not needed, unless it is written again (`MADV_FREE`).
     Free,
     /// The content is not needed (`MADV_DONTNEED`).
     Dontneed,
-    /// Used soon (`MADV_WILLNEED`).
+    /// The pages will be used soon (`MADV_WILLNEED`).
     Willneed,
     /// Map all pages for reading (`MADV_POPULATE_READ`).
     PopulateRead,
     /// Map all pages for writing (`MADV_POPULATE_WRITE`).
     PopulateWrite,
-    /// Read in ascending order (`MADV_SEQUENTIAL`).
+    /// The pages will be read in ascending order (`MADV_SEQUENTIAL`).
     Sequential,
-    /// Read in random order (`MADV_RANDOM`).
+    /// The pages will be read in random order (`MADV_RANDOM`).
     Random,
     /// Drop the file's clean pages from the page cache (`POSIX_FADV_DONTNEED`).
     DropCache,
@@ -66,7 +66,7 @@ impl Advice {
     }
 }
 
-/// What an access touches.
+/// Amount of memory that one access touches.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -110,13 +110,13 @@ pub struct Access {
     /// Number of accesses.
     #[serde(default, skip_serializing_if = "Count::is_one_pass")]
     pub count: Count,
-    /// What an access touches.
+    /// Amount of memory that one access touches.
     #[serde(default, skip_serializing_if = "is_default")]
     pub amount: Amount,
     /// Way in which the process reads and writes a file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// Pause after every `every` accesses. Pause and number together set the rate.
+    /// Pause after every `every` accesses. `pause` and `every` together set the rate.
     #[serde(default, skip_serializing_if = "no_time", with = "time")]
     pub pause: Nanos,
     /// Number of accesses between two pauses.
@@ -125,7 +125,7 @@ pub struct Access {
     /// Part of the segment that is accessed; `None` for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Name of a mark or process: the accesses stop early when the mark is passed or the process has ended. `None` to
+    /// Name of a mark or process. The accesses stop early when the mark is passed or the process has ended. `None` to
     /// make all accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
@@ -149,11 +149,11 @@ impl Access {
     }
 }
 
-/// What a process does in one phase.
+/// One step of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Phase {
-    /// Writes every page once, in whole, in ascending order, with the segment's content.
+    /// Writes every page once, as a whole, in ascending order, with the segment's content.
     Fill {
         /// Name of the segment.
         segment: String,
@@ -198,12 +198,12 @@ pub enum Phase {
     },
     /// Waits for the end of all children.
     Join {},
-    /// Passes a mark, which other processes can wait for.
+    /// Passes a mark: a named point, for which other processes can wait.
     Mark {
         /// Name of the mark.
         name: String,
     },
-    /// Waits until every process with this mark has passed it, or until every process of this name has ended.
+    /// Waits until all processes that contain a mark have passed it, or until all processes with a name have ended.
     Wait {
         /// Name of a mark or of a process.
         r#for: String,

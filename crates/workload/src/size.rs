@@ -131,7 +131,7 @@ pub enum Limit {
     /// No limit, written as `max`.
     #[default]
     Max,
-    /// This limit.
+    /// A limit of this size.
     Size(Size),
 }
 

@@ -1,4 +1,4 @@
-//! Finds processes that wait for each other for ever, by running all processes without time.
+//! Finds deadlocks, in which processes wait for each other for ever. Runs all processes without time to find them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// The state of one process as far as waiting needs it: its next phases, and the number of its running children.
+/// The state of one process, as far as waiting depends on it: its remaining phases, and the number of its running children.
 struct Thread<'a> {
     /// Index of the process in the workload.
     process: usize,
@@ -24,7 +24,7 @@ struct Thread<'a> {
 /// Fails if a process waits for a mark that is never passed, or for the end of a process that never ends.
 pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     let mut threads: Vec<Thread<'_>> = Vec::new();
-    // Number of processes that have yet to pass each mark, or to end.
+    // For each mark or process: number of processes that have not yet passed the mark, or not yet ended.
     let mut open: BTreeMap<&str, u32> = BTreeMap::new();
     for (process, definition) in workload.processes.iter().enumerate() {
         *open.entry(&definition.name).or_default() += definition.count;
@@ -116,10 +116,10 @@ fn step<'a>(
     threads[index].left.pop();
     match next {
         Phase::Mark { name } if passed.insert((process, number, name)) => pass(open, name),
-        // Marks count when they are passed first, so one round stands for all.
+        // Only the first passing of a mark counts, so one round has the same effect as all rounds.
         Phase::Repeat { phases, .. } => threads[index].left.extend(phases.iter().rev()),
         Phase::Fork { phases, .. } => {
-            // All children of a fork do the same, so one stands for all.
+            // All children of a fork run the same phases, so one child has the same effect as all.
             threads[index].children += 1;
             threads.push(Thread {
                 process,

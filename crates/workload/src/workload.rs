@@ -38,10 +38,10 @@ pub struct Workload {
     /// The machine that the workload asks for; `None` to leave the choice to the campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// The groups.
+    /// The control groups of the workload.
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
-    /// The processes.
+    /// The processes of the workload.
     #[serde(default, rename = "process", skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
 }

@@ -1,4 +1,4 @@
-//! The C form: it compiles without a warning, and does what the workload says.
+//! Tests of the C form: it compiles without a warning, and behaves as the workload describes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

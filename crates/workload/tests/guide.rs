@@ -1,4 +1,4 @@
-//! The reference has every key of the language, and no other.
+//! Tests that the reference has every key of the language, and no other key.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

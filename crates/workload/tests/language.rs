@@ -1,4 +1,4 @@
-//! The language as a whole: a workload that is read and written is unchanged, and no workload exceeds the language's
+//! Tests of the whole language: a workload is unchanged after writing and reading it, and no workload exceeds the
 //! bounds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -66,7 +66,7 @@ fn what_a_person_wrote_is_the_same_in_every_form() {
     assert_eq!(again.canonical(), workload.canonical());
     assert_eq!(again.processes, workload.processes);
     assert_eq!(again.groups, workload.groups);
-    // The campaign determines the machine; its settings are the workload's.
+    // The campaign determines sizes and devices of the machine; the settings belong to the workload.
     let machine = again.machine.unwrap();
     assert_eq!(machine.memory, None);
     assert_eq!(machine.settings["vm.swappiness"], "100");
@@ -79,7 +79,8 @@ fn needs_follow_the_memory() {
     let needed = workload.needed(mib(10), mib(10)).unwrap();
     assert_eq!(needed.memory, mib(4));
     assert_eq!(needed.files, mib(16), "the readers share a file");
-    // The store: 1024 pages filled; twice 1.5 passes over its half and two copies. The readers: 5000 each.
+    // Process `store`: 1024 pages are filled, then half of them are accessed 1.5 times, twice, by it and two copies.
+    // Readers: 5000 each.
     assert_eq!(needed.accesses, 1024 + 2 * (768 + 2 * 1024) + 3 * 5000);
 }
 
@@ -158,10 +159,10 @@ fn processes_that_wait_for_each_other_are_refused() {
         Workload::from_toml(&circle),
         Err(WorkloadError::Standstill { .. })
     ));
-    // A process never ends before itself.
+    // A process cannot end before itself.
     let own = text(&wait("a"), &mark("y"));
     assert!(refused(&own).contains("waits for `a` for ever"));
-    // A fork that waits for its parent is no circle, as long as the parent does not join it.
+    // A fork that waits for its parent is no deadlock, as long as the parent does not join the fork.
     let child = format!("{{ do = \"fork\", phases = [{}] }}", wait("a"));
     Workload::from_toml(&text(&child, &mark("y"))).unwrap();
     let joined = join(&[child, "{ do = \"join\" }".to_owned()]);

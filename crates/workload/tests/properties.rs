@@ -1,4 +1,4 @@
-//! Properties of all workloads: each is refused or bounded, and each form is read as it was written.
+//! Tests of properties of all workloads: each is refused or bounded, and each form is read back as it was written.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -19,7 +19,7 @@ const TASK: Nanos = Nanos::from_secs(40);
 const PAUSE: Duration = Duration::from_secs(2);
 /// Time between two checks for new records.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Number of times that trials are submitted again after their tasks ended without a record and without a message.
+/// Number of times that trials are submitted again if their tasks ended without a record and without a message.
 const RETRIES: u32 = 2;
 
 /// Waits for a job that an earlier process submitted for this campaign, and takes its records into the store. Returns
@@ -120,8 +120,8 @@ fn is_active(run: &Run<'_>, elsewhere: Elsewhere<'_>, job: &str) -> Result<bool,
     active.map_err(|source| failed(run, source))
 }
 
-/// Waits for the end of a job. Calls `look` at short intervals, and once more after the end. If the user stops the run
-/// or `look` returns false, cancels the job and returns false.
+/// Waits for the end of a job. Calls `look` at short intervals, and once more after the end. If the user stops the run,
+/// or if `look` returns false, cancels the job and returns false.
 fn follow<'a>(
     run: &mut Run<'a>,
     elsewhere: Elsewhere<'_>,

@@ -11,7 +11,7 @@ use crate::run::RunError;
 /// Why a task ended early. The records of its earlier trials are stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The emulator of the node, or something else that determines a trial, is not the one of the submitting machine.
+    /// The node's emulator, or something else that determines a trial, differs from that of the submitting machine.
     #[error(
         "this node would run another trial than was planned: {what}; leave such nodes out, or install the same on all"
     )]
@@ -90,7 +90,7 @@ fn run(
     Ok(())
 }
 
-/// Text with what differs between a trial as planned and the trial that this node would run.
+/// Describes the difference between a trial as planned and the trial that this node would run.
 fn difference(planned: &TaskTrial, here: &Subject) -> String {
     let differs = |what: &str, here: &str, planned: &str| {
         (here != planned)

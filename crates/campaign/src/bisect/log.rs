@@ -7,7 +7,7 @@ use pagetide_compare::bisected::{BisectStep, Version};
 use super::History;
 
 /// Text of the log after these steps, the first of which is the bad version. `first` is the result of the search: the
-/// versions among which the first bad one is.
+/// versions that may be the first bad one.
 pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String {
     let mut text = String::from("git bisect start\n");
     let mut line = |word: &str, version: &Version| {

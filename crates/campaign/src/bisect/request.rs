@@ -83,7 +83,7 @@ pub enum BisectError {
 }
 
 impl BisectError {
-    /// True if the user's input was wrong. For an error from another part, returns that error's own answer.
+    /// True if the user's input was wrong. If another part caused the error, returns the answer of that error.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -187,7 +187,8 @@ pub fn predict(
     })?;
     let between = asked.history.versions.len().saturating_sub(2);
     let steps = u64::from((between as u64 + 1).next_power_of_two().ilog2());
-    // A step compiles the files that differ from the step before, at most those in which bad differs from good.
+    // A step compiles the files that differ from the previous step. These are at most the files in which bad differs
+    // from good.
     let build = kernels.last().map_or(0, |kernel| {
         let typical = Nanos::from_secs(30);
         kernel.build.0.max(typical.0)

@@ -354,7 +354,7 @@ impl<'a> Walk<'a> {
         self.log(&[])
     }
 
-    /// Tries a version and adds its step. Returns false if stopped.
+    /// Tests a version and adds its step. Returns false if stopped.
     fn step(&mut self, place: usize) -> Result<bool, BisectError> {
         let mut step = BisectStep {
             version: self.version(place).clone(),
@@ -533,7 +533,7 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     rows.find(|row| row.name == metric)
 }
 
-/// Half of an effect as a share, computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is 0.1. `None` if
+/// Half of an effect, as a share. Computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is 0.1. `None` if
 /// the effect is not a ratio.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;

@@ -13,13 +13,14 @@ use super::error::{FileError, Problem};
 use super::scaled::Share;
 use super::table::{Item, Table};
 
-/// Keys above all tables, which are the defaults for every scenario.
+/// Keys above all tables. Their values are the defaults for every scenario.
 pub(super) struct FileDefaults {
     /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
     pub(super) nodes: Option<NodesSpec>,
-    /// Memory limits of the workload's control group. Only the caller knows whether the table has this key.
+    /// Memory limits of the workload's control group, if the table's key `limit` means them. Only the caller knows
+    /// this.
     pub(super) limit: Vec<Bytes>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
@@ -101,8 +102,8 @@ impl FileDefaults {
         FilesSpec::default().with(self.fs, self.files_on)
     }
 
-    /// Fills keys that are missing in `self` with the values in `above`. Exception: `primary`, because scenarios do not
-    /// share a primary metric.
+    /// Fills keys that are missing in `self` with the values in `above`. `primary` is not filled, because scenarios do
+    /// not share a primary metric.
     pub(super) fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);

@@ -61,7 +61,7 @@ pub enum Problem {
         belongs: Option<&'static str>,
         /// Nearest known key; `None` if none is close.
         nearest: Option<String>,
-        /// Known keys of the table, as advice.
+        /// Known keys of the table, for the advice.
         known: String,
     },
     /// `--scale` is given, but the file states no sizes of an original.
@@ -102,7 +102,7 @@ pub enum Problem {
         key: String,
         /// The value as given.
         value: String,
-        /// Reason why the value is refused, and what to write instead.
+        /// Why the value is refused, and what to write instead.
         why: String,
     },
     /// A name is not known.
@@ -114,7 +114,7 @@ pub enum Problem {
         name: String,
         /// Nearest known name; `None` if none is close.
         nearest: Option<String>,
-        /// Known names, as advice.
+        /// Known names, for the advice.
         known: String,
     },
     /// A metric exists in none of the scenarios concerned.
@@ -124,7 +124,7 @@ pub enum Problem {
         name: String,
         /// Nearest known metric; `None` if none is close.
         nearest: Option<String>,
-        /// Known metrics, as advice.
+        /// Known metrics, for the advice.
         known: String,
     },
     /// The file is not UTF-8 text.
@@ -167,8 +167,8 @@ fn unreadable_remedy(why: &std::io::Error) -> String {
     }
 }
 
-/// Advice for an unknown key: the nearest known key and the table in which the key is allowed, or all known keys if
-/// neither is known.
+/// Returns advice on an unknown key: the nearest known key and the table in which the key is allowed. If there is
+/// neither, all known keys.
 fn place_or_meant(place: Option<&str>, nearest: Option<&String>, known: &str) -> String {
     match (place.map(under), nearest) {
         (Some(place), Some(name)) => format!("did you mean `{name}`? It belongs {place} itself"),

@@ -41,7 +41,7 @@ impl Share {
         }
     }
 
-    /// True if the file gives a share that differs from this one, or none.
+    /// True if the file states a share that differs from this one, or states none.
     pub fn is_other_than(self, top: &Table<'_>) -> bool {
         let written = top.get("scale").and_then(|item| item.text());
         written.and_then(|text| text.parse().ok()) != Some(self.0)

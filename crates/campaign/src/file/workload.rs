@@ -1,4 +1,4 @@
-//! Reads `[workload]`: a workload that the campaign file itself describes, so that the file is complete on its own.
+//! Reads `[workload]`: a workload that the campaign file itself describes, so that no other file is needed.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
         line,
         problem: Box::new(Problem::Workload { message }),
     };
-    // A case has its workload in a table. Its variants are left out here.
+    // A case is a campaign file with its workload in a table. Its variants are not used here.
     let is_case = text.lines().any(|line| {
         let line = line.trim_start();
         line.starts_with("[workload]") || line.starts_with("[[workload.")
@@ -74,7 +74,7 @@ pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
 }
 
 impl FileDefaults {
-    /// Sets keys that are missing to the values of the workload's machine.
+    /// Sets missing keys to the values of the workload's machine.
     pub(super) fn or_machine(mut self, machine: Option<&Machine>) -> Self {
         let Some(machine) = machine else {
             return self;
@@ -118,7 +118,7 @@ impl ScenarioSpec {
         set(WORKLOAD, workload.canonical());
     }
 
-    /// Sets what the scenario does not state to the values of its workload's machine.
+    /// Sets missing values of the scenario to those of its workload's machine.
     pub(crate) fn on_machine(&mut self, machine: &Machine) {
         if self.memory.is_empty() {
             self.memory.extend::<Option<MemorySpec>>(machine.memory);
@@ -178,7 +178,7 @@ phase = [{ do = "fill", segment = "log", by = "call" }]
         assert_eq!(spec.params["case"], ["writer"]);
         let workload = Workload::from_canonical(&spec.params[WORKLOAD][0]).unwrap();
         assert_eq!(workload.processes[0].name, "writer");
-        // What stands above all tables goes before the workload's own machine.
+        // Values above all tables take precedence over the workload's own machine.
         assert_eq!(spec.memory, ["12M".parse().unwrap()]);
         assert_eq!(spec.swap, ["none".parse().unwrap()]);
         assert_eq!(campaign.variants.len(), 1);

@@ -14,7 +14,7 @@ const SEEDS: u32 = 5;
 /// Fewest seeds with which a confidence interval is useful.
 const FEWEST_SEEDS: u32 = 3;
 
-/// Default factors: the name of a setting and its two levels. The first level is the one that most machines have.
+/// Default factors: the name of a setting and its two levels. The first level is the default on most machines.
 const FACTORS: [(&str, [&str; 2]); 4] = [
     ("lru_gen/enabled", ["7", "0"]),
     ("vm.swappiness", ["10", "150"]),
@@ -218,8 +218,8 @@ fn remedy(key: &str) -> Option<&'static str> {
     }
 }
 
-/// The only kind of swap of a design that varies swap itself as a factor. Its swap is the factor's first level; its
-/// name contains both levels.
+/// Returns the only kind of swap of a design in which swap itself is a factor. Its swap is the factor's first level;
+/// its name contains both levels.
 fn kind_of_factor(factor: &Factor) -> Kind {
     Kind {
         name: factor.levels.join(" or "),

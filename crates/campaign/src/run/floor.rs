@@ -19,7 +19,7 @@ use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
 
-/// Runs trials in parallel; those of one sampling unit run one after another in one thread. If `is_news`, first
+/// Runs trials in parallel. Trials of one sampling unit run one after another in one thread. If `is_news`, first
 /// reports how many trials will run. Returns false if stopped.
 pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     let units: Vec<&[Job]> = todo
@@ -80,8 +80,8 @@ fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usi
     jobs.clamp(1, most.max(1))
 }
 
-/// Moves the units that boot a guest to the front. Guests then boot in parallel, and no thread waits for another's
-/// guest. If results have noise, the planned order is kept.
+/// Moves the units that boot a guest to the front. Guests then boot in parallel, and no thread waits for a guest that
+/// another thread boots. If results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -128,7 +128,7 @@ impl Floor<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// The unit at position `number` in the order of running; `None` if there are no more units.
+    /// The unit that runs at position `number`; `None` if there are no more units.
     fn unit(&self, number: usize) -> Option<&[Job]> {
         let index = match number.checked_sub(self.first) {
             None => number,

@@ -1,4 +1,4 @@
-//! Counts and estimates of a run.
+//! Counts and time estimates of a run.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::forecast::Times;
 use crate::futility::Futility;
 use crate::plan::PlannedTrial;
 
-/// Counts and estimates of a run, updated with the record of each trial.
+/// Counts and time estimates of a run, updated with the record of each trial.
 pub(crate) struct Ledger {
     pub tally: Tally,
     pub times: Times,
@@ -80,7 +80,7 @@ mod tests {
     use pagetide_arena::{ArenaError, PreparedTrial, Progress, Trial, TrialResult};
     use pagetide_record::{ArenaKind, Invalid, RecordWriter, Subject};
 
-    /// An arena of which only the kind is known.
+    /// An arena that has a kind, but cannot run anything.
     struct Nowhere;
 
     impl Arena for Nowhere {

@@ -38,7 +38,7 @@ pub(crate) fn note_for(
         accept: campaign.accept.clone(),
         imported: None,
         looks: match (&campaign.sampling.until, before) {
-            // The interim looks that were planned first stay valid, even if the plan's number of trials has changed.
+            // The interim analyses that were planned first remain, even if the planned number of trials has changed.
             (Until::Sure { cap, looks }, Some(note))
                 if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
             {

@@ -121,7 +121,7 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     } else if campaign.sampling.until.cap() == 0 {
         "seed"
     } else if campaign.variants.len() < 2 && matches!(campaign.sampling.until, Until::Sure { .. }) {
-        // With one variant, there is nothing to decide.
+        // With one variant, there is nothing to judge.
         "second variant"
     } else {
         return Ok(());

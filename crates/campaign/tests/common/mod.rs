@@ -28,7 +28,7 @@ use pagetide_store::{Filter, Store};
 /// The primary metric of scripted trials.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
-/// Behaviour of a scripted trial that does not finish normally.
+/// Behaviour of a scripted trial that does not end normally.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// The trial produces an invalid record for this reason.
@@ -41,11 +41,11 @@ pub enum Act {
 
 /// An arena that returns computed results instead of running trials.
 pub struct ScriptedArena {
-    /// Kind of arena that it claims to be.
+    /// Kind of arena that this arena claims to be.
     pub kind: ArenaKind,
     /// Wall-clock time of a trial.
     pub takes: Duration,
-    /// Ratio of its trial durations to those on the machine to which campaign files refer.
+    /// Ratio of this arena's trial durations to those on the machine that campaign files refer to.
     pub slower: u64,
     /// Ratio of a variant's metric to the baseline's, by the variant's name.
     pub effect: BTreeMap<String, f64>,

@@ -643,7 +643,7 @@ mod tests {
         let input = Input::default();
         let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
         assert_eq!(found, Some(Comparability::Confounds));
-        // The sizes differ by one page. A message would say "16.3 MiB against 16.3 MiB".
+        // The sizes differ by one page. The message would show the same value twice: "16.3 MiB against 16.3 MiB".
         let found = standing(of("x", "17133568"), of("y", "17137664"), &input, what);
         assert_eq!(found, None);
         let total = |kernel, free| {

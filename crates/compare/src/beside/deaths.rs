@@ -28,16 +28,16 @@ pub struct Deaths {
     /// Verdict on the difference in the number of deaths. It does not depend on metrics.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What memory held at the first death of each side, from the kernel log of the trial. `None` if the log has no
+    /// Content of memory at the first death of each side, from the kernel log of the trial. `None` if the log has no
     /// report.
     pub made_of: [Option<String>; 2],
-    /// What reclaim did in the first trial of each side that died, from the trial's counters. `None` if the record has
-    /// no such counters.
+    /// Activity of reclaim in the first trial of each side that died, from the trial's counters. `None` if the record
+    /// has no such counters.
     pub reclaim: [Option<String>; 2],
 }
 
 impl Default for Deaths {
-    /// Zero trials and an inconclusive verdict.
+    /// Creates a value with zero trials and an inconclusive verdict.
     fn default() -> Self {
         Self {
             died: [0; 2],
@@ -196,9 +196,9 @@ fn composition(record: &Record) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Describes what reclaim did in a trial that died: number of pages scanned and reclaimed, number of allocations that
-/// had to reclaim, and whether reclaim waited for writeback. The counters are those of the workload's control group, or
-/// of the machine if there is no group.
+/// Describes the activity of reclaim in a trial that died: number of pages scanned and reclaimed, number of allocations
+/// that had to reclaim, and whether reclaim waited for writeback. The counters are those of the workload's control
+/// group, or of the machine if there is no group.
 fn reclaim(record: &Record) -> Option<String> {
     let counters = &record.results.counters;
     let group = counters.get("memory.stat");
@@ -289,7 +289,7 @@ mod tests {
             let all = verdicts(vec![deaths(died, trials)]);
             assert_eq!(all, ["inconclusive"], "{died:?} of {trials:?}");
         }
-        // With eight seeds on each side, five deaths against none is the smallest difference that is judged sure.
+        // With eight seeds on each side, five deaths against none is the smallest difference that counts as sure.
         assert_eq!(verdicts(vec![deaths([0, 4], [8, 8])]), ["inconclusive"]);
         assert_eq!(verdicts(vec![deaths([0, 5], [8, 8])]), ["regressed"]);
     }

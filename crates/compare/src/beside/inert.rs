@@ -70,7 +70,7 @@ impl Workload {
         }
     }
 
-    /// This workload on a machine with these memory nodes.
+    /// Properties of this workload on a machine with these memory nodes.
     #[must_use]
     pub fn on(self, nodes: &NodesSpec) -> Self {
         Self {
@@ -196,7 +196,7 @@ const HUGE: [&str; 5] = [
 /// Counts up to this value are treated as zero, because pagetide's guest program itself dirties one or two pages.
 const FEW: u64 = 2;
 
-/// True if both records have at least one of these counters, and all that they have stayed zero.
+/// True if both records have at least one of these counters, and none of the counters that they have rose above zero.
 fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     pair.iter().all(|record| {
         let Some(vmstat) = record.results.counters.get("vmstat") else {

@@ -25,7 +25,7 @@ pub struct Account {
     pub levels: Amounts,
     /// Settings as read back from the kernel; the swap device is under `swap`.
     pub settings: BTreeMap<String, String>,
-    /// One account for each timed trial. The trials at the same index on both sides are compared with each other. Empty
+    /// One account for each timed trial. Trials with the same index on both sides are compared with each other. Empty
     /// if there are no such pairs.
     pub singles: Vec<Account>,
     /// The observed passes. The passes at the same index on both sides are compared with each other.
@@ -57,9 +57,9 @@ pub struct PassAccount {
     pub longest: BTreeMap<Part, f64>,
     /// Sleeps by place in the kernel, from the stacks at the context switches; each place occurs once.
     pub sites: Vec<SiteTime>,
-    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Two kinds of waiting are neither here
-    /// nor in `times`: for the tracing process, and for other tasks of the workload, whose running time is counted
-    /// anyway.
+    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Two kinds of waiting are counted
+    /// neither here nor in `times`: for the tracing process, and for other tasks of the workload, whose running time is
+    /// counted anyway.
     pub queue: BTreeMap<CpuHolder, f64>,
     /// Time of [`CpuHolder::Other`] by task name, in nanoseconds.
     pub others: Amounts,
@@ -279,18 +279,18 @@ impl CounterGrowth<'_> {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Number of pages that were needed and read from devices. Unused read-ahead from swap is subtracted.
+    /// Number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Number of pages that were needed and read from swap. Unused read-ahead is subtracted.
+    /// Number of needed pages that were read from swap. Unused read-ahead is subtracted.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
 
-    /// True if most refaulted pages came in through page faults, so that the fault count stands for the number of
+    /// True if most refaulted pages came in through page faults, so that the number of faults is close to the number of
     /// waits. False if files are mostly read by system calls.
     pub fn waits_known(self) -> bool {
         self.faults_back() >= 0.5 * self.back()

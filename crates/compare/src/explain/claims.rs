@@ -58,7 +58,8 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     cell.metrics.iter().filter_map(of_row).collect()
 }
 
-/// Smallest share of an explained time that a claimed time must have. Means and quantiles have smaller shares.
+/// A claimed time must be at least this share of the time that is explained. Means and quantiles of short times are
+/// smaller shares.
 const PART_SHARE: f64 = 0.1;
 /// Suffix of the names of metrics for the longest of many times. The longest time is not a part of a sum.
 const LONGEST: &str = "-max";

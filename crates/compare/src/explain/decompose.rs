@@ -32,8 +32,8 @@ pub fn shapley<const N: usize>(a: [f64; N], b: [f64; N]) -> [f64; N] {
 }
 
 /// Returns the share of each link of a chain in the difference of a time. For `[pages, waits, time]`, the factors are
-/// pages, waits per page, and time per wait. The second value is the rest, which the chain cannot explain because there
-/// is time without a count.
+/// pages, waits per page, and time per wait. The second value is the remaining difference, which the chain cannot
+/// explain because there is time without a count.
 pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
     let factors = |own: &[f64; N], other: &[f64; N]| {
         let mut factors = [0.0; N];
@@ -104,7 +104,7 @@ mod tests {
         let (shares, rest) = chain([0.0, 0.0, 0.0], [100.0, 50.0, 4000.0]);
         assert!(near(shares[0], 4000.0, 4000.0), "{shares:?}");
         assert!(near(shares[1], 0.0, 1.0) && near(shares[2], 0.0, 1.0) && near(rest, 0.0, 1.0));
-        // If all counts are zero, counts cannot explain the time.
+        // If all counts are zero, they cannot explain the time.
         let (shares, rest) = chain([0.0, 7.0], [0.0, 9.0]);
         assert!(near(shares[0], 0.0, 1.0) && near(shares[1], 0.0, 1.0) && near(rest, 2.0, 1.0));
     }
@@ -119,7 +119,7 @@ mod tests {
             kinds([100.0, 1000.0, 4000.0], [100.0, 1000.0, 8000.0]),
             None
         );
-        // These values fit only a negative cost.
+        // These values would fit only with a negative cost.
         assert_eq!(
             kinds([100.0, 1000.0, 4000.0], [104.0, 1000.0, 8000.0]),
             None

@@ -163,7 +163,7 @@ fn chain_of_waits(
     effects.unexplained += rest;
 }
 
-/// True if most major faults did not sleep, as on zram. Then the few sleeps may have other causes than faults.
+/// True if most major faults did not sleep, as on zram. The few sleeps may then have other causes than faults.
 fn sleeps_are_others(side: &SideView<'_>) -> bool {
     side.observed.is_some_and(|observed| {
         let faults = CounterGrowth(&observed.growth).get("pgmajfault");
@@ -290,7 +290,7 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// Additional pages read back from a device, divided by additional reclaimed pages; from 0 to 1. Memory for these
+    /// Additional pages read back from a device, as a share (0 to 1) of additional reclaimed pages. Memory for these
     /// pages had to be reclaimed.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
@@ -489,8 +489,8 @@ mod tests {
     use super::super::account::Amounts;
     use super::*;
 
-    /// Mechanisms found if reading 8,000 pages takes more waits in B than in A. `free` is the free
-    /// memory at the start of both sides.
+    /// Returns the mechanisms found if reading 8,000 pages takes more waits in B than in A. `free` is the free memory
+    /// at the start of both sides.
     fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
         let side = |free: f64, waits: f64| Account {
             levels: [("free-at-start".to_owned(), free)].into(),

@@ -23,7 +23,7 @@ pub struct Evidence {
     pub before: Reading,
     /// Value on the other side.
     pub after: Reading,
-    /// Kind of trial from which the value was read.
+    /// Kind of trial that the value comes from.
     pub source: Source,
 }
 
@@ -70,7 +70,8 @@ struct Collector<'a> {
     /// Size of the effect that needs evidence: positive if the other side is slower than the baseline, 0 if the sign is
     /// open.
     effect: f64,
-    /// Expected direction of a number relative to the effect: 1 for the same direction, -1 for the opposite, 0 for any.
+    /// Expected direction of a number compared with the effect: 1 for the same direction, -1 for the opposite, 0 for
+    /// any.
     sense: f64,
     found: Vec<Evidence>,
 }

@@ -1,5 +1,5 @@
-//! An explanation: mechanisms with their evidence. First come those in the direction of the difference, largest share
-//! first, then those that work against it.
+//! An explanation: mechanisms with their evidence. Mechanisms that act in the direction of the difference come first,
+//! largest share first. Mechanisms that act against it follow.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub struct Explanation {
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Mechanisms whose counters changed but could not be given a time. If no time surely differs, also mechanisms of a
-    /// changed count.
+    /// Mechanisms whose counters changed, but to which no time could be attributed. If no time surely differs, also
+    /// mechanisms of a changed count.
     pub leads: Vec<Lead>,
 }
 
@@ -61,7 +61,7 @@ pub struct Explanation {
 pub enum Answer {
     /// The results of both sides are identical, bit for bit.
     Identical,
-    /// No time surely differs in the timed trials, so there is nothing to explain.
+    /// The timed trials show no sure difference in any time, so there is nothing to explain.
     NotSure,
     /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,
@@ -126,7 +126,7 @@ impl Explanation {
         self.time[1] - self.time[0]
     }
 
-    /// True if the explained difference is more than twice or less than half of the claimed one.
+    /// True if the explained difference is more than twice, or less than half, the claimed difference.
     pub fn is_another_time(&self) -> bool {
         self.claim.as_ref().is_some_and(|claim| {
             let ratio = self.difference() / claim.difference();
@@ -331,8 +331,8 @@ fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {
 }
 
 /// Returns the mechanism for a metric that is not the time of a whole trial, and the expected direction of its counters
-/// relative to the metric. The direction 0 means any direction: less compaction and unsuccessful compaction both lead
-/// to fewer blocks.
+/// relative to the metric. The direction 0 means any direction. For example, less compaction and unsuccessful
+/// compaction both lead to fewer blocks.
 fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
     let counts_pages = PAGES_BACK.iter().any(|end| claim.metric.ends_with(end));
     match claim.unit {
@@ -352,7 +352,7 @@ fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let (metric, (mechanism, way)) = counts.iter().find_map(found)?;
     let [a, b] = sides;
     let evidence = evidence(mechanism, way, a, b);
-    // A different setting alone is not enough evidence.
+    // A difference in a setting alone is not enough evidence.
     let is_seen = evidence.iter().any(|piece| piece.source != Source::Setting);
     is_seen.then_some(Lead {
         of: Some(metric),

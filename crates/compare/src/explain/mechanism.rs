@@ -22,13 +22,13 @@ pub enum Mechanism {
     DeviceLatency,
     /// Time of requests in the queue of a device that is the same on both sides.
     DeviceQueue,
-    /// Waits outside reclaim; stacks show the kernel functions that slept.
+    /// Waits outside reclaim; stacks show the kernel functions in which tasks slept.
     SeenWaits,
     /// Waits outside reclaim with an unknown cause.
     UnknownWaits,
     /// Waits within reclaim that the kernel reports as throttling, for example for write-back.
     WriteBack,
-    /// Waits within reclaim other than throttling; stacks show the kernel functions that slept.
+    /// Waits within reclaim other than throttling; stacks show the kernel functions in which tasks slept.
     SeenReclaimWaits,
     /// Waits within reclaim other than throttling, with an unknown cause.
     ReclaimWaits,

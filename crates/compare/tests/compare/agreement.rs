@@ -1,4 +1,4 @@
-//! Whether arenas agree in the effects of one campaign.
+//! Tests whether arenas agree in the effects of one campaign.
 
 use pagetide_compare::CompareError;
 use pagetide_compare::agreement::{Agrees, Sign, agreement};
@@ -29,7 +29,7 @@ fn fill(bench: &mut Bench, factors: [f64; 3]) {
 fn arenas_agree_where_signs_are_the_same_and_what_differs_is_named_where_not() {
     let mut bench = Bench::new(3);
     fill(&mut bench, [1.3, 1.3, 1.0]);
-    // A campaign of one arena has nothing to agree with.
+    // A campaign that ran in one arena has nothing to agree with.
     let alone = agreement(&bench.store, &[], false).unwrap_err();
     assert!(matches!(alone, CompareError::OneArena { .. }), "{alone}");
     assert!(alone.to_string().contains("--on host"), "{alone}");

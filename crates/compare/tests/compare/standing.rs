@@ -43,7 +43,7 @@ fn a_sequential_campaign_is_judged_by_its_look_and_not_beyond_it() {
     let p = |comparison: &Comparison| comparison.deciding().next().unwrap().p_adjusted.unwrap();
     assert_eq!(first.look.as_ref().unwrap().units, 8);
     assert!(p(&first) > p(&fixed), "looking has its price");
-    // Records after this look are not used until the next look.
+    // Records after this interim analysis are not used until the next one.
     for seed in 9..=12 {
         bench.add(0, 0, bench.trial(0, 0, seed, 1e6));
         bench.add(0, 1, bench.trial(0, 1, seed, 9e6));

@@ -1,4 +1,4 @@
-//! Which mechanism is found as the cause, and how sure it is.
+//! Tests which mechanism is found as the cause, and with what certainty.
 
 use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism};
 use pagetide_probe::meaning::Part;
@@ -74,8 +74,8 @@ fn moves_between_lru_lists_are_reported_only_for_different_kernels() {
         side.settings.insert("kernel".into(), kernel.into());
         side
     };
-    // Fewer activations with more refaults are evidence of the patch, and more activations would be too. Counters that
-    // stayed the same are not.
+    // Fewer activations with more refaults are evidence of the patch's effect; more activations would be too. Counters
+    // that did not change are not evidence.
     let (base, patched) = (of(2_000.0, 900.0, "base"), of(8_000.0, 100.0, "patched"));
     let found = told(&explain(&base, &patched), Mechanism::EvictionChoice);
     let expected = [("pgactivate", [900.0, 100.0]), ("pgrotated", [450.0, 50.0])];

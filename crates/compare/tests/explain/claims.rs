@@ -1,4 +1,4 @@
-//! Only differences that the timed trials surely show are explained.
+//! Tests that only differences which the timed trials surely show are explained.
 
 use pagetide_compare::explain::{
     Account, Answer, Basis, Claim, Explanation, Mechanism, ObservedPass,

@@ -1,4 +1,4 @@
-//! Properties that every explanation must have.
+//! Tests of properties that every explanation must have.
 
 use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, MechanismShare};
 use pagetide_probe::meaning::{Part, RowId};

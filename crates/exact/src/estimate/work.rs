@@ -1,4 +1,4 @@
-//! The work of a trial in laps, computed from its sizes.
+//! The work of a trial, computed from its sizes. The unit is the lap: one run of a small benchmark loop.
 //!
 //! The work is a sum of costs: for pages first touched, swapped out and swapped in, for references, and for seconds
 //! that the guest waits. Costs were fitted to trials of all scenarios on an idle machine; the tests contain these
@@ -12,7 +12,8 @@ use pagetide_scenario::compressed_share;
 
 use super::faults::faults;
 
-/// Laps that every trial takes besides its scenario: starting the emulator, reaching the scenario, reading the results.
+/// Laps (the unit of work) that every trial takes besides its scenario: starting the emulator, reaching the scenario,
+/// reading the results.
 const BASE_LAPS: f64 = 55.0;
 /// Laps for translating the code of reclaim and swap when it first runs.
 const PRESSURE_LAPS: f64 = 60.0;
@@ -20,13 +21,13 @@ const PRESSURE_LAPS: f64 = 60.0;
 const OBSERVER_LAPS: f64 = 75.0;
 /// Factor by which tracepoints slow down the scenario.
 const TRACED_FACTOR: f64 = 1.13;
-/// Factor by which the scenario is slower if the emulator counts instructions by function.
+/// Factor by which counting instructions by function slows down the scenario.
 const COUNTED_FACTOR: f64 = 1.5;
 /// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
 /// Laps per second for which the guest allocates and compacts.
 const BUSY_LAPS: f64 = 290.0;
-/// Seconds of guest time that a job needs per page of a round.
+/// Seconds of guest time that a job needs for each page in one round.
 const ROUND_SECONDS: f64 = 5.5e-6;
 /// Share of time for which a guest without jobs is busy.
 const LEAST_BUSY: f64 = 0.2;
@@ -36,17 +37,17 @@ const FILL_LAPS: f64 = 0.0010;
 const HIT_LAPS: f64 = 0.00005;
 /// Ratio of the memory taken by compressed pages to their compressed size.
 const COMPRESSED: f64 = 1.1;
-/// Share of swapped-in pages that are written to a disk again at the next swap-out although they were only read.
+/// Share of swapped-in pages that are written to the disk again at the next swap-out, although they were only read.
 const WRITTEN_AGAIN: f64 = 0.75;
 /// Compression ratio of pages if the scenario does not state it: compressed size / original size.
 const CONTENT: f64 = 0.35;
-/// Ratio of the cost of moving pages of zeros to the cost of moving other pages.
+/// Cost of moving zero-filled pages, divided by the cost of moving other pages.
 const AS_ZEROS: f64 = 0.19;
 /// Accesses of a paced process between two pauses.
 const PACED_BURST: f64 = 32.0;
 /// Laps per burst of a paced process, without faults.
 const BURST_LAPS: f64 = 0.02;
-/// Laps per burst of a paced process for page faults caused by hungry processes.
+/// Laps per burst of a paced process for the page faults that hungry processes cause.
 const FAULTING_LAPS: f64 = 0.12;
 /// Laps per page of the first start of a program, in the scenario launches.
 const START_LAPS: f64 = 0.004;
@@ -62,7 +63,7 @@ const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
 /// reserved at boot.
 const MANAGED_PAGES: f64 = 28.0 * 256.0;
 
-/// Laps per page moved between memory and swap, by the way of moving.
+/// Laps per page moved between memory and swap, for each way of moving it.
 struct Moves {
     /// Laps per page swapped out.
     out: f64,
@@ -114,7 +115,7 @@ struct Sizes<'a> {
     disk: Option<Moves>,
     /// True if swapped-out pages stay in memory and are written again after each swap-in.
     is_compressed: bool,
-    /// Maximum number of pages of memory that zswap takes for compressed pages; `None` if there is no limit.
+    /// Maximum number of memory pages that zswap uses for its compressed pool; `None` if there is no limit.
     pool: Option<f64>,
     /// True if the swap device is a rotating disk.
     on_disk: bool,
@@ -176,7 +177,7 @@ impl<'a> Sizes<'a> {
             .map_or(0.0, |time: Nanos| time.secs())
     }
 
-    /// Number of `pages` that fit in memory if `locked` pages are locked and pages compress to the share `content`.
+    /// Number of `pages` that fit in memory if `locked` pages are locked and pages compress to the fraction `content`.
     /// Compressed pages stay in memory.
     fn room(&self, pages: f64, locked: f64, content: f64) -> f64 {
         let free = self.memory - kept_free(self.memory) - locked;
@@ -204,7 +205,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Laps for touching `pages` pages in order for the first time, with memory for `room` pages, followed by `faults`.
+    /// Laps for the first touch of `pages` pages in order, with memory for `room` pages, followed by `faults`.
     fn filled(&self, pages: f64, room: f64, faults: Faults) -> f64 {
         let fill = pages * FILL_LAPS;
         if pages <= room {
@@ -245,7 +246,7 @@ fn kept_free(memory: f64) -> f64 {
     min + 2.0 * (min / 4.0).max(machine / 1000.0) + machine / 256.0
 }
 
-/// References of a trial that fault: how many, and how they access pages.
+/// The references of a trial that fault: their number, and how they access pages.
 #[derive(Clone, Copy)]
 struct Faults {
     count: f64,
@@ -301,11 +302,11 @@ fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     sizes.filled(pages, room, faults) + refs * HIT_LAPS
 }
 
-/// Laps of contswap. Every reclaimer maps the region too, so each page is unmapped from all of them.
+/// Laps of the scenario contswap. Every reclaimer maps the region too, so each page is unmapped from all of them.
 fn contswap(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let (pages, reclaimers) = (sizes.pages("mapping"), sizes.number("reclaimers"));
     if as_written {
-        // If run as written, the scenario maps only the zero page.
+        // In the original form, the scenario maps only the zero page.
         return pages * 0.0028;
     }
     // A disk's clusters of pages are read back nearly in the order of the mapping.
@@ -386,9 +387,10 @@ fn proactive(sizes: &Sizes<'_>) -> f64 {
         + guest * (WAITING_LAPS + 2.0 * BURST_LAPS / pause)
 }
 
-/// Laps of filecopy. The file is made once and copied in each of the ways; the victim is touched before and after.
+/// Laps of the scenario filecopy. The file is made once and copied in each of the ways; the victim is touched before
+/// and after.
 fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
-    // If run as written, the scenario does not read the copy back for verification.
+    // In the original form, the scenario does not read the copy back for verification.
     let moved = if as_written { 0.008 } else { 0.018 };
     let ways = sizes
         .text("methods")
@@ -410,8 +412,8 @@ fn filecopy(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         + waits * WAITING_LAPS
 }
 
-/// Laps of highalloc. Three passes allocate blocks at a given rate after the load has aged memory. The cost depends on
-/// the guest's time and on how busy its jobs are, which rest between two rounds.
+/// Laps of the scenario highalloc. Three passes allocate blocks at a given rate after the load has aged memory. The
+/// cost depends on the guest's time and on the share of time for which the jobs are busy; they rest between two rounds.
 fn highalloc(sizes: &Sizes<'_>) -> f64 {
     let asked = sizes.memory * sizes.number("share") / sizes.pages("rate").max(1.0);
     let guest = sizes.seconds("age") + sizes.seconds("rest") + 3.0 * asked;
@@ -503,7 +505,7 @@ mod tests {
     type Given = &'static [(&'static str, &'static str)];
     const SMALL: Given = &[("pages", "5632"), ("refs", "6000")];
     /// Measured trials: means of 24 trials each, with three kernels and two versions of the program. The last three ran
-    /// beside a build. Columns: scenario, parameters, MiB, swap, seconds of the timed pass, seconds of the observed
+    /// during a build. Columns: scenario, parameters, MiB, swap, seconds of the timed pass, seconds of the observed
     /// pass.
     const MEASURED: [(&str, Given, u64, &str, f64, f64); 14] = [
         ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),

@@ -1,8 +1,9 @@
 //! Computes how many of a workload's pages fit in a trial's memory.
 //!
 //! Not all memory that is free at the start can hold pages. The kernel reclaims as soon as free memory falls below the
-//! high watermarks, and also reserves the lower zones' protection. Pages in compressed swap stay in memory, at their
-//! compressed size. If data are twice as large as memory and compress to 35 %, swap takes two thirds of memory.
+//! high watermarks, and also keeps the reserves of lower zones (`lowmem_reserve`). Pages in compressed swap stay in
+//! memory, at their compressed size. If data are twice as large as memory and compress to 35 %, swap takes two thirds
+//! of memory.
 
 use pagetide_harness::peak::ZSWAP_PEAK;
 use pagetide_quantity::PAGE_SIZE;

@@ -16,9 +16,9 @@ use pagetide_testing::{Need, skip};
 
 /// Kernel of the guests.
 const KERNEL: &str = "debian:bookworm/6.12";
-/// Folder of the guest on which its disk is mounted: that of the temporary files of the tests.
+/// Mount point of the guest's disk: the folder of the temporary files of the tests.
 const DISK: &str = env!("CARGO_TARGET_TMPDIR");
-/// Time after which a guest would never end. It is not a measurement, because the machine may be busy.
+/// Time limit of a guest. It is far above the usual duration, because the machine may be busy.
 const LIMIT: Duration = Duration::from_hours(1);
 
 /// What a guest needs: a kernel, programs and a disk.
@@ -28,7 +28,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// `None`, with a counted skip, if no guest can run here.
+    /// Returns `None`, and counts a skip, if no guest can run here.
     fn new() -> Option<Self> {
         if Command::new("qemu-system-x86_64")
             .arg("--version")
@@ -209,7 +209,8 @@ fn all_that_a_user_may_do_holds_with_a_delegated_group() {
     tests("user", &["--include-ignored"]);
 }
 
-/// Cuts the power of a guest in which trials run, at moments after the first trial, and starts it again.
+/// Boots a guest in which trials run, cuts its power at this number of moments after the first trial, and boots it
+/// again after each.
 fn cut(moments: u32) {
     let Some(lab) = Lab::new() else { return };
     let state = format!("{DISK}/state");
@@ -226,7 +227,7 @@ fn cut(moments: u32) {
             assert!(read > 0, "{}", String::from_utf8_lossy(&printed));
             printed.extend(&some[..read]);
         }
-        // Spread over more than a trial, which takes some seconds in the guest.
+        // The moments are spread over more than the duration of a trial, which takes some seconds in the guest.
         sleep(Duration::from_millis(u64::from(moment * 379 % 2000)));
         guest.kill().unwrap();
         guest.wait().unwrap();

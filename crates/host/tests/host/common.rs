@@ -1,4 +1,5 @@
-//! The state of the machine before and after, and the example that changes it.
+//! Helpers of the tests: they read the state of the machine before and after a trial, and run the example that changes
+//! the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use pagetide_probe::trace::Tracefs;
 use pagetide_testing::machine::{Turn, alone};
 use pagetide_testing::{Need, skip};
 
-/// Time after which a test that waits would never end. It is not a measurement, because the machine may be busy.
+/// Time limit of a test that waits. It is far above the usual duration, because the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Time after which a difference counts as lasting.
@@ -63,7 +64,7 @@ pub fn usual() -> &'static [&'static str] {
     }
 }
 
-/// All that a trial may change, as text by name.
+/// Everything that a trial may change, as text by name.
 pub type State = BTreeMap<String, String>;
 
 /// Reads a file; a file that cannot be read is empty.
@@ -99,7 +100,7 @@ fn folders(folder: &Path) -> Vec<String> {
 /// lies in `folder`.
 fn state(folder: &Path) -> State {
     let mut state = State::new();
-    // Without the use, which changes with every process of the machine.
+    // Left out: the used size, which changes with every process of the machine.
     let swaps = pagetide_system::swaps::table().into_iter();
     let swaps: Vec<String> = swaps
         .map(|area| format!("{} {} {}", area.path, area.size, area.priority))
@@ -112,7 +113,7 @@ fn state(folder: &Path) -> State {
         "/sys/kernel/mm/transparent_hugepage",
     ] {
         for file in files(Path::new(folder)) {
-            // Counters, and commands that read as numbers.
+            // Left out: counters, and files that start an action when written but read as numbers.
             let is_stat = file.components().any(|part| part.as_os_str() == "stats");
             let name = file
                 .file_name()

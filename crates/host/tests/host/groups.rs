@@ -1,4 +1,4 @@
-//! What happens to a group in a trial: processes are killed at its limit, it is removed, or a process hides from it.
+//! Control groups in a trial: processes are killed at the limit, the group is removed, or a process leaves the group.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn user_limits_are_read_back_and_the_group_is_gone_when_it_is_dropped() {
         ..Limits::of(Bytes::from_mib(16))
     };
     let group = Group::make(&journal, &hierarchy, &limits).unwrap();
-    // Smaller and larger than before, which version 1 accepts in different orders only.
+    // The new limits are first smaller, then larger than the old ones. Version 1 needs another order of writes for
+    // each.
     for mib in [8, 64] {
         group.limit(&Limits::of(Bytes::from_mib(mib))).unwrap();
         group
@@ -63,7 +64,7 @@ fn user_a_daemon_that_the_workload_leaves_is_found_in_the_group_and_killed() {
     };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let told = text(&run(folder.path(), usual()));
-    // The daemon with a session of its own, and the child that outlives its parent.
+    // The first is the daemon with a session of its own, the second the child that outlives its parent.
     assert!(told.contains("members 2"), "{told}");
     assert!(!told.contains("left"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! Journals that were cut, are damaged, or cannot be written.
+//! Tests of journals that were truncated, are damaged, or cannot be written.
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn a_journal_that_was_cut_anywhere_is_read_up_to_its_last_whole_line() {
             }
             Err(why) => assert!(matches!(why, Unusable::Empty), "{length}: {why}"),
         }
-        // A file system may have allocated the end without writing it.
+        // A file system may have allocated the end of the file without writing it.
         let mut zeros = text[..length].to_vec();
         zeros.resize(text.len(), 0);
         let _ = Content::parse(&zeros);

@@ -1,4 +1,4 @@
-//! The tool, its guardian or both are killed at any moment, and the machine is as it was.
+//! Tests that kill the tool, its guardian or both at any moment. Afterwards the machine must be as before.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -21,10 +21,10 @@ const SETTINGS: [&str; 6] = [
     "thp/enabled=always",
 ];
 
-/// Longest time in milliseconds after which a process is killed: that of about two trials.
+/// Latest moment of a kill, in milliseconds after the start: the duration of about two trials.
 const SPAN: u64 = 1_600;
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Tool,
@@ -32,7 +32,8 @@ enum Victim {
     Both,
 }
 
-/// Moments at which a process is killed: half of them in the first tenth, in which most changes are made.
+/// Returns random moments at which to kill a process. Half of them are in the first tenth of the time, in which most
+/// changes are made.
 fn moments(seed: u64, count: u32) -> Vec<Duration> {
     let mut state = seed;
     let mut next = move || {
@@ -167,7 +168,7 @@ fn after_a_power_cut_only_what_is_on_disks_is_undone() {
     kill(guardian);
     let journal = journal(folder);
     tool.kill();
-    // The same journal, as the next boot finds it.
+    // The same journal, but with the identity of another boot, as after a reboot.
     let text_ = std::fs::read_to_string(&journal).unwrap();
     let boot = Content::read(&journal).unwrap().header.boot;
     let old = folder.join("state/1-1-0.journal");
@@ -178,7 +179,7 @@ fn after_a_power_cut_only_what_is_on_disks_is_undone() {
     assert!(swept.contains("undone the folder"), "{swept}");
     assert_eq!(swept.lines().count(), 1, "{swept}");
     assert!(!old.exists());
-    // The rest still stands, and belongs to this boot.
+    // The other changes are still in effect, and belong to this boot.
     std::fs::rename(&kept, &journal).unwrap();
     let swept = text(&run(folder, &["--sweep"]));
     for word in ["swap on", "the setting", "the control group"] {

@@ -1,4 +1,4 @@
-//! Other processes in our swap area, and areas that cannot be made.
+//! Tests with pages of other processes in pagetide's swap area, and with areas that cannot be made.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -95,7 +95,7 @@ fn swap_with_pages_of_a_stranger_is_left_on_and_said_and_the_stranger_lives() {
     assert!(told[0].contains("host_trial"), "{told:?}");
     assert!(swaps::areas().contains(&device));
     drop(stranger);
-    // What the next start does.
+    // The next start does the same.
     let left = journal.undo_all();
     assert!(left.is_empty(), "{left:?}");
     assert!(!swaps::areas().contains(&device));
@@ -148,7 +148,7 @@ fn zram_with_a_compressor_that_is_not_there_is_refused_and_reset() {
     let Some(other) = other else { return };
     let swap = SwapDevice::switch_on(&journal, &on(other), size).unwrap();
     assert_eq!(swap.zram(), Some("zram0"));
-    // The device is taken.
+    // The device is already in use.
     let why = SwapDevice::switch_on(&journal, &on(other), size).unwrap_err();
     assert!(why.to_string().contains("in use"), "{why}");
     assert!(swap.switch_off().is_empty());

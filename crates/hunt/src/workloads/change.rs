@@ -28,7 +28,7 @@ pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Draws new memory or devices; settings stay.
+/// Draws new memory or devices; settings are kept.
 fn new_machine(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let settings = std::mem::take(&mut machine(workload).settings);
     let mut drawn = draw::machine(extent, rng);

@@ -12,7 +12,7 @@ use crate::space::choice;
 
 /// Possible shares of accesses that write.
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
-/// Possible numbers of accesses, in hundredths of a pass over the pages.
+/// Possible numbers of accesses, in percent of the number of pages.
 pub(super) const PASSES: [u32; 6] = [100, 25, 50, 200, 300, 400];
 /// Possible lengths of pauses.
 pub(super) const PAUSES: [Nanos; 4] = [
@@ -48,7 +48,7 @@ pub(super) fn few(most: u64, rng: &mut Rng) -> u64 {
     number
 }
 
-/// One of several values that can be copied; the default if there are none.
+/// Returns one of the choices; the default value if there are none.
 pub(super) fn pick<T: Clone + Default>(choices: &[T], rng: &mut Rng) -> T {
     choice(choices, rng).cloned().unwrap_or_default()
 }
@@ -100,7 +100,7 @@ pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut 
     }
 }
 
-/// The workload on a drawn machine. Settings that the workload has stay.
+/// Puts the workload on a drawn machine. Settings that the workload has are kept.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);
@@ -258,7 +258,7 @@ pub(super) fn phase(
             .map(|_| phase(extent, workload, process, depth + 1, rng))
             .collect()
     };
-    // Reclaim must predict accesses, so half of all phases are accesses.
+    // Reclaim has to predict accesses, so half of all phases are accesses.
     let word = match choice(&extent.phases, rng) {
         Some(word) if !extent.has("access") || rng.below(2) == 0 => word.as_str(),
         _ => "access",

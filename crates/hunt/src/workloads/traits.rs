@@ -1,4 +1,4 @@
-//! Traits of a workload: coarse properties. The search learns which combinations of them come near the goal.
+//! Traits of a workload: coarse properties. The search learns which combinations of traits come close to the goal.
 
 use pagetide_workload::{Access, By, Kind, PageSize, Phase, Process, Segment, Workload};
 

@@ -1,4 +1,4 @@
-//! Measures the speed and memory use of the oracle, and compares both, and the hits, with libCacheSim if it is
+//! Measures the speed and memory use of the oracle, and compares speed, memory and hits with libCacheSim if it is
 //! installed.
 //!
 //! There are two strings of 20 million references. String z is zipf(1.0) over 1,000,000 pages. String p alternates runs
@@ -34,8 +34,8 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Our policy names with libCacheSim's names. LIRS, 2Q and W-TinyLFU are defined differently there; random draws other
-/// numbers.
+/// Names of our policies, each with libCacheSim's name. LIRS, 2Q and W-TinyLFU are defined differently there. The
+/// policy random draws other random numbers.
 const PEERS: [(&str, &str); 11] = [
     ("lru", "lru"),
     ("fifo", "fifo"),
@@ -321,7 +321,8 @@ fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the speed of runs from the file, including reading and numbering, as libCacheSim's speeds always do.
+/// Prints the speed of runs that read the string from a file. The time includes reading and numbering, as it always
+/// does for libCacheSim.
 fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
     let length = u32::try_from(string.references())?;
     let size = string.distinct() / 10;
@@ -385,7 +386,8 @@ fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Resu
     Ok(())
 }
 
-/// Prints the time of twelve policies at eight sizes, and of many settings of S3-FIFO, from the file on all cores.
+/// Prints the time of two workloads that read the string from a file and use all cores: twelve policies at eight sizes,
+/// and many settings of S3-FIFO.
 fn many(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
     let length = string.references() as f64;
     let choices: Vec<Choice> = TWELVE

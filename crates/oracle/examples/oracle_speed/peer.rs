@@ -20,7 +20,7 @@ pub struct Peer {
 /// policy. Later versions call it `s3fifo`.
 const S3_FIFO: [&str; 2] = ["s3fifov0", "s3fifo"];
 
-/// Result of libCacheSim for one policy at one size.
+/// Results of libCacheSim for one policy at one size.
 pub struct Theirs {
     /// Million references per second of processor time, including reading the file.
     pub rate: f64,

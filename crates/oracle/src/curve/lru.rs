@@ -25,7 +25,7 @@ const LINE_SPAN: u32 = 512;
 const GROUP: usize = 32;
 /// Number of children of a node.
 const FAN: usize = 32;
-/// Number of children of a node that are updated together.
+/// Number of children of a node whose sums are updated together.
 const PART: usize = 8;
 /// Number of times on the axis for each page.
 const SLOTS_PER_PAGE: usize = 6;
@@ -37,7 +37,7 @@ pub fn lru(references: &[u32], pages: u32) -> Curve {
     Curve::of_distances(references.len() as u64, stack.into_counts())
 }
 
-/// Live bits of a run of times: the smallest unit of the axis, one cache line.
+/// Live bits of consecutive times, in one cache line: the smallest unit of the axis.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
@@ -60,7 +60,8 @@ struct Node([u32; FAN]);
 /// One level of the tree above the groups. The children of its nodes are the groups or the nodes of the level below.
 struct Level {
     nodes: Vec<Node>,
-    /// Number of parts of a node that have children. The top level has a single node, which may have few children.
+    /// Number of groups of [`PART`] children that have children, in a node. The top level has a single node, which may
+    /// have few children.
     parts: usize,
 }
 
@@ -152,7 +153,7 @@ impl Stack {
     )]
     #[inline(always)]
     fn take(&mut self, references: &[u32]) {
-        // Counts are scattered in memory: each is prefetched first and changed some references later.
+        // Counts are scattered in memory. Each is prefetched first, and changed some references later.
         let mut found = [0; AHEAD];
         for (place, &page) in references.iter().enumerate() {
             if let Some(&next) = references.get(place + 2 * AHEAD) {
@@ -262,7 +263,7 @@ impl Stack {
         self.end = sum / LINE * LINE_SPAN + sum % LINE;
     }
 
-    /// Marks all times as live.
+    /// Sets the live bits of all times.
     fn fill(&mut self) {
         self.lines.fill(Line {
             live: [u64::MAX; WORDS],

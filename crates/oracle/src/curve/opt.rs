@@ -63,7 +63,7 @@ struct Stack {
     /// For each page, the time before which a token must be free to serve the interval since its last use; 0 if it was
     /// never used.
     until: Vec<u32>,
-    /// Times at which tokens became free; the first is the token of memory of two pages.
+    /// For memory of 2, 3, … pages: the time at which the additional token of this size became free.
     free: Vec<u32>,
     hits: Vec<u32>,
     /// Number of references to the page that was used immediately before.
@@ -75,8 +75,8 @@ impl Stack {
     fn new(pages: u32, group: Group) -> Self {
         Self {
             until: flat::zeroed(at(pages)),
-            // All tokens are free from the start. The token of the smallest size is used first, so it has the latest
-            // time.
+            // All tokens are free from the start. The token of the smallest size is used first, so its time is set to
+            // the latest.
             free: (0..pages).rev().collect(),
             hits: flat::zeroed(at(pages)),
             at_once: 0,
@@ -129,7 +129,7 @@ impl Stack {
         exchanges
     }
 
-    /// Renumbers the times that are still in use from 0 without gaps.
+    /// Renumbers the times that are still in use, from 0 and without gaps.
     fn number_anew(&mut self, end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);

@@ -70,7 +70,7 @@ impl SampledCurve {
     fn says_nothing(&self) -> bool {
         let error_of_a_guess = self.references as f64 / 12_f64.sqrt();
         let guesses = |size| self.faults(size).1 >= error_of_a_guess;
-        // If all pages are sampled, nothing is estimated.
+        // If all pages are sampled, nothing has to be estimated.
         self.rate < 1.0
             && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
@@ -298,7 +298,7 @@ impl Sample {
     }
 }
 
-/// Returns the number of the subsample that a page belongs to.
+/// Returns the number of the subsample to which a page belongs.
 fn group(id: u64) -> u8 {
     let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
     group.to_le_bytes()[0]
@@ -316,7 +316,7 @@ fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
         let distance: u32 = each.iter().sum();
         all[at(distance) - 1] += 1;
         for (group, (since, distances)) in each.iter().zip(&mut without).enumerate() {
-            // Without its own subsample, this reference does not exist.
+            // If this reference's own subsample is left out, the reference does not exist.
             let distance = distance - if group == own { 0 } else { *since };
             distances[at(distance) - 1] += u32::from(group != own);
         }
@@ -349,7 +349,7 @@ mod tests {
             |number| number << 32,
             |number| number << 44,
             |number| number.wrapping_mul(0x1_0000_0001),
-            // Ids that look like addresses in a program.
+            // These ids look like addresses in a program.
             |number| 0x7f00_0000_0000 + ((number & 1) << 40) + (number << 12),
             |number| number.wrapping_mul(number),
         ];
@@ -359,7 +359,7 @@ mod tests {
                 let mut sample = Sample::new(rate);
                 sample.take(&ids);
                 let expected = 200_000.0 * rate;
-                // Six standard deviations.
+                // The tolerance is six standard deviations.
                 let near = |count: usize, expected: f64| {
                     (count as f64 - expected).abs() < 6.0 * expected.sqrt()
                 };

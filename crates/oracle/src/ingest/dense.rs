@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn ids_of_any_size_and_density_get_numbers_in_order_of_first_use() {
         let mut rng = pagetide_reference::Rng::new(3);
-        // Ids that are compact, sparse below 2^32, above 2^32, and that change from one to another.
+        // The ids are compact, sparse below 2^32, above 2^32, or change from one kind to another.
         for spans in [
             [3000, 3000],
             [1 << 31, 1 << 31],

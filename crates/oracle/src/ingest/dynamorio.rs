@@ -72,7 +72,7 @@ fn view(line: &[u8]) -> Option<Line> {
     decimal(words.next()?)?;
     let instruction = words.next()?;
     if instruction == b":" {
-        // The last line states the number of instructions.
+        // A trace ends with the number of instructions.
         return words
             .eq([&b"total"[..], b"instructions"])
             .then_some(Line::Other);

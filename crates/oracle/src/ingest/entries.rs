@@ -16,7 +16,7 @@ pub(super) fn entries<const BYTES: usize>(
     mut take: impl FnMut(&[[u8; BYTES]]) -> Result<(), ReferenceErrorKind>,
 ) -> Result<u64, ReferenceErrorKind> {
     let mut entries = 0;
-    // The first part of an entry that continues in the next buffer.
+    // This is the first part of an entry that continues in the next buffer.
     let mut begun: Vec<u8> = Vec::with_capacity(BYTES);
     loop {
         let mut bytes = match input.fill_buf() {

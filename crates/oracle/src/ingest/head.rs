@@ -43,7 +43,7 @@ impl<'a> Head<'a> {
 fn is_text(bytes: &[u8]) -> bool {
     let utf8 = match std::str::from_utf8(bytes) {
         Ok(_) => true,
-        // The last character may continue after these bytes.
+        // The last character may continue beyond these bytes.
         Err(error) => error.error_len().is_none(),
     };
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();

@@ -13,11 +13,11 @@ use crate::error::ReferenceErrorKind;
 const ENTRY_BYTES: usize = 24;
 /// Number of entries examined to detect the format.
 const TOLD_BY: usize = 64;
-/// Numbers of next accesses are below this limit. The two values that mean "no next access" are above it.
+/// Upper limit of the numbers of next accesses. The two values that mean "no next access" are above it.
 const NEXT_END: u64 = 1 << 48;
 
-/// Returns true if times never decrease, no size is zero, and each next access is the number of a request or means
-/// none.
+/// Returns true if times never decrease, no size is zero, and each next access is the number of a request or means that
+/// there is none.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if head.is_text {
         return false;

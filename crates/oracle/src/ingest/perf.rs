@@ -63,8 +63,8 @@ fn dumped(line: &[u8]) -> Option<u64> {
         .then(|| hex(spoiled.unwrap_or(digits)))?
 }
 
-/// Returns the address in a line of `perf script`: among the fields after the event, or among all fields if no event is
-/// printed. `None` if there is none.
+/// Returns the address in a line of `perf script`. It is searched among the fields after the event, or among all fields
+/// if no event is printed. `None` if there is none.
 fn scripted(line: &[u8]) -> Option<u64> {
     let event = fields(line);
     let mut words = words(event.unwrap_or(line));

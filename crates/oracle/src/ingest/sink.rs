@@ -18,14 +18,14 @@ pub(super) type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), Refe
 
 /// Why a line or an entry is refused. The caller adds its position.
 pub(super) enum Refusal {
-    /// It does not match the format, which has this instead.
+    /// The line or entry does not match the format, which requires this instead.
     Not(&'static str),
-    /// It covers more pages than a single entry may.
+    /// The line or entry covers more pages than a single one may.
     Long {
-        /// Number of pages that it covers.
+        /// Number of pages that the line or entry covers.
         pages: u64,
     },
-    /// A reason for which the position does not matter.
+    /// A reason that does not depend on the position.
     Whole(ReferenceErrorKind),
 }
 

@@ -32,7 +32,7 @@ struct TwoLists {
     shadow: Vec<u32>,
     inactive: Queue,
     active: Queue,
-    /// nonresident_age of the lruvec: a counter of evictions and activations.
+    /// `nonresident_age` of the lruvec: a counter of evictions and activations.
     age: u32,
     /// True if a refaulted page was activated since active pages were last scanned.
     activated: bool,

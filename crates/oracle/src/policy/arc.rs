@@ -18,16 +18,16 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Arc::new(setup)),
 };
 
-/// Number of the window of pages used once lately: T1 and B1.
+/// Index of the window of pages that were used once recently: T1 and B1.
 const ONCE: u32 = 0;
-/// Number of the window of pages used more often: T2 and B2.
+/// Index of the window of pages that were used more than once recently: T2 and B2.
 const OFTEN: u32 = 1;
 
 /// Number of times on the axis for each page.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Arc {
-    /// For each page, twice the time of its last append (from 1) plus the number of its window; 0 if it was never used.
+    /// For each page, twice the time of its last append (from 1) plus the index of its window; 0 if it was never used.
     last: Vec<u32>,
     /// For each word of time and each window, a bit for each time that belongs to a page.
     live: Vec<[u64; 2]>,

@@ -13,13 +13,13 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Car::new(setup)),
 };
 
-/// List of pages in memory that were used once lately.
+/// Number of the list of pages in memory that were used once recently.
 const T1: u32 = 1;
-/// List of pages in memory that were used more often.
+/// Number of the list of pages in memory that were used more than once recently.
 const T2: u32 = 2;
-/// List of pages evicted from T1.
+/// Number of the list of pages evicted from T1.
 const B1: u32 = 3;
-/// List of pages evicted from T2.
+/// Number of the list of pages evicted from T2.
 const B2: u32 = 4;
 
 struct FourLists {
@@ -120,7 +120,7 @@ impl Car {
             held.lists.append(T1, page);
         } else {
             held.learn(list);
-            // The slot of the page may have changed meanwhile.
+            // The slot of the page may have changed in the meantime.
             held.lists.renew(T2, page, held.lists.place(page));
         }
     }

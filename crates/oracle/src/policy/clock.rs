@@ -19,7 +19,7 @@ pub(super) static ABOUT: About = About {
 };
 
 struct Clock {
-    /// For each page: 0 if it is not in memory, otherwise 1 plus the number of uses counted.
+    /// For each page: 0 if it is not in memory, otherwise 1 plus the number of counted uses.
     state: Vec<u8>,
     ring: Vec<u32>,
     hand: usize,

@@ -18,7 +18,7 @@ enum Kind {
     Absent,
     Hot,
     Cold,
-    /// Evicted, but still remembered in the ring.
+    /// The page is evicted, but its entry is still in the ring.
     Test,
 }
 

@@ -103,7 +103,7 @@ impl Mglru {
         self.generations[at(place.list() - 1)].remove(place.slot());
     }
 
-    /// If the accessed bit of a page in memory is set, clears the bit and moves the page to the youngest generation.
+    /// If a page in memory has its accessed bit set, clears the bit and moves the page to the youngest generation.
     /// Returns true if the bit was set.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Position::default()

@@ -48,7 +48,7 @@ impl Policy for Opt {
         if last == 0 {
             return false;
         }
-        // The page must be held from just after its last reference. If that is now, it needs no token.
+        // The page must be kept from just after its last reference. If that is the current time, it needs no token.
         let start = last + 1;
         if start == self.now {
             return true;

@@ -54,7 +54,7 @@ impl Sieve {
             self.passed += usize::from(!is_evicted);
             self.hand += 1;
             if self.hand == self.end {
-                // The hand restarts at the oldest page, and there is no gap.
+                // The hand restarts at the oldest page, so there is no gap.
                 (self.hand, self.end, self.passed) = (0, self.passed, 0);
             }
             if is_evicted {

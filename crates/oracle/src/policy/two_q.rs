@@ -1,4 +1,4 @@
-//! 2Q: a page enters the LRU list only when it comes back after leaving a queue of new pages.
+//! 2Q: a page enters the LRU list only if it is used again after it left the queue of new pages.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::lists::Lists;

@@ -7,16 +7,16 @@ use crate::number::at;
 /// Slot number of a page that has no slot in swap.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Whether a page is in memory and mapped.
+/// Whether a page is in memory, and whether it is mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Never touched, so neither in memory nor in swap.
+    /// The page was never touched, so it is neither in memory nor in swap.
     New,
-    /// In memory and mapped.
+    /// The page is in memory and mapped.
     Mapped,
-    /// In memory but not mapped: it was read around a fault, or is being evicted.
+    /// The page is in memory but not mapped: it was read around a fault, or is being evicted.
     Cached,
-    /// In swap and not in memory.
+    /// The page is in swap and not in memory.
     Swapped,
 }
 

@@ -70,7 +70,7 @@ impl Reclaim for Rmap {
         let batch = batch as usize;
         let mut looked = 0;
         while victims.len() < batch {
-            // refill_inactive_zone(): the age of used pages grows, the age of the other pages shrinks.
+            // refill_inactive_zone(): the age of used pages increases, the age of other pages decreases.
             while self.inactive.len() < batch {
                 let Some(page) = self.active.pop_front() else {
                     break;

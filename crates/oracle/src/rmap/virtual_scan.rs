@@ -1,4 +1,4 @@
-//! The policy of Linux 2.4.19: swap_out() walks the address space, and there are an active and an inactive list.
+//! The policy of Linux 2.4.19: swap_out() walks the address space. Pages are on an active and an inactive list.
 //!
 //! Source: Linux 2.4.19, mm/vmscan.c: try_to_swap_out(), swap_out_mm(), shrink_cache(), refill_inactive().
 
@@ -18,7 +18,7 @@ pub(super) struct VirtualScan {
     active_list: VecDeque<u32>,
     active_count: u32,
     resident: u32,
-    /// Pages that were read around faults and not used yet. They are evicted first.
+    /// Pages that were read around faults and have not been used. They are evicted first.
     unasked: VecDeque<u32>,
 }
 
@@ -121,7 +121,7 @@ impl Reclaim for VirtualScan {
             }
         }
         if victims.is_empty() {
-            // All pages are active: deactivate some.
+            // All pages are active, so some are deactivated.
             looked += self.refill(u64::from(self.active_count));
         }
         self.resident -= crate::number::narrow(victims.len()).min(self.resident);

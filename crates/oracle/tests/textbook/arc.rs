@@ -1,4 +1,4 @@
-//! ARC and CAR on plain lists. Both use the same lists of evicted pages.
+//! Textbook versions of ARC and CAR on plain lists. Both use the same lists of evicted pages.
 
 use std::collections::VecDeque;
 

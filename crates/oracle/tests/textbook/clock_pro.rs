@@ -1,4 +1,4 @@
-//! CLOCK-Pro on plain lists.
+//! Textbook version of CLOCK-Pro on plain lists.
 
 use std::collections::HashMap;
 

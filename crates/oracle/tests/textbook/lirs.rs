@@ -1,4 +1,4 @@
-//! LIRS on plain lists.
+//! Textbook version of LIRS on plain lists.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Linux' active and inactive lists on plain lists.
+//! Textbook version of Linux' active and inactive lists, on plain lists.
 
 use std::collections::{HashMap, VecDeque};
 

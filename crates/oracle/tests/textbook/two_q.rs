@@ -1,4 +1,4 @@
-//! 2Q on plain lists.
+//! Textbook version of 2Q on plain lists.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! W-TinyLFU on plain lists.
+//! Textbook version of W-TinyLFU on plain lists.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -62,7 +62,7 @@ pub fn lcs_header(version: u64, requests: u64) -> Vec<u8> {
     let mut header = vec![0; 8192];
     header[..8].copy_from_slice(&LCS_MAGIC.to_le_bytes());
     header[8..16].copy_from_slice(&version.to_le_bytes());
-    // The statistics of the trace: their version, then the number of requests.
+    // These are the statistics of the trace: their version, then the number of requests.
     header[16] = 1;
     header[24..32].copy_from_slice(&requests.to_le_bytes());
     header[8184..].copy_from_slice(&LCS_MAGIC.to_le_bytes());

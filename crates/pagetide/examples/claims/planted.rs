@@ -1,4 +1,4 @@
-//! Differences with a known direction.
+//! Planted differences whose direction is known.
 
 use serde_json::Value;
 
@@ -9,15 +9,15 @@ use crate::tool::{Tool, causes, pairs, rows};
 enum Sense {
     Improved,
     Regressed,
-    /// No effect: the metric must be neither improved nor regressed, and nothing may be explained.
+    /// The change has no effect: the metric must be neither improved nor regressed, and nothing may be explained.
     Nothing,
-    /// The kernel's counters give the direction, from this metric, which is a count. If the count is higher with the
-    /// change for all seeds, the verdict must be regressed. If it is lower for all seeds, the verdict must be improved.
+    /// The direction follows from this metric, which is a count of the kernel. If the count is higher with the change
+    /// for all seeds, the verdict must be regressed. If it is lower for all seeds, the verdict must be improved.
     /// Otherwise the direction is unknown, and only a verdict that contradicts most seeds is wrong.
     Follows(&'static str),
 }
 
-/// How the two sides differ.
+/// Difference between the two sides.
 enum Change {
     /// The second variant has this setting.
     Setting(&'static str, &'static str),
@@ -217,7 +217,7 @@ pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
         };
         let first = match causes.first() {
             Some((first, _)) => planted.causes.contains(&first.as_str()),
-            // If nothing is sure, nothing may be explained.
+            // If no difference is sure, nothing may be explained.
             None => planted.causes.is_empty() || matches!(known, Known::NotSurely(_)),
         };
         senses += usize::from(sense);
@@ -254,7 +254,7 @@ enum Known {
     Improves,
     Regresses,
     MattersNot,
-    /// The counts of the seeds differ in direction; this verdict would contradict most seeds.
+    /// The counts of the seeds differ in direction. This verdict would contradict most seeds.
     NotSurely(&'static str),
 }
 

@@ -41,7 +41,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     why(&names, places, out)
 }
 
-/// Prints why the sides of a comparison differ.
+/// Prints the reasons why the sides of a comparison differ.
 pub fn why(names: &Names, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let mut comparison = names.compare(&store)?;

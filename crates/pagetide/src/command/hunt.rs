@@ -77,7 +77,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// The result as JSON: the hunt, and the folders of its cases.
+/// Result of the command as JSON: the hunt, and the folders of its cases.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
@@ -166,7 +166,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })
 }
 
-/// Progress in one line.
+/// Formats the progress as one line.
 fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
     let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
     let left = meter.left().map_or("unknown".to_owned(), time);
@@ -177,7 +177,7 @@ fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
 }
 
 impl Args {
-    /// What may vary: the space file, narrowed by the options for machines.
+    /// Returns the space of the hunt: the space file, narrowed by the options for machines.
     fn extent(&self, campaign: &Campaign, machine: &Adjustment) -> Result<Extent> {
         let mut extent = match &self.space {
             None => Extent::default(),
@@ -200,7 +200,7 @@ impl Args {
         if let Some(fs) = machine.fs {
             extent.fs = vec![fs];
         }
-        // A setting of a variant does not vary.
+        // A setting that a variant sets does not vary.
         for variant in &campaign.variants {
             extent
                 .settings

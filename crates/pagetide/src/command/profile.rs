@@ -182,7 +182,7 @@ fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> 
     Ok(End::Done)
 }
 
-/// Writes bytes to standard output.
+/// Writes a picture's bytes to standard output.
 fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;

@@ -107,7 +107,7 @@ fn search(
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
     one_question(&mut campaign, word.map(|(vary, _)| vary))?;
     if campaign.arena == ArenaKind::Host {
-        // A squeeze asks how much slower a program may be, which counts do not answer.
+        // A squeeze asks how much slower a program may be. Counts cannot answer this.
         for scenario in &mut campaign.scenarios {
             let own = scenario.primary.take().unwrap_or_default().into_iter();
             let own: Vec<String> = own

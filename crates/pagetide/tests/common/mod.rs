@@ -233,7 +233,7 @@ impl Lab {
         left
     }
 
-    /// Paths of snapshots that are being made by any running test.
+    /// Paths of snapshots that any running test is making.
     pub fn in_the_making(&self) -> Vec<PathBuf> {
         let mut found = entries(&self.cache.join("snapshots"));
         found.retain(|path| path.extension().is_some_and(|ending| ending == "making"));

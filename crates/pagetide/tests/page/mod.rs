@@ -1,5 +1,5 @@
-//! Tests of the web page and the server with Chromium: figures, zoom, downloads, keyboard, dark mode, a width of 400
-//! px, hostile names, and watching, stopping and resuming campaigns. Tests that cannot run print the reason.
+//! Tests of the web page and the server with Chromium: charts, zoom, downloads, keyboard, dark mode, a width of 400 px,
+//! hostile names, and watching, stopping and resuming campaigns. Tests that cannot run print the reason.
 
 mod sample;
 

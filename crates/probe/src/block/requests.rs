@@ -229,7 +229,7 @@ mod tests {
             issue(5, 8, 8, false),
             complete(100, 0),
             issue(110, 1000, 256, true),
-            // Requeued and issued again.
+            // The request is requeued and issued again.
             issue(120, 1000, 256, true),
             complete(205, 8),
             complete(310, 1000),

@@ -238,16 +238,16 @@ mod tests {
                 at(1100, TASK, begin()),
                 at(1150, TASK, Event::CompactionBegin),
                 at(1170, TASK, Event::CompactionEnd { success: true }),
-                // Sleeps uninterruptibly within reclaim, is woken, and waits for a CPU.
+                // The task sleeps uninterruptibly within reclaim, is woken, and waits for a CPU.
                 at(1200, TASK, out(2)),
                 at(1300, 9, woken()),
                 at(1310, 0, back()),
                 at(1350, TASK, end()),
-                // Swap-in.
+                // The task swaps a page in.
                 at(1400, TASK, out(0x102)),
                 at(1800, 9, woken()),
                 at(1800, 0, back()),
-                // An interruptible sleep.
+                // The task sleeps interruptibly.
                 at(1900, TASK, out(1)),
                 at(1940, 9, woken()),
                 at(1940, 0, back()),
@@ -303,7 +303,7 @@ mod tests {
             at(1150, 0, back()),
             at(1200, TASK, out(2)),
             at(1201, TASK, on(lock)),
-            // The stack of another task.
+            // This stack belongs to another task.
             at(1202, 9, on(page)),
             at(1230, 0, back()),
             at(1300, TASK, out(2)),
@@ -312,7 +312,7 @@ mod tests {
             // No stack was recorded for this sleep; the previous stack must not be used.
             at(1500, TASK, out(2)),
             at(1520, 0, back()),
-            // Preempted, so not a sleep.
+            // The task is preempted, so this is not a sleep.
             at(1600, TASK, out(0)),
             at(1601, TASK, on(page)),
             at(1700, 0, back()),
@@ -454,18 +454,18 @@ mod tests {
             0,
             0,
             &[
-                // Begins before the measured time and ends within it.
+                // The wait begins before the measured time and ends within it.
                 at(900, TASK, out(2)),
                 at(1050, 9, woken()),
                 at(1060, 0, back()),
-                // Waits while other tasks run; two wakeups are traced.
+                // The task waits while other tasks run; two wakeups are traced.
                 at(1100, TASK, out(2)),
                 at(1150, 40, others(40, 41)),
                 at(1200, 41, others(41, 40)),
                 at(1400, 9, woken()),
                 at(1410, 9, woken()),
                 at(1420, 0, back()),
-                // Begins and ends after the measured time.
+                // The wait begins and ends after the measured time.
                 at(2100, TASK, out(2)),
                 at(2300, 9, woken()),
             ],

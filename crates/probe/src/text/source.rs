@@ -36,7 +36,7 @@ sources! {
 pub struct Source {
     /// Name of the source in a record.
     pub name: &'static str,
-    /// What the numbers belong to: the machine, a control group or a zram device.
+    /// Owner of the numbers: the machine, a control group, a memory node or a zram device.
     pub of: Owner,
     /// Path of each file below the owner's folder, and the prefix for the names of the numbers in that file.
     pub files: &'static [(&'static str, &'static str)],
@@ -48,7 +48,7 @@ pub struct Source {
     pub keys: &'static [Key],
 }
 
-/// What the numbers of a source belong to.
+/// The owner of a source's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The whole machine; the folder is `/`.

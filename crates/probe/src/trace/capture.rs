@@ -71,7 +71,7 @@ struct Pipe {
 /// A trace instance whose buffers are read into memory.
 #[derive(Debug)]
 pub struct Capture {
-    // Dropped before the instance: an instance cannot be removed while its files are open.
+    // This field is dropped before the instance: an instance cannot be removed while its files are open.
     pipes: Vec<Pipe>,
     page: Vec<u8>,
     packed: Vec<u8>,

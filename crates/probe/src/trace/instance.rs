@@ -56,8 +56,8 @@ impl Default for TraceSettings {
 pub struct Instance {
     /// True if this process created the directory of the instance, so that drop removes it.
     made: bool,
-    // Declared before `tracefs`, so that it is dropped, and its directory removed, while the file system is still
-    // mounted.
+    // This field is declared before `tracefs`, so that it is dropped, and its directory removed, while the file system
+    // is still mounted.
     path: PathBuf,
     formats: Vec<StoredFormat>,
     absent: Vec<String>,
@@ -88,7 +88,7 @@ impl Instance {
     pub fn of_machine(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let path = tracefs.root().to_owned();
         let instance = Self::at(path, false, tracefs, settings)?;
-        // Clear what was recorded before.
+        // This write removes the events that were recorded before.
         instance.write("trace", "")?;
         Ok(instance)
     }

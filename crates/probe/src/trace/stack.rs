@@ -147,13 +147,13 @@ print fmt: \"\"
     #[test]
     fn a_stack_has_as_many_entries_as_it_says_and_as_are_there() {
         assert_eq!(entries(2, &[10, 20], 0), Some(vec![10, 20]));
-        // Longer than the eight entries of its format, as real stacks are.
+        // The stack is longer than the eight entries of its format, as real stacks are.
         let long: Vec<u64> = (1..=40).collect();
         assert_eq!(entries(40, &long, 0), Some(long));
         assert_eq!(entries(0, &[10], 0), Some(vec![]));
         assert_eq!(entries(-1, &[10], 0), Some(vec![]));
         assert_eq!(entries(i32::MAX, &[10, 20], 0), Some(vec![10, 20]));
-        // Truncated within an entry, and before the first one.
+        // The data ends within an entry, and before the first entry.
         assert_eq!(entries(2, &[10, 20], 3), Some(vec![10]));
         assert_eq!(entries(2, &[], 0), Some(vec![]));
         assert_eq!(entries(2, &[], 5), None);

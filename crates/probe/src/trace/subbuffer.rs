@@ -301,8 +301,8 @@ impl<'a> Iterator for CpuReader<'a> {
                         self.damaged();
                         continue;
                     };
-                    // A discarded event. Its time counts, unless it is 1: then it was 0, changed to distinguish it from
-                    // the end mark.
+                    // The event was discarded. Its time difference counts, unless it is 1: then it was 0, changed to
+                    // distinguish the event from the end mark.
                     if delta > 1 {
                         self.time = self.time.wrapping_add(delta);
                     }

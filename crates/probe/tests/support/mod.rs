@@ -71,7 +71,7 @@ impl Pressure {
         }
         let name = format!("{PREFIX}{name}");
         let cgroup = memory.join(&name);
-        // Next to the test program, in the target directory: on a disk, and never among a user's files.
+        // The file is next to the test program, in the target directory: on a disk, and never among a user's files.
         let program = std::env::current_exe().map_err(|e| format!("who am I: {e}"))?;
         let swap = program.with_file_name(format!("{name}.swap"));
         let pressure = Self { cgroup, swap };
@@ -169,7 +169,7 @@ impl Pressure {
 
     fn undo(&self) {
         swap_off(&self.swap);
-        // Loop devices over the file, ours or those of a killed run: `/dev/loop0: [fe00]:123 (/path)`.
+        // Finds the loop devices over the file, of this or of a killed run: `/dev/loop0: [fe00]:123 (/path)`.
         if let Ok(listing) = Command::new("losetup").arg("-j").arg(&self.swap).output() {
             for line in String::from_utf8_lossy(&listing.stdout).lines() {
                 if let Some((device, _)) = line.split_once(':') {
@@ -277,7 +277,7 @@ pub fn passes(
     let began = Instant::now();
     while child.try_wait().is_ok_and(|status| status.is_none()) {
         if began.elapsed() > patience || stopped() {
-            // It waits for memory that nothing frees, or the measurement was stopped.
+            // The child waits for memory that nothing frees, or the measurement was stopped.
             let _ = child.kill();
         }
         std::thread::sleep(Duration::from_millis(20));

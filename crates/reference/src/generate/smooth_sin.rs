@@ -144,7 +144,7 @@ impl Generator for SmoothSin {
     #[inline]
     fn next_page(&mut self) -> u32 {
         while self.left == 0 {
-            // After the last reference it would start again; the stream ends before.
+            // After the last reference the generator would start again, but the stream ends before that.
             self.page = (self.page + 1) % self.curve.pages;
             self.left = self.curve.count(self.page);
         }

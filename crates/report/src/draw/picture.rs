@@ -54,7 +54,7 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let mut rows: Vec<(u64, u64)> = Vec::new();
     let start = |value: u64| -> u64 {
         if value < 64 {
-            // Small values have separate buckets; each power of two is one row.
+            // Small values have separate buckets. Above them, each power of two is one row.
             return if value == 0 { 0 } else { 1 << value.ilog2() };
         }
         let exponent = value.ilog2();
@@ -162,9 +162,9 @@ const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Maximum number of lines of a presence map.
 const LINES: usize = 8;
 
-/// Draws which pages of a mapping are present, starting with page 0 at the left of the first line. A braille dot is one
-/// page. If there are more pages than dots, a dot is a group of pages of which at least half are present. Each line is
-/// indented by two spaces and begins with its first page number.
+/// Draws a map of the pages of a mapping that are in memory, starting with page 0 at the left of the first line. A
+/// braille dot is one page. If there are more pages than dots, a dot is a group of pages of which at least half are
+/// present. Each line is indented by two spaces and begins with its first page number.
 pub fn presence(present: &[bool], look: &Look) -> String {
     if present.is_empty() {
         return "  no pages\n".to_owned();

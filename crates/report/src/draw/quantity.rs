@@ -186,7 +186,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
     ];
     for middle in shown[0]..=most {
         let at = printed(estimate, middle);
-        // Numbers rounded to the same number of decimals keep their order.
+        // Rounding to the same number of decimals keeps the order of numbers.
         let low_digits = if printed(low, low_digits) > at {
             low_digits.max(middle)
         } else {

@@ -1,4 +1,4 @@
-//! The atlas as a picture: a bar for each kernel on each workload, divided into unavoidable and avoidable faults.
+//! The atlas as a picture. Each kernel has a bar for each workload, divided into unavoidable and avoidable faults.
 
 use super::escape::text;
 use crate::draw::quantity::grouped;
@@ -17,8 +17,8 @@ const BAR: f64 = 12.0;
 /// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 34;
 
-/// Draws all places as a standalone SVG that follows the reader's choice of light or dark mode. `None` if there are no
-/// places, because an empty picture would not explain itself.
+/// Draws all results as a standalone SVG that follows the reader's choice of light or dark mode. `None` if there are no
+/// results, because an empty picture would not explain itself.
 pub fn atlas(places: &[WorkloadResult]) -> Option<String> {
     if places.is_empty() {
         return None;
@@ -55,7 +55,7 @@ pub fn atlas(places: &[WorkloadResult]) -> Option<String> {
     ))
 }
 
-/// The largest mean number of faults per trial of any kernel on this place's workload.
+/// The largest mean number of faults per trial of any kernel on the workload of `place`.
 fn most(places: &[WorkloadResult], place: &WorkloadResult) -> f64 {
     places
         .iter()

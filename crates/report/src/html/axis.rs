@@ -172,8 +172,8 @@ impl Scales {
     }
 }
 
-/// The absolute value of the interval end that is farthest from zero effect. Only primary metrics count, if any metric
-/// of this kind is primary.
+/// The absolute value of the interval end that is farthest from zero effect. If any metric of this kind is primary,
+/// only primary metrics count.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows

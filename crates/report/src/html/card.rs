@@ -22,7 +22,8 @@ const ROWS: usize = 6;
 /// or campaign has such a name.
 const DIGITS: usize = 8;
 
-/// HTML with the result for each variant and the primary metrics on one scale; empty if there is only one variant.
+/// HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is only one
+/// variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
     let many = comparison.columns.len() > 2;
@@ -88,7 +89,7 @@ pub fn title(record: &Record) -> String {
 }
 
 /// Replaces column names that are identities of records by descriptions of the records. Returns a title for the
-/// comparison, which contains the parts that all columns share.
+/// comparison, made of the parts that all columns share.
 pub fn with_names(comparison: &mut Comparison) -> String {
     let is_identity = |name: &str| {
         name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

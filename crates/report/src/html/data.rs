@@ -128,7 +128,7 @@ pub(crate) struct AccessLog {
     pub chunk: u64,
     /// Numbers of the blobs with the times, one per chunk.
     pub times: Vec<usize>,
-    /// The page number is kept for one access out of this number.
+    /// The log keeps the page number of every `stride`-th access only.
     pub stride: u64,
     /// Numbers of the blobs with the kept page numbers, one per chunk.
     pub pages: Vec<usize>,
@@ -147,7 +147,7 @@ pub(crate) struct Table {
     pub name: String,
     /// Number of rows of the series that the page contains.
     pub rows: usize,
-    /// One row out of this number of rows of the record is in the page.
+    /// The page contains every `stride`-th row of the record's series only.
     pub stride: usize,
     /// Columns of the series.
     pub columns: Vec<TableColumn>,

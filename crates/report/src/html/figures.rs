@@ -95,8 +95,8 @@ struct BulkRecord {
     observed: bool,
 }
 
-/// The records whose large data is shown: for each variant, the trial with the lowest seed that all variants have, and
-/// the observed trial.
+/// Selects the records whose large data is shown. For each variant these are the trial with the lowest seed that all
+/// variants have, and the observed trial.
 fn shown(
     input: &Input<'_>,
     place: usize,

@@ -68,7 +68,7 @@ fn nodes(profile: &Profile) -> (Vec<String>, Vec<u8>, usize) {
     let mut count = profile.nodes.len();
     let waits = profile.waits_by_name();
     if profile.idle > 0 {
-        // Profiles of earlier versions do not say what was waited for.
+        // Profiles of earlier versions do not contain the causes of waits.
         let rest = if waits.is_empty() { profile.idle } else { 0 };
         put(0, names.len(), rest);
         names.push(WAITS.to_owned());
@@ -117,7 +117,7 @@ mod tests {
             names,
             ["do_swap_page", "workload", "waits", "device: do_swap_page"]
         );
-        // 300 takes two bytes.
+        // The number 300 takes two bytes.
         assert_eq!(bytes, [0, 1, 0, 1, 0, 30, 0, 2, 0, 1, 3, 0xac, 2]);
         assert_eq!(count, 4);
     }

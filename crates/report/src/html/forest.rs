@@ -16,7 +16,7 @@ use crate::terminal::effect;
 
 /// Width of the pictures in pixels.
 const WIDTH: f64 = 380.0;
-/// Maximum length of the text about what the cells share, in characters.
+/// Maximum length, in characters, of the text about parts that all cells share.
 const SHARED_CHARS: usize = 300;
 /// Maximum length of a name in a row, in characters.
 const NAME_CHARS: usize = 120;

@@ -127,7 +127,7 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     out
 }
 
-/// Writes why the variants of a cell differ: a picture, then statements with their evidence.
+/// Writes the reasons why the variants of a cell differ: a picture, then statements with their evidence.
 fn why(input: &Input<'_>, place: usize, out: &mut String) {
     let explanations: Vec<_> = why::of_cell(input.comparison, place).collect();
     if explanations.is_empty() {
@@ -153,7 +153,7 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes how far each variant is from the best possible, by cell: the mean over its seeds.
+/// Writes the distance of each variant from the best possible, by cell: the mean over its seeds.
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {

@@ -93,7 +93,7 @@ fn split(times: &mut [u32], major: u64, minor: Option<u64>) -> States {
             .unwrap_or(usize::MAX)
             .min(times.len())
     };
-    // The shortest of the `number` longest times; larger than all times if `number` is 0.
+    // This is the shortest of the `number` longest times; larger than all times if `number` is 0.
     let from = |number: u64| match count(number) {
         0 => u64::MAX >> 12,
         n => u64::from(times[n - 1]),

@@ -43,7 +43,8 @@ pub fn of_store(
     write(&input, out)
 }
 
-/// The comparison with its explanations. If computing the explanations fails, a line is added to the omitted data.
+/// Returns the comparison with its explanations. If the explanations cannot be computed, adds a line to the omitted
+/// data.
 fn explain_or_omit(store: &Store, comparison: &Comparison, sources: &mut Sources) -> Comparison {
     let mut comparison = comparison.clone();
     if comparison.columns.len() > 1 {

@@ -88,7 +88,7 @@ pub(crate) fn picture(table: &TierTable, out: &mut String) {
     );
 }
 
-/// Class that determines the colour of a tier: grey for memory, and pages of unknown tier in outline.
+/// CSS class that determines the colour of a tier: grey for memory, an outline for pages of unknown tier.
 fn class(tier: i64) -> String {
     match tier {
         0 => "memory".to_owned(),

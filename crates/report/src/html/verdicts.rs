@@ -119,7 +119,7 @@ fn dead(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// The result for one variant in a few words, with the colour of its verdicts.
+/// Summarizes the result for one variant in a few words, with the colour of its verdicts.
 pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
     let cells = &comparison.cells;
     let any = cells
@@ -252,8 +252,8 @@ fn kinds_of_swap(input: &Input<'_>, of_cell: &Kinds, out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// The verdicts of a cell in a few words, for its summary line. With several variants, each variant's name precedes its
-/// verdicts.
+/// Summarizes the verdicts of a cell in a few words, for its summary line. With several variants, each variant's name
+/// precedes its verdicts.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;
@@ -447,7 +447,7 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
     );
 }
 
-/// Remarks on a row: what would decide an inconclusive verdict, why a verdict is invalid, and other notes.
+/// Remarks on a row: how to decide an inconclusive verdict, why a verdict is invalid, and other notes.
 fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
     let doubt = effect::doubt(judgement);

@@ -1,8 +1,8 @@
-//! Draws the causes of a difference in time as a waterfall: each bar starts where the previous one ends, from A's time
-//! to B's.
+//! Draws the causes of a difference in time as a waterfall chart from A's time to B's: each bar starts where the
+//! previous one ends.
 //!
-//! Both times start at the left edge, so that the longer bar is the longer time. If the two times differ by a small
-//! part only, the bars would look equal. Then a mark shows that a common part of both bars is left out.
+//! Both times start at the left edge, so that the longer bar is the longer time. If the two times differ only by a
+//! small part, the bars would look equal. In this case a common part of both bars is left out, which a mark shows.
 
 use pagetide_compare::explain::{Answer, CellExplanation};
 use pagetide_quantity::Unit;
@@ -18,7 +18,7 @@ const WIDTH: f64 = 420.0;
 
 /// Width of the mark for the part left out of both times, in pixels.
 const STUB: f64 = 44.0;
-/// Maximum ratio of the first time to the range of the steps up to which both times are drawn completely.
+/// Both times are drawn completely if the first time is at most this multiple of the range of the steps.
 const WHOLE: f64 = 2.0;
 
 /// A bar of the waterfall, from one time to another.
@@ -158,7 +158,7 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     picture
 }
 
-/// Bars of the findings in their order, then of the remaining difference.
+/// Returns the bars of the findings in their order, then that of the remaining difference.
 fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;

@@ -216,7 +216,7 @@ struct Table {
 }
 
 impl Table {
-    /// Adds the value in a line to its record.
+    /// Adds the value in a line to the record of its trial.
     fn take(&mut self, line: &Line) -> Result<(), ImportError> {
         let (unit, factor) = unit(line)?;
         let direction = match line.get("direction") {

@@ -38,7 +38,7 @@ enum Reader {
     Whole(fn(&Path, Option<&str>) -> Result<Batch, ImportError>),
 }
 
-/// For formats that cannot be detected from the text of a file; always false.
+/// Used for formats that cannot be detected from the text of a file; always returns false.
 fn never(_: &str) -> bool {
     false
 }

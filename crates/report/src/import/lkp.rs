@@ -285,7 +285,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                 })
                 .collect::<Result<_, _>>()?
         }
-        // This is a series over time.
+        // A file like this is a series over time.
         None => return Ok(Vec::new()),
     };
     let mut all = Vec::new();

@@ -86,7 +86,7 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
             .collect(),
         records,
         paired_by: Some("iteration".to_owned()),
-        // Iterations with the same number have nothing else in common if the runs are from different sessions.
+        // If runs are from different sessions, iterations with the same number have nothing else in common.
         lasting: false,
         first: "the first by version, as no times are known",
         in_a_row: None,

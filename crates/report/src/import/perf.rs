@@ -57,7 +57,7 @@ const EVENTS: [Known; 22] = [
     event("iTLB-load-misses"),
     event("stalled-cycles-backend"),
 ];
-/// Unit and direction for all other events.
+/// Unit and direction of all events that are not in the table.
 const OTHER: Known = Known::new("", "", Unit::Count, 1.0, Direction::Neutral);
 
 /// A metric for an event: a count for which smaller is better.

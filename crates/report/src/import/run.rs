@@ -12,7 +12,7 @@ use super::tool::Tool;
 use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
 use crate::draw::clean;
 
-/// Description of what pairs runs, if variants took turns.
+/// Name of the key that pairs runs, if variants took turns.
 const BY_ORDER: &str = "order of the runs";
 
 /// A metric that a tool is known to write.

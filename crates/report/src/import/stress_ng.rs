@@ -60,7 +60,7 @@ const METRICS: [Known; 8] = [
         Direction::Neutral,
     ),
 ];
-/// Unit and direction of a measure that only one stressor has. The file does not contain the direction.
+/// Unit and direction of a measure that only one stressor writes. The file does not contain the direction.
 const OWN: Known = Known::new("", "", Unit::Ratio, 1.0, Direction::Neutral);
 
 /// True if a text looks like a file of this format.
@@ -132,7 +132,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
                 run.add_as(file, line, &known, name, number)?;
             }
             ("metrics", Some(_)) => return Err(file.bad(line, "an item is no stressor")),
-            // Other sections contain no results.
+            // Other sections do not contain results.
             _ => {}
         }
     }

@@ -152,14 +152,14 @@ pub fn graphs(run: &RunData) -> String {
     out
 }
 
-/// Index from 0 of a value on a scale with `of` steps from the smallest to the largest value.
+/// Index of a value on a scale with `of` steps from the smallest to the largest value, counted from 0.
 fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     let share = if high > low {
         (value - low) / (high - low)
     } else {
         0.0
     };
-    // The product is between 0 and a few dozen.
+    // The product is a number from 0 to a few dozen.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let place = (share.clamp(0.0, 1.0) * of as f64) as usize;
     place.min(of - 1)

@@ -171,7 +171,7 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
             });
             let published = RECLAIM.iter().find(|(id, _)| *id == line.id);
             let published = published.map_or(["", ""], |(_, figures)| *figures);
-            // The parentheses in this row's name are not the original's name.
+            // The parentheses in this row's name do not contain the original's name.
             let name = if line.id == RowId::OnRequestReclaimed {
                 clean(&line.name, 48, true)
             } else {

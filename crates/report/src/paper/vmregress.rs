@@ -22,7 +22,8 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests of the paper: true if in random order, true if over twice the memory, and the published result.
+/// The four tests of the paper: true if pages are accessed in random order, true if they take twice the memory, and the
+/// published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),
@@ -136,7 +137,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         if !out.is_empty() {
             out.push('\n');
         }
-        // The part before the comma is the machine, the part after it are the parameters.
+        // The part before the comma describes the machine, the part after it the parameters.
         let (place, params) = label.rsplit_once(", ").unwrap_or((&label, ""));
         put!(
             out,

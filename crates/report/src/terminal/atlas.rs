@@ -1,4 +1,4 @@
-//! The atlas: how far kernels are from the best possible, as a table with bars.
+//! The atlas: the distance of kernels from the best possible, as a table with bars.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadRe
     Ok(map.into_values().collect())
 }
 
-/// Message if there are no places.
+/// Returns the message for a list without results.
 pub fn nothing() -> String {
     format!(
         "no record has known references and counted faults: {} makes some",

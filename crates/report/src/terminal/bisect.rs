@@ -99,7 +99,7 @@ fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
     )
 }
 
-/// Result of a step in one line.
+/// Describes the result of a step in one line.
 pub fn told(step: &BisectStep) -> String {
     let seeds = match step.seeds {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! A judgement as text and signs: change, interval, verdict.
+//! Shows a judgement as text and signs: change, interval, verdict.
 
 use pagetide_compare::MetricRow;
 use pagetide_quantity::Unit;
@@ -9,7 +9,7 @@ use crate::about;
 use crate::draw::quantity::{Scale, estimate_within};
 use crate::draw::{Cell, Ink, Look};
 
-/// The style of a verdict.
+/// Style in which a verdict is printed.
 pub const fn ink(verdict: &Verdict) -> Ink {
     match verdict {
         Verdict::Improved => Ink::Good,
@@ -21,7 +21,7 @@ pub const fn ink(verdict: &Verdict) -> Ink {
     }
 }
 
-/// The sign before the verdict, so that a column can be scanned without reading and without colours.
+/// Sign before the verdict, so that readers can scan a column without reading words and without colours.
 const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
     match (verdict, ascii) {
         (Verdict::Identical, _) => "=",
@@ -64,7 +64,7 @@ pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> S
     seen.join(", ")
 }
 
-/// How an effect is printed: its numbers have the same unit and number of digits.
+/// Format of an effect's numbers: all have the same unit and number of digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffectScale {
     factor: f64,
@@ -200,7 +200,7 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// A short reason why a verdict is open although its interval does not contain zero effect; otherwise `None`.
+/// Short reason why a verdict is open although its interval does not contain zero effect; otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;

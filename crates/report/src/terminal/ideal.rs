@@ -252,7 +252,7 @@ impl IdealView {
     }
 }
 
-/// Messages for memory sizes at which all policies have the same number of faults, with the reason.
+/// Messages for those memory sizes at which all policies have the same number of faults, with the reason.
 fn nothing_told(answer: &Answer) -> Vec<String> {
     let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
     sizes.dedup();
@@ -363,7 +363,7 @@ mod tests {
                 "All pages fit into 50: only first uses fault, whatever the policy."
             ]
         );
-        // A single policy is not compared with others.
+        // A single policy is not compared with other policies.
         assert!(nothing_told(&answer(50, &lines[..1])).is_empty());
     }
 }

@@ -98,7 +98,7 @@ pub fn sentence(found: &Matrixed) -> String {
     };
     if found.recommended > 0 {
         let name = name(choice);
-        // If a run died with the defaults, the sentence states this first; times are less important.
+        // If a run died with the defaults, the sentence states this first, because times are less important.
         let defaults = &found.choices[0];
         return match (
             &defaults.died,

@@ -169,7 +169,7 @@ fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
     found
 }
 
-/// How the numbers in all tables were computed: each method once, the most frequent first.
+/// Describes how the numbers in all tables were computed. Each method appears once, the most frequent first.
 pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
     let mut named = NamesByNote::default();
     for (index, row) in comparison.cells.iter().flat_map(|c| &c.metrics).enumerate() {
@@ -214,7 +214,7 @@ pub fn remark(note: &Note) -> String {
         Note::ContradictoryPair { index } => {
             format!("Pair {index} was called identical, but its values differ")
         }
-        // The crate verdict may add notes; notes that are unknown here are printed as debug text.
+        // The crate `verdict` may add notes; notes that are unknown here are printed as debug text.
         #[allow(unreachable_patterns)]
         other => format!("{other:?}"),
     }
@@ -241,7 +241,7 @@ pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<Str
     })
 }
 
-/// How the interval of a judgement was computed; `None` if the judgement has no interval.
+/// Describes how the interval of a judgement was computed; `None` if the judgement has no interval.
 fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,

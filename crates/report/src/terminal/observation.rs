@@ -167,8 +167,8 @@ impl Page {
             None if check.disagrees => "vmstat counted none".to_owned(),
             _ => "agrees".to_owned(),
         };
-        // The counter may have been compared with another number than the row's value. This number is shown if the two
-        // disagree.
+        // The counter may have been compared with another number than the row's value. If the two disagree, this number
+        // is shown.
         let of = format!("{difference} ({})", count(check.traced));
         let text = if check.disagrees { of } else { difference };
         (Cell::plain(count(check.counter)), Cell::new(ink, text))

@@ -195,7 +195,7 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
     text
 }
 
-/// Draws the history of a cell as a table of stretches between changes.
+/// Draws the history of a cell as a table, with one row for the values between two changes.
 fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);

@@ -20,7 +20,7 @@ const VALUE_LINES: usize = 6;
 /// Maximum number of settings, facts and parameters listed.
 const MOST_LISTED: usize = 80;
 
-/// Which pages of a mapping were present in memory.
+/// Presence of a mapping's pages in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     /// Name of the series that contains the pages.

@@ -143,7 +143,7 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Sentences for each kind of pressure: whether it has the same meaning for each variant as for the first.
+/// Sentences for each kind of pressure, which say whether it has the same meaning for each variant as for the first.
 pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     let name = |place: usize| {
         let one = all.searches.get(place);
@@ -202,7 +202,7 @@ pub fn stopped(runs: u32, most: u32) -> String {
     format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
 
-/// Result of one tested size in one line.
+/// Describes the result of one tested size in one line.
 pub fn told(point: &Point) -> String {
     let size = Bytes(point.size);
     let seeds = match point.seeds {

@@ -236,7 +236,7 @@ pub fn seeds(group: &Group) -> String {
 /// Content of a table line for one metric.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineShape {
-    /// The interval drawn in a field with this number of columns, and the verdict as a word.
+    /// The interval drawn in a field of this width in columns, and the verdict as a word.
     Strip(usize),
     /// The verdict as a word, without a drawn interval.
     Words,
@@ -244,9 +244,10 @@ enum LineShape {
     Signs,
 }
 
-/// The widest layout that fits. In this order: a table for each variant with one line per metric, with the interval
-/// drawn, without it, or with only the verdict's sign; blocks of two lines per metric for as many variants as fit next
-/// to each other; three lines per metric without a table. Names are never cut so much that two become equal.
+/// Chooses the widest layout that fits. The layouts are, in this order: a table for each variant with one line per
+/// metric, with the interval drawn, without it, or with only the verdict's sign; blocks of two lines per metric for as
+/// many variants as fit next to each other; three lines per metric without a table. Names are never cut so much that
+/// two become equal.
 fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
     let fits = |grid: &Grid| grid.width() + 2 <= look.width;
     let tells = |name: &usize| {
@@ -519,7 +520,8 @@ fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
 /// Draws the warnings about the whole comparison.
 fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
-    // The caution that times are virtual is left out here, because the end of the output states it in other words.
+    // The caution that times are virtual is left out here, because the end of the output contains the same statement in
+    // other words.
     for caution in comparison
         .cautions
         .iter()
@@ -552,9 +554,9 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
     out
 }
 
-/// Draws which pages were present at the end, by indices of cell and column. There is one map for each column, from a
-/// single seed, because maps of several trials cannot be merged. The maps are printed below the table if pictures are
-/// requested.
+/// Draws maps of the pages that were in memory at the end, by indices of cell and column. There is one map for each
+/// column, from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
+/// pictures are requested.
 pub fn presence_maps(
     comparison: &Comparison,
     maps: &BTreeMap<(usize, usize), Presence>,

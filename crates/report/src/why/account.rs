@@ -13,7 +13,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 /// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
 
-/// Name of a function with its times and calls on both sides, as text. `what` is the word for calls.
+/// Formats the name of a function with its times and calls on both sides. `what` is the word for calls.
 fn change(function: &FunctionChange, what: &str, look: &Look) -> String {
     let ascii = look.ascii;
     let times = both(function.instructions.map(number), Unit::Nanos, ascii);

@@ -111,7 +111,7 @@ fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }
 
-/// Describes the data on which an explanation is based.
+/// Describes the data that an explanation is based on.
 pub(super) fn basis(basis: &Basis) -> String {
     let (seeds, records, attempts) = match basis {
         Basis::Traced {

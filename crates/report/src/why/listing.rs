@@ -65,7 +65,7 @@ fn sources(explanation: &Explanation) -> String {
     }
 }
 
-/// Draws the time by part of both sides.
+/// Draws a table of the time of both sides, split into parts such as reclaim and waiting.
 fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation

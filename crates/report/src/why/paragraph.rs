@@ -44,7 +44,7 @@ pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> S
     out
 }
 
-/// Statements as lines, the first with a smaller indent.
+/// Formats statements as lines; the first line of each has a smaller indent.
 fn under_table(statements: &[Statement], look: &Look) -> String {
     let mut out = String::new();
     for (place, statement) in statements.iter().enumerate() {

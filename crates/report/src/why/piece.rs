@@ -1,4 +1,4 @@
-//! A piece of evidence as text: name, value before, value after.
+//! Formats a piece of evidence as text: name, value before, value after.
 
 use pagetide_compare::explain::{Basis, Evidence, Explanation, LIST_MOVES, Reading, Source};
 

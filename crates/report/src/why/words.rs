@@ -23,7 +23,7 @@ pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     )
 }
 
-/// Text that precedes a difference if no sure cause explains a tenth of the difference; otherwise empty.
+/// Text before a difference if no sure cause explains at least a tenth of the difference; otherwise empty.
 pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     match (explanation.answer, &explanation.findings[..]) {
         (Answer::Explained, _) => "",
@@ -41,7 +41,7 @@ pub(super) fn in_brackets(text: &str) -> String {
     }
 }
 
-/// A difference larger than this number of times the baseline is not printed as a percentage.
+/// If a difference is larger than this multiple of the baseline, it is not printed as a percentage.
 const MOST_TIMES: f64 = 10.0;
 
 /// A difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage would not

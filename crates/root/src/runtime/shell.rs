@@ -55,7 +55,7 @@ impl Host {
             what: format!("the shell script {}", script.inside),
             started: started(&script.text),
         });
-        // The remaining arguments, which a wrapper script passes on.
+        // These are the remaining arguments, which a wrapper script passes on.
         let own = words
             .iter()
             .position(|other| *other == word)

@@ -56,7 +56,7 @@ pub(crate) struct Actor<'s> {
     phases: u64,
 }
 
-/// Whether a process continues with its phases.
+/// Whether a process continues with its phases, or stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Go {
     On,
@@ -110,7 +110,7 @@ impl Stage<'_> {
             .unwrap_or(usize::MAX)
     }
 
-    /// Passes, for a process that has ended, all marks that it has not passed, so that no process waits for it.
+    /// Passes all marks that an ended process has not passed, so that no process waits for it.
     pub(crate) fn pass_all(&self, line: &Line) {
         if line.depth.load(Ordering::Relaxed) > 0 {
             return;
@@ -133,7 +133,7 @@ impl Actor<'_> {
     /// Maps the segments, waits for the start, and does all phases.
     fn live(&mut self) -> Result<(), Stop> {
         let stage = self.stage;
-        // The kernel's messages name processes by this; it keeps the first 15 bytes.
+        // Messages of the kernel identify processes by this name; the kernel keeps its first 15 bytes.
         if let Ok(name) = std::ffi::CString::new(self.process.name.as_str()) {
             // SAFETY: the name is a C string that lives through the call.
             unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
@@ -220,7 +220,7 @@ impl Actor<'_> {
             return;
         }
         self.waiting(|| {
-            // In short steps, so that the end of the workload is noticed.
+            // The sleep is done in short steps, so that the process notices the end of the workload.
             let slice = Nanos::from_millis(200);
             let mut left = time;
             while left > slice && !self.stage.board.is_stopped() {

@@ -107,7 +107,7 @@ pub(crate) struct Line {
     pub asked: AtomicU64,
     pub taken: AtomicU64,
     pub reclaiming: AtomicU64,
-    /// Page faults without input or output, followed by those with it.
+    /// Number of page faults without I/O, followed by the number of page faults with I/O.
     pub minor: AtomicU64,
     pub major: AtomicU64,
     reason: [AtomicU64; REASON_BYTES / 8],
@@ -228,7 +228,7 @@ impl Board {
         }
     }
 
-    /// Waits until every process has passed the mark. Returns false if the workload is ended first.
+    /// Waits until every process has passed the mark. Returns false if the workload ends first.
     pub(crate) fn wait_for(&self, mark: usize) -> bool {
         while !self.is_passed(mark) {
             if self.is_stopped() {

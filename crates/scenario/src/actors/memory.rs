@@ -99,7 +99,7 @@ impl<'w> Library<'w> {
             self.filler(segment),
         )?;
         if segment.empty {
-            // A hole: mapped pages exist, but nothing is on the disk.
+            // The file has a hole: pages can be mapped, but nothing is on the disk.
             file.set_len(pages.bytes().0)
                 .map_err(Stop::system(format!("cannot enlarge {}", path.display())))?;
         }

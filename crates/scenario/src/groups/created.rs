@@ -129,7 +129,7 @@ impl MemoryGroup {
         let (stolen_after, used_after) = (self.stolen(), self.used());
         let is_complete = match written {
             Ok(()) => true,
-            // The kernel reclaimed less than it was asked for.
+            // EAGAIN: the kernel reclaimed less than the requested amount.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
             Err(error) => return Err(cannot()(error)),
         };

@@ -122,7 +122,7 @@ impl<'g> GroupLog<'g> {
     }
 
     /// Reads the counters of all groups after a workload, and stores them in the trial: the counters as sources such as
-    /// `memory.stat-NAME`, and the samples as a series `group-NAME`. Returns what each group used.
+    /// `memory.stat-NAME`, and the samples as a series `group-NAME`. Returns the use of each group.
     pub(crate) fn end(self, trial: &mut Trial<'_>) -> Vec<GroupUse> {
         let mut all = Vec::with_capacity(self.groups.len());
         for ((group, before), samples) in self.groups.iter().zip(&self.before).zip(&self.samples) {

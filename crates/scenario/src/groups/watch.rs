@@ -27,7 +27,7 @@ pub(crate) struct MadeRequest {
 
 /// Results of a watch.
 pub(crate) struct Watched {
-    /// What each group used, in the order of the groups.
+    /// Use of each group, in the order of the groups.
     pub uses: Vec<GroupUse>,
     /// The requests, in the order in which they were made.
     pub requests: Vec<MadeRequest>,

@@ -179,8 +179,8 @@ impl Fault {
         let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
         let mapping = self.page_size.map(pages)?;
-        // The presence of every page, stored in the output region. The frame of the series is also the list of absent
-        // pages.
+        // Stores the presence of every page in the output region. The frame of the series also serves as the list of
+        // absent pages.
         let size = number::index(pages.0);
         let mut frame = trial
             .place

@@ -29,7 +29,7 @@ use crate::trial::{Trial, metrics};
 use crate::victim::{self, Victim, VictimReport};
 
 choice! {
-    /// What is dropped from the page cache before each copy.
+    /// The caches that are dropped before each copy.
     pub(crate) enum DropScope {
         /// All caches of the machine.
         All = "all",
@@ -87,7 +87,7 @@ impl Filecopy {
                 "classic" => chosen.extend(CLASSIC.iter()),
                 "modern" => chosen.extend(MODERN.iter()),
                 "all" => chosen.extend(every()),
-                // The original's names had underscores.
+                // Names in the original had underscores.
                 word => {
                     let found = every().find(|method| method.name == word.replace('_', "-"));
                     chosen.push(found.ok_or_else(|| {
@@ -215,7 +215,7 @@ impl Scenario for Filecopy {
         trial.steps(chosen.len() as u64);
         let mut sums = Sums::default();
         for (done, method) in (1..).zip(&chosen) {
-            // As in the original: remove the target, write everything back, drop the caches.
+            // Same steps as in the original: remove the target, write back all data, drop the caches.
             let _ = fs::remove_file(&to);
             match self.forget {
                 DropScope::All => drop_caches(trial),

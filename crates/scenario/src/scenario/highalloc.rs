@@ -401,7 +401,7 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
                 Unit::Count,
                 rows.iter().map(|row| i64::from(row.got)),
             )
-            // Together with the begin of the pass, this gives the time of the attempt in the trace of an observed
+            // Added to the start of the pass, this gives the time of the attempt in the trace of an observed
             // trial.
             .int(
                 "begin",

@@ -134,7 +134,7 @@ impl Programs<'_> {
         for page in 0..file {
             memory.file.read_page(page);
         }
-        // Objects lie in memory in the order of their allocation, and are needed in another one.
+        // Objects lie in memory in the order of their allocation, but are needed in another order.
         let own = u64::from(number) << 32 | u64::from(launch);
         let seed = self.seed ^ own.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for page in Order::scattered(anon, seed) {
@@ -232,7 +232,7 @@ impl Scenario for Launches {
         };
         let names = groups::names(context.memory, context.swap_size);
         let mut groups = self.groups(&names).map_err(contradiction)?;
-        // One program at a time is in the foreground.
+        // Only one program at a time is in the foreground.
         if let Some(first) = groups.first_mut() {
             *first = first.clone().with(Limit::Low, optional(self.low));
         }

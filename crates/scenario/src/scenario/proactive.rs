@@ -230,7 +230,7 @@ impl Scenario for Proactive {
     /// latency-sensitive group if there is one.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
-        // The protection of a group acts only as far as that of the group around it.
+        // The protection of a group is limited by the protection of the group around it.
         let mut parent = GroupSpec::new(PARENT).with(Limit::Low, optional(self.low));
         parent.is_around = true;
         let requests = (1..=u64::from(self.requests)).map(|number| ReclaimRequest {

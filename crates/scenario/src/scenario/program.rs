@@ -248,7 +248,7 @@ impl Scenario for Program {
         environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
         let specs = groups::of_trial(trial.subject, |names| self.groups(names))?;
         let limits = limits(&specs[0]);
-        // In a group that the arena made, the arena has set the limits.
+        // If the arena made the group, the arena has set its limits.
         let around = trial.place.surroundings.group.map(Group::at);
         let own = match around {
             None => Group::with_limits(&limits)?,
@@ -323,8 +323,8 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Fails if the groups of the two programs contradict each other, or if limits are given for a second program
-    /// that is not.
+    /// Fails if the groups of the two programs contradict each other, or if limits are given for a second program but
+    /// the program is not.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {

@@ -408,7 +408,7 @@ impl<'s> Watch<'s> {
                 log.sample(now);
                 sampled = Nanos(now.since(begin).0 + per_sample.0);
             }
-            // The share to which pages compress is read while processes still hold them.
+            // The compression ratio of pages is read while processes still hold the pages.
             if looks.is_multiple_of(LOOKS_PER_SAMPLE) && running > 0 {
                 compressed += 1;
                 trial.compressed();

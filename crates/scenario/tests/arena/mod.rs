@@ -57,7 +57,8 @@ impl Run {
 /// A memory limit and swap space for tests, removed on drop. Tests with one run one after another, because the swap
 /// space of a test is open to all processes: it is switched off only if no other process has pages in it.
 pub struct Pressure {
-    // In the order in which they are dropped: a group with pages in swap must be gone before swap is switched off.
+    // Fields are in the order in which they are dropped: a group with pages in swap must be removed before swap is
+    // switched off.
     group: Group,
     _swap: Option<SwapDevice>,
     _turn: Turn,
@@ -89,7 +90,7 @@ impl Pressure {
         let turn = alone();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let state = StateFolder::at(folder.join("host"));
-        // Undoes what a killed run of these tests left.
+        // Undoes the changes that a killed run of these tests left.
         sweep(&state).unwrap();
         let journal = Journal::create(&state).unwrap();
         let on = SwapOn::Loop {

@@ -71,11 +71,11 @@ pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     };
     let slow = |point: &Point| !point.leans_within(design.within);
     let first = curve.iter().rposition(slow).map_or(0, |below| below + 1);
-    // A size that the seeds do not decide is not an end. Plenty is within by definition.
+    // A size that the seeds do not decide cannot be an end. `plenty` is within by definition.
     let above = &curve[first..];
     let sure = |point: &&Point| point.is_full && point.fit == Fit::Within;
     let full = above.iter().find(sure).filter(|point| {
-        // If only plenty is confirmed by all seeds, a smaller size confirmed by the first seed is more informative.
+        // If only `plenty` is confirmed by all seeds, a smaller size confirmed by the first seed is more informative.
         point.size < design.plenty || !above.iter().any(|p| !p.is_full && p.fit == Fit::Within)
     });
     let impression = || above.iter().find(|point| point.fit == Fit::Within);

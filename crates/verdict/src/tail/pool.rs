@@ -84,7 +84,7 @@ impl Pool {
     /// The quantile of the trials for which `takes` returns true; NaN if there is no such trial.
     pub fn quantile(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let total = self.total(&takes);
-        // Number of accesses that must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99
+        // This number of accesses must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99
         // times 100 may be slightly more in binary.
         let wanted = total as f64 * self.quantile * (1.0 - 1e-12);
         let mut points = self.points.iter().filter(|point| takes(point.trial));
@@ -157,12 +157,13 @@ mod tests {
                 count: 1,
             })
             .collect();
-        // √(100 · 0.8 · 0.2) = 4: ranks 16 to 24 from the top, values 77 to 84; and from the bottom 17 to 24.
+        // √(100 · 0.8 · 0.2) = 4: ranks 16 to 24 from the top, which are values 77 to 84; and ranks 17 to 24 from the
+        // bottom.
         for (quantile, mean) in [(0.8, 80.5), (0.2, 20.5)] {
             let pool = Pool::new(Side::A, std::slice::from_ref(&trial), &[], quantile, false);
             assert!((pool.unwrap().smooth(|_| true) - mean).abs() < 1e-12);
         }
-        // Counts stand for repeated values, and the mean of ratios is geometric.
+        // A count stands for repeated values. If the effect is a ratio, the mean is geometric.
         let pair = |low: u64, high: u64| {
             let bin = |value, count| Bin { value, count };
             vec![bin(1.0, low), bin(4.0, high)]

@@ -120,7 +120,8 @@ impl Ways {
         }
     }
 
-    /// Selects each pair, or swaps the labels of each pair, if `coin` returns true for its index.
+    /// Selects each pair for which `coin` returns true, or swaps its labels. The argument of `coin` is the index of the
+    /// pair.
     fn toss(&self, chosen: &mut [bool], mut coin: impl FnMut(usize) -> bool) {
         let labels = matches!(self.kind, Kind::Labels);
         let (a, b) = chosen.split_at_mut(self.shape.of_a);

@@ -62,7 +62,7 @@ impl Tally {
             self.intervals += 1;
             let found = judgement.effect.expect("simulated values are sound");
             let interval = found.interval.expect("more than one pair was simulated");
-            // An interval end may miss a true value at its bound by the last digit.
+            // Rounding may put an interval end on the wrong side of a true value at the margin.
             self.covering += u32::from(
                 interval.is_inside(0.0, f64::MAX) && {
                     interval.low <= effect * (1.0 + 1e-12)
@@ -135,7 +135,7 @@ impl Question {
         Family {
             alpha: 0.05,
             seed: self.seed,
-            // Secondary tests that do not decide are omitted.
+            // Secondary tests are omitted, because they do not decide.
             resamples: 0,
             metrics,
         }
@@ -242,8 +242,8 @@ impl Question {
         )
     }
 
-    /// How often the rules of other suites, and how often our rule, claim that a metric differs. Each variant has
-    /// `trials` trials in a separate session.
+    /// Counts how often the rules of other suites, and how often our rule, claim that a metric differs. Each variant
+    /// has `trials` trials in a separate session.
     pub fn others(&self, trials: usize, rules: &[suites::OtherRule]) -> (Vec<f64>, f64) {
         let mut random = Xoshiro::new(self.seed);
         let mut said = vec![0_u32; rules.len()];

@@ -35,7 +35,7 @@ impl Noise {
             // exp(s²/2) √(exp(s²) − 1) for s = 0.3.
             Self::LogNormal => 0.3210,
             Self::HeavyTailed => 0.02,
-            // Two modes, 8 % apart, with a third of the values in one: √(2/9) of 8 %, plus a little around each.
+            // Two modes 8 % apart, with a third of the values in one: √(2/9) of 8 %, plus a little noise around each.
             Self::Bimodal => 0.0380,
         }
     }

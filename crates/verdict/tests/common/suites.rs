@@ -1,4 +1,4 @@
-//! How two other suites decide that a metric differs, written from their sources, for comparison.
+//! Decision rules of two other suites, written from their sources, for comparison with our rule.
 
 use pagetide_verdict::normal;
 

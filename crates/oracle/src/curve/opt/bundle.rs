@@ -21,10 +21,10 @@ pub(super) const SIZES: usize = 1 << 13;
 const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
 /// Largest number of exchanges that are solved by halving at a time.
 const HALVED: usize = 1 << 18;
-/// Number of further runs in which a halved bundle is halved again without trying leaves first.
+/// Number of further runs in which a halved bundle is halved at once, without trying leaves first.
 const APART: u8 = 15;
 
-/// Number of leaves that may be visited before the bundle is halved instead: `first` + `each` × intervals served.
+/// A bundle is halved if more leaves than this are visited: `first` + `each` × intervals served.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// Number of visits that are always allowed.
@@ -84,7 +84,7 @@ impl Bundle {
         if left.is_empty() {
             return;
         }
-        // A string's behaviour seldom changes from one piece to the next.
+        // The behaviour of a string rarely changes from one piece to the next.
         let rest = rest.checked_sub(1).unwrap_or(APART);
         self.apart.insert(sizes.first, rest);
         for some in left.chunks(HALVED) {

@@ -84,7 +84,7 @@ pub(super) struct Half {
     slack: Vec<u32>,
     /// Number of events so far. The table has space for one more.
     pub length: usize,
-    /// Smallest slack since the newest event, limited to what can be used.
+    /// Smallest slack since the newest event, limited to the number of tokens that can be used.
     least: u32,
 }
 
@@ -98,7 +98,8 @@ impl Half {
         }
     }
 
-    /// Appends an event if `really`. Otherwise writes it where the next event will overwrite it, which avoids a branch.
+    /// Appends an event if `really` is true. Otherwise writes it where the next event will overwrite it, which avoids a
+    /// branch.
     #[inline]
     pub fn take(&mut self, code: u32, really: bool) {
         self.events[self.length] = code;
@@ -106,7 +107,7 @@ impl Half {
         self.least += u32::from(really && code >= LAST);
     }
 
-    /// Records that the slack has this value at a time after the newest event.
+    /// Records a slack (number of tokens left by smaller sizes) at a time after the newest event.
     #[inline]
     pub fn note(&mut self, slack: u32) {
         self.least = self.least.min(slack);
@@ -161,11 +162,11 @@ impl Part {
     fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
         let mut lower = Half::new(count);
         let mut upper = Half::new(self.events.len() - count);
-        // Number of unused tokens of the lower half.
+        // Number of tokens that the lower half does not use.
         let mut idle = 0_u32;
         for (event, &slack) in self.slack[1..].iter().enumerate() {
             let (code, is_lower) = (self.events[event], served[event]);
-            // An event that was already moved stores its index in its half.
+            // If an event was already moved, this is its index in its half.
             self.events[event] = narrow(if is_lower { lower.length } else { upper.length });
             let is_end = code < FIRST;
             let begun = self.events[if is_end { at(code) } else { event }];
@@ -211,7 +212,7 @@ impl Part {
         let mut leaf = Leaf::EMPTY;
         // An upper bound of the latest time at which a token of the leaf became free.
         let mut newest = 0;
-        // The time at which each token of the slack came. The last one is given up first.
+        // For each token of the slack, the time at which it came. The last one is given up first.
         let mut below = Vec::new();
         for (event, (code, slack)) in self.happenings() {
             let now = low15(event + 1);
@@ -295,7 +296,7 @@ impl Halving {
         }
     }
 
-    /// Finds which events belong to sizes below `middle`, and returns their number.
+    /// Determines which events belong to sizes below `middle`, and returns their number.
     #[expect(
         clippy::needless_bitwise_bool,
         reason = "a branch that goes either way takes longer than both ways"
@@ -310,9 +311,9 @@ impl Halving {
         let events = part.events.len();
         let mut count = 0;
         served.clear();
-        // One entry more than there are events: a target for writes that avoid a branch.
+        // There is one entry more than there are events, as a target for writes that avoid a branch.
         served.resize(events + 1, false);
-        // All tokens are set from the start: later ones are never found, since searches end at `until`.
+        // All tokens are set from the start. Later ones are never found, because searches end at `until`.
         tokens.load(&part.gains);
         let mut earliest = tokens.first(0).unwrap_or(u32::MAX);
         for (word, &frees) in (0..).zip(&part.frees) {
@@ -341,7 +342,7 @@ impl Halving {
     }
 }
 
-/// Removes the latest token at or before `until` from the set if `really`, and updates `earliest`.
+/// If `really` is true, removes the latest token at or before `until` from the set and updates `earliest`.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"

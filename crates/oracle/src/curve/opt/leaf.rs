@@ -79,8 +79,8 @@ impl Leaf {
             // SAFETY: these are the bytes of a register, and a leaf begins at a multiple of them.
             let times = unsafe { _mm256_load_si256(place) };
             let early = _mm256_andnot_si256(_mm256_cmpgt_epi16(times, until), times);
-            // The maximum up to each size, first within each half of the register, then with the lower half carried to
-            // the upper.
+            // This is the maximum up to each size: first within each half of the register, then with the lower half
+            // carried to the upper.
             let mut most = _mm256_max_epi16(early, _mm256_slli_si256::<2>(early));
             most = _mm256_max_epi16(most, _mm256_slli_si256::<4>(most));
             most = _mm256_max_epi16(most, _mm256_slli_si256::<8>(most));

@@ -4,7 +4,7 @@ use crate::flat;
 use crate::number::{at, narrow};
 use crate::wide::Registers;
 
-/// Number that stands for no part: the entry of a time that no part holds.
+/// Entry of a time that no part holds.
 const NOBODY: u8 = u8::MAX;
 /// Largest number of parts in a group.
 pub(super) const PARTS: usize = NOBODY as usize;
@@ -155,7 +155,7 @@ impl Owners {
             taken = earlier;
         }
         tell(part, Exchange { given, taken });
-        // Reading a line with a wide load just after writing an entry is slow, so all writes come at the end.
+        // A wide load of a line just after a write to one of its entries is slow, so all writes come at the end.
         self.raise(taken, next);
         while let Some((time, part)) = self.passed.pop() {
             self.raise(time, part);
@@ -224,7 +224,7 @@ impl Owners {
             let own = place % LINE;
             place /= LINE;
             let old = line.0[own];
-            // If the line has another entry that is as small, its minimum stays the same.
+            // If another entry of the line is as small, the minimum of the line stays the same.
             if upper == self.used || above[0][place / LINE].0[place % LINE] < old {
                 line.0[own] = new;
                 return;
@@ -292,7 +292,7 @@ mod tests {
                 let Some(taken) = held.filter(|time| *time <= asked).max() else {
                     continue;
                 };
-                // One in four is a time that no part holds.
+                // One time in four is held by no part.
                 let other = rng.below_u32(taken + 1);
                 let known = parts.iter().flatten().any(|time| *time == other);
                 let given = if now % 4 == 0 && !known { other } else { now };

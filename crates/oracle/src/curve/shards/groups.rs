@@ -14,7 +14,7 @@ const SLOTS_PER_PAGE: usize = 4;
 /// Number of times in a word.
 const WORD: usize = 64;
 
-/// A number for each group.
+/// One number for each group.
 pub(super) type Each = [u32; GROUPS];
 
 /// For each group and each child of the node, the number of the group's last uses in the node before the child.
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn pages_since_the_last_use_are_those_of_a_plain_list() {
         let mut rng = Rng::new(6);
-        // One page, few pages, and more pages than two levels can hold.
+        // The cases are one page, few pages, and more pages than two levels can hold.
         for (pages, length) in [(1, 2000), (7, 3000), (300, 6000), (20_000, 90_000)] {
             let groups: Vec<u8> = (0..pages)
                 .map(|page: u32| u8::try_from(at(page * 7 % 31) % GROUPS).unwrap())

@@ -157,7 +157,7 @@ impl Track {
         let part = match (self.state, self.within.last()) {
             (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
             (State::OnCpu, Some(Within::Compaction)) => Part::Compaction,
-            // Split into user and kernel time at the end, from the accounting.
+            // At the end, this time is split into user and kernel time, from the accounting.
             (State::OnCpu, None) => Part::Fault,
             (State::Ready, _) => Part::RunQueue,
             (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
@@ -297,7 +297,7 @@ impl Track {
             Some(user) => {
                 self.parts.shift(Part::Fault, Part::Compute, user);
                 if let (false, Some(system)) = (switches_seen, self.accounting.system) {
-                    // Without task switches, waiting looks like time on the CPU: keep what the accounting covers.
+                    // Without task switches, waiting looks like time on the CPU. Keep only the time that the accounting contains.
                     let within = self
                         .parts
                         .get(Part::Reclaim)
