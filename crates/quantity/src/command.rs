@@ -101,7 +101,7 @@ pub fn continued(line: &str, width: usize) -> Vec<String> {
             continue;
         }
         if length(&word) >= room && !is_escaped {
-            // The word fits into no line. The text before it gets its own line, and the word is split by joints that the shell removes.
+            // The word fits into no line. The text before it gets its own line; the shell removes the joints of the word.
             if !current.is_empty() {
                 lines.push(format!("{current} \\"));
                 current.clear();

@@ -1,4 +1,4 @@
-//! Checks of a workload. Refuses mistakes in the text, and workloads that exceed the bounds of the language or of the machine.
+//! Checks of a workload: refuses mistakes in the text, and workloads beyond the bounds of the language or the machine.
 
 use std::collections::BTreeMap;
 

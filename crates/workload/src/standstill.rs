@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// The state of one process, as far as waiting depends on it: its remaining phases, and the number of its running children.
+/// The state of one process, as far as waiting depends on it: its remaining phases, and its number of running children.
 struct Thread<'a> {
     /// Index of the process in the workload.
     process: usize,

@@ -297,7 +297,7 @@ impl Track {
             Some(user) => {
                 self.parts.shift(Part::Fault, Part::Compute, user);
                 if let (false, Some(system)) = (switches_seen, self.accounting.system) {
-                    // Without task switches, waiting looks like time on the CPU. Keep only the time that the accounting contains.
+                    // Without task switches, waiting looks like time on the CPU. Keep only the accounted time.
                     let within = self
                         .parts
                         .get(Part::Reclaim)
