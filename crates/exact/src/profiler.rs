@@ -21,15 +21,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 
 use pagetide_profile::{NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER};
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_root::CodeFile;
 
 use crate::error::{ExactError, io};
 use crate::memory;
 use format::{
-    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
+    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH,
+    UNNAMED, WAKE,
 };
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
@@ -54,6 +56,10 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
         "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
         "__switch_to_asm" => SWITCH,
         "ret_from_fork_asm" => FORK,
+        // Only called for each mapping of an address space that is copied.
+        "copy_page_range" => COPY,
+        "wake_up_new_task" => WAKE,
+        "begin_new_exec" => EXECUTE,
         // Since Linux 6.6, `ret_from_fork` is a C function that `ret_from_fork_asm` calls.
         "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
         _ if name.starts_with("asm_exc_") => FAULT,
@@ -106,6 +112,8 @@ pub struct Counted<'a> {
     pub programs: &'a [CodeFile],
     /// Addresses of instructions whose executions are counted one by one, in ascending order.
     pub watched: &'a [u64],
+    /// Maximum size of recorded references; `None` if references to pages are not recorded.
+    pub references: Option<Bytes>,
 }
 
 /// A profile, and the number of executions of each watched instruction by address.
@@ -119,6 +127,8 @@ pub struct Profiler {
     /// Code of the guest's programs; `None` if there are none.
     programs: Option<File>,
     counts: File,
+    /// References to pages and their maximum size; `None` if they are not recorded.
+    references: Option<(File, Bytes)>,
     symbols: Vec<Symbol>,
     watched: Vec<u64>,
 }
@@ -178,6 +188,7 @@ impl Profiler {
             ranges,
             programs,
             watched,
+            references,
         } = counted;
         let unnamed = |name: &str| Symbol {
             name: name.to_owned(),
@@ -226,6 +237,9 @@ impl Profiler {
             functions: memory::holding("functions", &bytes)?,
             programs: programs.transpose()?,
             counts: memory::anonymous("counts")?,
+            references: references
+                .map(|most| Ok::<_, ExactError>((memory::anonymous("references")?, most)))
+                .transpose()?,
             symbols,
             watched: watched.to_vec(),
         })
@@ -240,14 +254,37 @@ impl Profiler {
             value.push_str(",programs=");
             value.push_str(&path(programs));
         }
+        if let Some((references, most)) = &self.references {
+            let path = path(references);
+            value.push_str(&format!(",references={path},most={}", most.0));
+        }
         ["-plugin".to_owned(), value]
     }
 
     /// File descriptors that the emulator must inherit.
     pub fn fds(&self) -> Vec<RawFd> {
         let files = [&self.object, &self.functions, &self.counts];
-        let files = files.into_iter().chain(&self.programs);
+        let references = self.references.as_ref().map(|(file, _)| file);
+        let files = files.into_iter().chain(&self.programs).chain(references);
         files.map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// References that were recorded, from their start, and their size in bytes; `None` if none were asked for or the
+    /// scenario did not end.
+    pub fn references(&self) -> Result<Option<(&File, u64)>, ExactError> {
+        let Some((file, _)) = &self.references else {
+            return Ok(None);
+        };
+        let mut reader = file;
+        let fault = || io("reading", "the references of the emulator's plugin");
+        let size = file.metadata().map_err(fault())?.len();
+        let mut first = [0; 8];
+        // The header is written last.
+        if size < 8 || file.read_exact_at(&mut first, 0).is_err() || first == [0; 8] {
+            return Ok(None);
+        }
+        reader.seek(SeekFrom::Start(0)).map_err(fault())?;
+        Ok(Some((reader, size)))
     }
 
     /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the

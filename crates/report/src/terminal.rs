@@ -14,6 +14,7 @@ pub mod nodes;
 pub mod notes;
 pub mod observation;
 pub mod profile;
+pub mod references;
 pub mod rows;
 pub mod scale;
 pub mod show;

@@ -1,15 +1,17 @@
-//! `pagetide profile`: shows where every instruction of a trial went, or writes the call stacks for other tools.
+//! `pagetide profile`: shows where every instruction of a trial went and which pages it referenced, or writes the call
+//! stacks for other tools.
 
 use std::io::Write;
 
 use anyhow::Result;
 use pagetide_compare::covered::{self, VariantCoverage};
-use pagetide_compare::profiled::{ProfiledPass, profiled};
+use pagetide_compare::profiled::{ProfiledPass, profiled, with_references};
 use pagetide_profile::{
-    flame_difference, flame_graph, folded, folded_difference, perf_script, pprof, speedscope,
+    REFERENCES, Recorded, Summary, flame_difference, flame_graph, folded, folded_difference,
+    perf_script, pprof, speedscope,
 };
 use pagetide_quantity::command::told;
-use pagetide_report::terminal::{coverage, profile};
+use pagetide_report::terminal::{coverage, profile, references};
 use pagetide_report::why::account;
 use pagetide_store::{Store, short};
 
@@ -28,6 +30,7 @@ Examples:
   pagetide profile 3f2a
   pagetide profile 3f2a 81c0
   pagetide profile --coverage
+  pagetide profile 3f2a --references
   pagetide profile 3f2a --as speedscope > a.speedscope.json
   pagetide profile 3f2a --as flame > a.svg
   pagetide profile 3f2a 81c0 --as flame > difference.svg")]
@@ -44,6 +47,12 @@ pub struct Args {
     /// Show how often the lines that the kernel's patch changes were executed
     #[arg(long, conflicts_with_all = ["format", "b", "top"])]
     coverage: bool,
+    /// Show the recorded references to pages: kinds, tasks, addresses and the working set over time
+    #[arg(long, conflicts_with_all = ["format", "b", "top", "coverage"])]
+    references: bool,
+    /// With --references: number of parts of the trial's time
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "references", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    windows: u32,
     /// Number of functions to list
     #[arg(
         long,
@@ -89,6 +98,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let Some(name) = name.filter(|_| !args.coverage) else {
         return show_coverage(&store, name, out);
     };
+    if args.references {
+        return show_references(&store, name, args.windows, out);
+    }
     let a = pass(&store, name)?;
     let b = args
         .b
@@ -142,6 +154,24 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             }
         }
     }
+    Ok(End::Done)
+}
+
+/// Shows the recorded references of a record's trial, with its time divided into this number of windows.
+fn show_references(store: &Store, name: &str, windows: u32, out: Output) -> Result<End> {
+    let row = store.find(name)?;
+    let found = with_references(store, &row)?.ok_or_else(|| {
+        Usage::error(format!(
+            "the trial of record {} recorded no references: run the same campaign with --references, as {}",
+            row.id,
+            told("run SCENARIO --references")
+        ))
+    })?;
+    let id = found.record().id();
+    let summary = Summary::of(Recorded::new(found.blob(REFERENCES)?)?, windows)?;
+    out.show(&summary, || {
+        references::references(&summary, short(&id), &out.look)
+    })?;
     Ok(End::Done)
 }
 
