@@ -70,6 +70,9 @@ pub struct Trial {
     /// of the subject.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub references: bool,
+    /// Function whose instructions a profiled pass counts one by one; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotate: Option<String>,
     /// Index of the sampling unit within the cell, from 0. In an arena with noise, trials of the same variant, cell and
     /// unit share a boot (or a fresh arena). In an arena without noise every trial is a unit.
     pub unit: u32,
@@ -106,6 +109,7 @@ impl Trial {
             pass: subject.pass,
             trace_ring: subject.trace_ring,
             references: false,
+            annotate: None,
             unit: 0,
             repetition: 0,
             takes: None,

@@ -288,6 +288,7 @@ impl Campaign {
             pass,
             trace_ring: self.ring_of(pass),
             references: self.references && pass == Pass::Profiled,
+            annotate: None,
             unit: block,
             repetition,
             takes: cell.takes,

@@ -57,6 +57,12 @@ pub enum RepeatError {
         /// The operating system's error.
         source: std::io::Error,
     },
+    /// A temporary file cannot be written or read.
+    #[error("the record of a repetition needs a temporary file, which fails: {source}")]
+    Temporary {
+        /// The operating system's error.
+        source: std::io::Error,
+    },
     /// The repetition's record file cannot be removed.
     #[error("removing {path}")]
     Remove {
@@ -243,7 +249,10 @@ pub fn repeat(
 ) -> Result<Repetitions, RepeatError> {
     let is_references = |section: &SectionInfo| section.name == REFERENCES;
     let references = record.sections.iter().any(is_references);
-    let prepared = prepare_again(arena, &record.subject, references)?;
+    let prepared = prepare_again(arena, &record.subject, |trial| Trial {
+        references,
+        ..trial
+    })?;
     let mut all = Repetitions {
         record: record.id(),
         digest: record.digest.clone(),
@@ -297,19 +306,15 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
 }
 
 /// Prepares the trial of a record again. The kernel is looked up by its digest first, because its name may now stand
-/// for a newer kernel. With `references`, the trial records references to pages.
-fn prepare_again(
+/// for a newer kernel. `change` returns the trial with what is to be different.
+pub(crate) fn prepare_again(
     arena: &dyn Arena,
     subject: &Subject,
-    references: bool,
+    change: impl Fn(Trial) -> Trial,
 ) -> Result<PreparedTrial, RepeatError> {
     let wanted = &subject.variant.kernel;
     for name in [&wanted.digest, &wanted.source] {
-        let trial = Trial {
-            references,
-            ..Trial::again(subject, name)
-        };
-        match arena.prepare(&trial) {
+        match arena.prepare(&change(Trial::again(subject, name))) {
             Ok(found) if found.subject().variant.kernel.digest == wanted.digest => {
                 return Ok(found);
             }

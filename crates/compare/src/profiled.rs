@@ -8,7 +8,7 @@ use pagetide_record::{FileError, Pass, Record, RecordReader, Subject, TraceRing}
 use pagetide_store::{Row, Store, StoreError, short};
 use serde::Serialize;
 
-pub use pagetide_profile::REFERENCES;
+pub use pagetide_profile::{ANNOTATION, REFERENCES};
 
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
@@ -82,9 +82,15 @@ impl Proof {
 /// Digest of a record's results without the profile and recorded references. It equals the digest of an equal timed
 /// pass.
 fn digest_without_profile(record: &Record) -> String {
-    let others = |section: &&SectionInfo| ![PROFILE, REFERENCES].contains(&section.name.as_str());
+    let own = [PROFILE, REFERENCES, ANNOTATION];
+    let others = |section: &&SectionInfo| !own.contains(&section.name.as_str());
     let sections: Vec<SectionInfo> = record.sections.iter().filter(others).cloned().collect();
     Record::digest_of(&record.results, &sections)
+}
+
+/// True if the results of two records are equal, bit for bit, apart from what only profiled passes have.
+pub fn same_results(a: &Record, b: &Record) -> bool {
+    digest_without_profile(a) == digest_without_profile(b)
 }
 
 /// Records of the profiled passes of a record's trial, newest first.

@@ -10,6 +10,7 @@
 //! Arguments: `functions=PATH` is the file with the addresses of functions. `programs=PATH`, if given,
 //! is the file with the code of programs. `out=PATH` is the file to which the counts
 //! are written when the guest executes the instruction that marks the end. Formats: `src/profiler.rs`.
+//! `annotate=NUMBER+…`, if given, are functions whose instructions are counted one by one.
 //! `references=PATH`, if given, is the file to which references to pages are recorded, and `most=BYTES` its largest
 //! size. Format: `profile/src/references.rs`.
 
@@ -17,6 +18,7 @@
 
 extern crate alloc;
 
+mod annotated;
 mod api;
 #[path = "../../profile/src/references/form.rs"]
 mod form;
@@ -35,6 +37,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
+use annotated::Annotated;
 use api::{Api, Handle, Id, Info};
 use format::{
     COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
@@ -109,6 +112,7 @@ const NOTHING: Ahead = Ahead {
 struct Part {
     handle: Handle,
     address: u64,
+    size: usize,
     function: u32,
     flags: u32,
     kind: Kind,
@@ -123,6 +127,8 @@ struct Profile {
     functions: usize,
     /// Addresses of instructions whose executions are counted one by one, in ascending order.
     watched: Vec<u64>,
+    /// Instructions of functions that are counted one by one.
+    annotated: Annotated,
     stacks: Stacks,
     /// References to pages; `None` if they are not recorded.
     pages: Option<Pages>,
@@ -186,6 +192,7 @@ impl Profile {
             self.parts.push(Part {
                 handle,
                 address,
+                size,
                 function,
                 flags,
                 kind: insn::kind(&bytes, size, address, address >> 63 != 0),
@@ -337,6 +344,41 @@ impl Profile {
             }
         }
         close(leader, open);
+        if self.parts.iter().any(|part| self.annotated.has(part.function)) {
+            self.annotate(place, may_be_last);
+        }
+    }
+
+    /// Counts the instructions of annotated functions in the block that is being translated, one by one. An instruction
+    /// that may fault is counted at the next one. `may_be_last` returns true for the place of an instruction that may
+    /// have no next one; if it faults, it is counted once more.
+    fn annotate(&mut self, place: Option<FileOrigin>, may_be_last: impl Fn(usize) -> bool) {
+        let mut offset = 0;
+        for (at, part) in self.parts.iter().enumerate() {
+            let code = self.code.get(offset..offset + part.size).unwrap_or_default();
+            offset += part.size;
+            if !self.annotated.has(part.function) {
+                continue;
+            }
+            let address = match place {
+                Some(place) => self.programs.address_in_file(place, part.address),
+                None => part.address,
+            };
+            let Some(entry) = self.annotated.index(part.function, address, code) else {
+                continue;
+            };
+            let may_fault = matches!(part.kind, Kind::Memory | Kind::Update | Kind::Repeat);
+            let counting = match self.parts.get(at + 1) {
+                Some(next) if may_fault && !may_be_last(at) => next.handle,
+                _ => part.handle,
+            };
+            self.api.add(counting, self.first_annotated() + entry, 1);
+        }
+    }
+
+    /// Index of the number that counts the executions of the first annotated instruction.
+    const fn first_annotated(&self) -> usize {
+        self.total() + 1
     }
 
     /// Adds the callbacks that record references to the block that is being translated. `count` is the number of its
@@ -484,6 +526,7 @@ impl Profile {
             pages.end(moment.at, main);
         }
         let mut out: Vec<u8> = Vec::new();
+        let first_annotated = self.first_annotated();
         let counts = self.api.values();
         let since = |at: usize| counts[at].wrapping_sub(self.base[at]);
         let used = (0..self.functions).filter(|at| since(2 * at) | since(2 * at + 1) != 0);
@@ -505,6 +548,13 @@ impl Profile {
         }
         for at in 0..self.watched.len() {
             out.extend(since(2 * self.functions + 2 + at).to_le_bytes());
+        }
+        out.extend((self.annotated.entries.len() as u64).to_le_bytes());
+        for (at, entry) in self.annotated.entries.iter().enumerate() {
+            out.extend(u64::from(entry.function).to_le_bytes());
+            out.extend(entry.address.to_le_bytes());
+            out.extend(since(first_annotated + at).to_le_bytes());
+            out.extend(entry.bytes);
         }
         heap::store(&self.out, &out);
     }
@@ -760,12 +810,18 @@ pub unsafe extern "C" fn qemu_plugin_install(
             (Some(path), Some(most)) => Some(Pages::new(path.into(), decimal(most)?)?),
             _ => None,
         };
+        let annotated = match argument(&arguments, "annotate") {
+            Some(text) => Annotated::read(text.to_str().ok()?)?,
+            None => Annotated::default(),
+        };
+        let numbers = 2 * functions.count + 3 + functions.watched.len() + annotated::MOST;
         Some(Profile {
-            api: Api::new(version, 2 * functions.count + 3 + functions.watched.len())?,
+            api: Api::new(version, numbers)?,
             spans: functions.spans,
             programs,
             functions: functions.count,
             watched: functions.watched,
+            annotated,
             stacks: Stacks::new(functions.count, functions.programs),
             pages,
             ahead: NOTHING,

@@ -365,6 +365,7 @@ impl Arena for Exact {
                 hang_wall: self.options.hang_wall,
                 trace_limit: self.options.trace_limit,
                 records_references: prepared.trial().references,
+                annotate: prepared.trial().annotate.as_deref(),
             };
             run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
         };

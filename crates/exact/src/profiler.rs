@@ -12,7 +12,8 @@
 //! - counts: [`MAGIC`], number of functions that were executed, number of nodes, index of the root of the task that
 //!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
 //!   each node: its parent and function (32 bits each), its instructions and calls, the time and the number of waits.
-//!   Then for each watched instruction the number of its executions.
+//!   Then for each watched instruction the number of its executions. Then the number of annotated instructions, and for
+//!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size.
 
 #[path = "../plugin/format.rs"]
 mod format;
@@ -23,12 +24,16 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-use pagetide_profile::{NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER};
-use pagetide_quantity::{Bytes, Nanos};
+use pagetide_profile::{
+    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER, function_name,
+};
+use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_root::CodeFile;
 
+use crate::annotated::{self, CountedInstruction};
 use crate::error::{ExactError, io};
 use crate::memory;
+pub use crate::ranges::Range;
 use format::{
     COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH,
     UNNAMED, WAKE,
@@ -36,19 +41,10 @@ use format::{
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
+/// Maximum number of symbols of an annotated function.
+const MOST_SYMBOLS: usize = 64;
 /// Maximum size of the file of counts, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-
-/// A named range of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// First address of the range, which ends where the next one starts.
-    pub start: u64,
-    /// Name of the symbol.
-    pub name: String,
-    /// Name of the module that contains the symbol, if it is in one.
-    pub module: Option<String>,
-}
 
 /// Flags of the function `name`. `names` returns true for the name of a function that the kernel has.
 fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
@@ -114,10 +110,29 @@ pub struct Counted<'a> {
     pub watched: &'a [u64],
     /// Maximum size of recorded references; `None` if references to pages are not recorded.
     pub references: Option<Bytes>,
+    /// Function whose instructions are counted one by one; with `MODULE:` before it, only that of a module or of a
+    /// program's file. `None` for none.
+    pub annotate: Option<&'a str>,
 }
 
-/// A profile, and the number of executions of each watched instruction by address.
-pub type ProfileAndCounts = (Profile, BTreeMap<u64, u64>);
+/// Counts of a profiled pass.
+#[derive(Debug)]
+pub struct PassCounts {
+    /// Instructions by function and call stack.
+    pub profile: Profile,
+    /// Number of executions of each watched instruction, by address.
+    pub executed: BTreeMap<u64, u64>,
+    /// Instructions of the annotated function; `None` if no function is annotated.
+    pub annotation: Option<Annotation>,
+}
+
+/// The annotated function of a profiled pass.
+#[derive(Debug)]
+struct Annotate {
+    name: String,
+    /// Numbers of the function's symbols.
+    numbers: Vec<u32>,
+}
 
 /// A plugin that counts the instructions of one trial.
 #[derive(Debug)]
@@ -129,6 +144,9 @@ pub struct Profiler {
     counts: File,
     /// References to pages and their maximum size; `None` if they are not recorded.
     references: Option<(File, Bytes)>,
+    annotate: Option<Annotate>,
+    /// Functions of the kernel, in the order of their addresses, if a function is annotated.
+    ranges: Vec<Range>,
     symbols: Vec<Symbol>,
     watched: Vec<u64>,
 }
@@ -181,6 +199,36 @@ fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     bytes
 }
 
+impl Annotate {
+    /// Finds the symbols of the function `name`. Fails if there are none.
+    fn find(name: &str, symbols: &[Symbol]) -> Result<Self, ExactError> {
+        let (module, function) = match name.split_once(':') {
+            Some((module, function)) if !function.starts_with(':') => (Some(module), function),
+            _ => (None, name),
+        };
+        let is_wanted = |symbol: &Symbol| {
+            function_name(&symbol.name) == function
+                && module.is_none_or(|module| symbol.module.as_deref() == Some(module))
+        };
+        let numbers = (0..).zip(symbols).filter(|(_, symbol)| is_wanted(symbol));
+        let numbers: Vec<u32> = numbers
+            .map(|(number, _)| number)
+            .take(MOST_SYMBOLS)
+            .collect();
+        if numbers.is_empty() {
+            let names = symbols.iter().map(|symbol| function_name(&symbol.name));
+            return Err(ExactError::NoFunction {
+                name: name.to_owned(),
+                near: nearest(function, names),
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            numbers,
+        })
+    }
+}
+
 impl Profiler {
     /// Prepares the plugin to count instructions.
     pub fn new(counted: Counted<'_>) -> Result<Self, ExactError> {
@@ -189,6 +237,7 @@ impl Profiler {
             programs,
             watched,
             references,
+            annotate,
         } = counted;
         let unnamed = |name: &str| Symbol {
             name: name.to_owned(),
@@ -231,6 +280,9 @@ impl Profiler {
         put(&mut bytes, [first, watched.len() as u64]);
         put(&mut bytes, spans.into_iter().flatten());
         put(&mut bytes, watched.iter().copied());
+        let annotate = annotate
+            .map(|name| Annotate::find(name, &symbols))
+            .transpose()?;
         let programs = (!programs.is_empty()).then(|| memory::holding("programs", &code));
         Ok(Self {
             object: memory::holding("pagetide-profile", OBJECT)?,
@@ -240,6 +292,11 @@ impl Profiler {
             references: references
                 .map(|most| Ok::<_, ExactError>((memory::anonymous("references")?, most)))
                 .transpose()?,
+            ranges: annotate
+                .as_ref()
+                .map(|_| ranges.to_vec())
+                .unwrap_or_default(),
+            annotate,
             symbols,
             watched: watched.to_vec(),
         })
@@ -257,6 +314,10 @@ impl Profiler {
         if let Some((references, most)) = &self.references {
             let path = path(references);
             value.push_str(&format!(",references={path},most={}", most.0));
+        }
+        if let Some(annotate) = &self.annotate {
+            let numbers: Vec<String> = annotate.numbers.iter().map(u32::to_string).collect();
+            value.push_str(&format!(",annotate={}", numbers.join("+")));
         }
         ["-plugin".to_owned(), value]
     }
@@ -288,8 +349,8 @@ impl Profiler {
     }
 
     /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
-    /// number of executions of each watched instruction. `None` if the scenario did not end.
-    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<ProfileAndCounts>, ExactError> {
+    /// numbers of executions of single instructions. `None` if the scenario did not end.
+    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<PassCounts>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
@@ -301,15 +362,26 @@ impl Profiler {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let (tally, watched) = self
+        let (tally, executed, instructions) = self
             .tally(&bytes, elapsed)
             .ok_or_else(|| fault()(std::io::Error::other("they contradict themselves")))?;
-        Ok(Some((tally.profile(), watched)))
+        let annotation = self.annotate.as_ref().map(|annotate| {
+            annotated::annotation(&annotate.name, &tally.symbols, &self.ranges, instructions)
+        });
+        Ok(Some(PassCounts {
+            profile: tally.profile(),
+            executed,
+            annotation,
+        }))
     }
 
-    /// Parses the counts that the plugin wrote, and the executions of the watched instructions; `None` if they are not
-    /// complete.
-    fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<(Tally, BTreeMap<u64, u64>)> {
+    /// Parses the counts that the plugin wrote, the executions of the watched instructions and the annotated
+    /// instructions; `None` if they are not complete.
+    fn tally(
+        &mut self,
+        bytes: &[u8],
+        elapsed: Nanos,
+    ) -> Option<(Tally, BTreeMap<u64, u64>, Vec<CountedInstruction>)> {
         let mut numbers = bytes
             .chunks_exact(8)
             .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
@@ -352,9 +424,20 @@ impl Profiler {
         for address in &self.watched {
             watched.insert(*address, numbers.next()?);
         }
+        let mut instructions = Vec::new();
+        for _ in 0..numbers.next()? {
+            let symbol = usize::try_from(numbers.next()?).ok()?;
+            (symbol < tally.symbols.len()).then_some(())?;
+            instructions.push(CountedInstruction {
+                symbol,
+                address: numbers.next()?,
+                executed: numbers.next()?,
+                code: [numbers.next()?, numbers.next()?],
+            });
+        }
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
-        Some((tally, watched))
+        Some((tally, watched, instructions))
     }
 }
 
@@ -389,7 +472,8 @@ mod tests {
                 bytes.extend(number.to_le_bytes());
             }
         }
-        let (tally, _) = profiler.tally(&bytes, Nanos(100)).unwrap();
+        bytes.extend(0_u64.to_le_bytes());
+        let (tally, ..) = profiler.tally(&bytes, Nanos(100)).unwrap();
         assert_eq!((tally.idle, tally.nodes.len()), (70, 2));
         for length in 0..bytes.len() {
             profiler.symbols = symbols.clone();

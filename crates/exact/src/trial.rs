@@ -18,7 +18,7 @@ use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
-use pagetide_profile::{PROFILE, REFERENCES};
+use pagetide_profile::{ANNOTATION, PROFILE, REFERENCES};
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
@@ -40,7 +40,7 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::EmulatorSlots;
-use crate::profiler::{Counted, Profiler, kernel_ranges};
+use crate::profiler::{Counted, PassCounts, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
@@ -87,6 +87,8 @@ pub struct Run<'a> {
     pub trace_limit: Bytes,
     /// True if a profiled pass records references to pages.
     pub records_references: bool,
+    /// Function whose instructions a profiled pass counts one by one.
+    pub annotate: Option<&'a str>,
 }
 
 /// Plugins of the emulator that a trial needs.
@@ -261,6 +263,7 @@ impl Run<'_> {
             programs: &programs,
             watched: &addresses,
             references: self.records_references.then_some(most),
+            annotate: self.annotate,
         })
     }
 
@@ -543,8 +546,20 @@ fn keep_profile(
         sink.stream("blob", REFERENCES, size, file)?;
     }
     let found = profiler.profile(elapsed).map_err(ArenaError::broken)?;
-    if let Some((mut profile, executed)) = found {
+    if let Some(PassCounts {
+        mut profile,
+        executed,
+        annotation,
+    }) = found
+    {
         profile.coverage = watched.map(|watched| watched.coverage(&profile, &executed));
+        if let Some(mut annotation) = annotation {
+            if let Some(watched) = watched {
+                watched.add_lines(&mut annotation);
+            }
+            let json = serde_json::to_vec(&annotation).map_err(ArenaError::broken)?;
+            sink.section("blob", ANNOTATION, &json)?;
+        }
         let json = profile.to_json().map_err(ArenaError::broken)?;
         sink.stream("blob", PROFILE, json.len() as u64, json.as_slice())?;
     }

@@ -10,6 +10,7 @@
 //! This crate knows nothing of emulators, records and reports. Start reading in [`Profile`].
 
 mod account;
+mod annotation;
 mod coverage;
 mod export;
 mod flame;
@@ -21,6 +22,7 @@ mod tally;
 mod wait;
 
 pub use account::{Account, FunctionChange, Line, WAITS, account};
+pub use annotation::{ANNOTATION, AnnotatedInstruction, Annotation, SourceLine};
 pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
@@ -31,5 +33,5 @@ pub use references::{
     AddressRange, Header, Kind, REFERENCES, Recorded, RecordedError, Run, Summary, TaskReferences,
     Window,
 };
-pub use tally::{Symbol, Tally, TallyNode};
+pub use tally::{Symbol, Tally, TallyNode, function_name};
 pub use wait::Cause;

@@ -1,6 +1,7 @@
 //! Output for the terminal: verdicts, a single record, lists.
 
 pub mod agreement;
+pub mod annotation;
 pub mod atlas;
 pub mod bisect;
 pub mod coverage;

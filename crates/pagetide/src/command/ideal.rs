@@ -136,7 +136,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let choices = choices(&args.policy, args.sweep.as_deref())?;
     let (string, sizes, cost) = (&known.string, &known.sizes, args.write_cost);
     let answer = ask_costing(string, &choices, sizes, args.windows, workers(), cost)?;
-    let measured = known.record.as_deref().and_then(Measurement::of);
+    // The kernel's faults are counted during the scenario's own references only, a part of the recorded ones.
+    let record = known.record.as_deref().filter(|_| known.recorded.is_none());
+    let measured = record.and_then(Measurement::of);
     let shown = IdealView::of(answer, measured).with_recorded(known.recorded);
     out.show(&shown, || shown.draw(&out.look))?;
     Ok(End::Done)
