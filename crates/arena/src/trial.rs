@@ -66,6 +66,13 @@ pub struct Trial {
     /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
+    /// True if a profiled pass also records references to pages. They do not change its results, so they are not part
+    /// of the subject.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub references: bool,
+    /// Function whose instructions a profiled pass counts one by one; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotate: Option<String>,
     /// Index of the sampling unit within the cell, from 0. In an arena with noise, trials of the same variant, cell and
     /// unit share a boot (or a fresh arena). In an arena without noise every trial is a unit.
     pub unit: u32,
@@ -101,6 +108,8 @@ impl Trial {
             cpus: subject.cpus,
             pass: subject.pass,
             trace_ring: subject.trace_ring,
+            references: false,
+            annotate: None,
             unit: 0,
             repetition: 0,
             takes: None,

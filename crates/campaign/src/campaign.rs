@@ -45,6 +45,9 @@ pub struct Campaign {
     /// Which trials run once more with their instructions counted by function.
     #[serde(default, skip_serializing_if = "Observe::is_none")]
     pub profile: Observe,
+    /// True if profiled trials also record references to pages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub references: bool,
     /// Size of the ring buffer for events of observed trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,

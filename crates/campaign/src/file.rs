@@ -215,7 +215,14 @@ fn parse_at(
         )?,
         seeds_of(&top, "profile", Observe::None, Observe::Seeds(1))?,
     ];
-    let [observe, profile] = passes;
+    let [observe, mut profile] = passes;
+    let references = match top.get("references") {
+        Some(item) => item.truth()?,
+        None => false,
+    };
+    if references && profile == Observe::None {
+        profile = Observe::Seeds(1);
+    }
     Ok(Campaign {
         name: campaign_name,
         arena,
@@ -228,6 +235,7 @@ fn parse_at(
         sampling: sampling(&top)?,
         observe,
         profile,
+        references,
         trace_ring: match top.get("trace-ring") {
             Some(item) => item
                 .string("a size in quotes, as \"64K\"")?

@@ -4,6 +4,7 @@
 //! scenario is a name with parameters. Start reading in [`campaign`] (the request), then [`plan`] (the order of trials)
 //! and [`run()`] (the loop).
 
+mod annotate;
 mod batch;
 pub mod bisect;
 mod calibration;
@@ -37,6 +38,7 @@ mod variants;
 mod vary;
 mod zoo;
 
+pub use annotate::{AnnotatedPass, annotate};
 pub use batch::{BatchFolder, Cluster, ClusterError, Elsewhere, Node, TaskError, TaskTrial, work};
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,

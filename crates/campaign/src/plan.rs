@@ -287,6 +287,8 @@ impl Campaign {
             cpus: cell.cpus,
             pass,
             trace_ring: self.ring_of(pass),
+            references: self.references && pass == Pass::Profiled,
+            annotate: None,
             unit: block,
             repetition,
             takes: cell.takes,
@@ -404,6 +406,7 @@ mod tests {
             },
             observe: Observe::None,
             profile: Observe::None,
+            references: false,
             trace_ring: TraceRing::default(),
             accept: Vec::new(),
         }

@@ -4,10 +4,12 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
+use pagetide_compare::profiled::REFERENCES;
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
 use pagetide_outside::remedy;
 use pagetide_quantity::command::told;
 use pagetide_quantity::{Metric, Unit};
+use pagetide_record::record::SectionInfo;
 use pagetide_record::{Maker, Record, RecordWriter, Subject};
 use pagetide_store::{Store, StoreError, short};
 use serde::Serialize;
@@ -52,6 +54,12 @@ pub enum RepeatError {
         remedy(.source, Some("TMPDIR"))
     )]
     Elsewhere {
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+    /// A temporary file cannot be written or read.
+    #[error("the record of a repetition needs a temporary file, which fails: {source}")]
+    Temporary {
         /// The operating system's error.
         source: std::io::Error,
     },
@@ -239,7 +247,12 @@ pub fn repeat(
     times: u32,
     progress: &dyn Progress,
 ) -> Result<Repetitions, RepeatError> {
-    let prepared = prepare_again(arena, &record.subject)?;
+    let is_references = |section: &SectionInfo| section.name == REFERENCES;
+    let references = record.sections.iter().any(is_references);
+    let prepared = prepare_again(arena, &record.subject, |trial| Trial {
+        references,
+        ..trial
+    })?;
     let mut all = Repetitions {
         record: record.id(),
         digest: record.digest.clone(),
@@ -293,11 +306,15 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
 }
 
 /// Prepares the trial of a record again. The kernel is looked up by its digest first, because its name may now stand
-/// for a newer kernel.
-fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<PreparedTrial, RepeatError> {
+/// for a newer kernel. `change` returns the trial with what is to be different.
+pub(crate) fn prepare_again(
+    arena: &dyn Arena,
+    subject: &Subject,
+    change: impl Fn(Trial) -> Trial,
+) -> Result<PreparedTrial, RepeatError> {
     let wanted = &subject.variant.kernel;
     for name in [&wanted.digest, &wanted.source] {
-        match arena.prepare(&Trial::again(subject, name)) {
+        match arena.prepare(&change(Trial::again(subject, name))) {
             Ok(found) if found.subject().variant.kernel.digest == wanted.digest => {
                 return Ok(found);
             }

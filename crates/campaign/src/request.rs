@@ -104,6 +104,9 @@ pub struct Adjustment {
     pub observe: Option<Observe>,
     /// Which trials also run a profiled pass, if given.
     pub profile: Option<Observe>,
+    /// True if profiled trials also record references to pages. Without other profiled trials, those of the first seed
+    /// are profiled.
+    pub references: bool,
     /// Size of the ring buffer for events of observed trials, if given.
     pub trace_ring: Option<TraceRing>,
     /// Unrequested differences between variants that the user accepts.
@@ -455,6 +458,7 @@ impl Request {
             sampling: Sampling::default(),
             observe: Observe::None,
             profile: Observe::None,
+            references: false,
             trace_ring: TraceRing::default(),
             accept: Vec::new(),
         };
@@ -679,6 +683,10 @@ impl Adjustment {
         }
         if let Some(profile) = self.profile {
             campaign.profile = profile;
+        }
+        campaign.references |= self.references;
+        if self.references && campaign.profile == Observe::None {
+            campaign.profile = Observe::Seeds(1);
         }
         campaign.trace_ring = self.trace_ring.unwrap_or(campaign.trace_ring);
         campaign.accept.extend(self.accept.iter().cloned());

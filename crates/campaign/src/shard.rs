@@ -147,6 +147,7 @@ mod tests {
             },
             observe: Observe::Seeds(2),
             profile: Observe::None,
+            references: false,
             trace_ring: pagetide_record::TraceRing::default(),
             accept: Vec::new(),
         }

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use pagetide_profile::{Account, PROFILE, Profile, ProfileError, account};
 use pagetide_record::record::SectionInfo;
-use pagetide_record::{FileError, Pass, Record, Subject, TraceRing};
+use pagetide_record::{FileError, Pass, Record, RecordReader, Subject, TraceRing};
 use pagetide_store::{Row, Store, StoreError, short};
 use serde::Serialize;
+
+pub use pagetide_profile::{ANNOTATION, REFERENCES};
 
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
@@ -77,11 +79,50 @@ impl Proof {
     }
 }
 
-/// Digest of a record's results without the profile. It equals the digest of an equal timed pass.
+/// Digest of a record's results without the profile and recorded references. It equals the digest of an equal timed
+/// pass.
 fn digest_without_profile(record: &Record) -> String {
-    let others = |section: &&SectionInfo| section.name != PROFILE;
+    let own = [PROFILE, REFERENCES, ANNOTATION];
+    let others = |section: &&SectionInfo| !own.contains(&section.name.as_str());
     let sections: Vec<SectionInfo> = record.sections.iter().filter(others).cloned().collect();
     Record::digest_of(&record.results, &sections)
+}
+
+/// True if the results of two records are equal, bit for bit, apart from what only profiled passes have.
+pub fn same_results(a: &Record, b: &Record) -> bool {
+    digest_without_profile(a) == digest_without_profile(b)
+}
+
+/// Records of the profiled passes of a record's trial, newest first.
+fn passes(store: &Store, row: &Row) -> Result<Vec<Row>, StoreError> {
+    let key = Subject {
+        pass: Pass::Profiled,
+        trace_ring: TraceRing::default(),
+        ..row.subject()
+    }
+    .key();
+    store.by_keys(&[key])
+}
+
+fn has_blob(record: &Record, name: &str) -> bool {
+    let is_wanted = |section: &SectionInfo| section.kind == "blob" && section.name == name;
+    record.sections.iter().any(is_wanted)
+}
+
+/// True if this very record has recorded references.
+pub fn has_references(store: &Store, row: &Row) -> Result<bool, StoreError> {
+    Ok(has_blob(store.load(&row.id)?.record(), REFERENCES))
+}
+
+/// The newest record of a profiled pass of a record's trial that has recorded references; `None` if there is none.
+pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
+    for row in passes(store, row)? {
+        let reader = store.load(&row.id)?;
+        if has_blob(reader.record(), REFERENCES) {
+            return Ok(Some(reader));
+        }
+    }
+    Ok(None)
 }
 
 /// The profiled pass of a record's trial: the record itself, or the record of another pass of the same trial. `None` if
@@ -90,22 +131,14 @@ pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, Profil
     let row = if row.subject().pass == Pass::Profiled {
         row.clone()
     } else {
-        let key = Subject {
-            pass: Pass::Profiled,
-            trace_ring: TraceRing::default(),
-            ..row.subject()
-        }
-        .key();
-        // Rows are sorted newest first.
-        match store.by_keys(&[key])?.into_iter().next() {
+        match passes(store, row)?.into_iter().next() {
             Some(row) => row,
             None => return Ok(None),
         }
     };
     let reader = store.load(&row.id)?;
     let record = reader.record();
-    let has_profile = |section: &SectionInfo| section.kind == "blob" && section.name == PROFILE;
-    if !record.sections.iter().any(has_profile) {
+    if !has_blob(record, PROFILE) {
         return Ok(None);
     }
     let profile = Profile::read(reader.blob(PROFILE)?)?;

@@ -19,6 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         object::build(folder, source, &out.join(object))?;
     }
 
+    // The plugin is compiled with the constants of recorded references.
+    println!("cargo::rerun-if-changed=../profile/src/references/form.rs");
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let workspace = here.ancestors().nth(2).ok_or("the workspace is gone")?;
     let recipe = guest::Recipe {

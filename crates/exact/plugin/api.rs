@@ -87,6 +87,7 @@ pub struct Api {
     on_access: unsafe extern "C" fn(Handle, OnAccess, c_int, c_int, *mut c_void),
     on_translation: unsafe extern "C" fn(Id, extern "C" fn(Id, Handle)),
     is_store: unsafe extern "C" fn(u32) -> bool,
+    size_shift: unsafe extern "C" fn(u32) -> c_uint,
     add: *mut c_void,
     find: unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
 }
@@ -155,6 +156,7 @@ impl Api {
             on_access: function(c"qemu_plugin_register_vcpu_mem_cb")?,
             on_translation: function(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
             is_store: function(c"qemu_plugin_mem_is_store")?,
+            size_shift: function(c"qemu_plugin_mem_size_shift")?,
             add,
             find: function(c"qemu_plugin_scoreboard_find").unwrap_or(no_board),
         })
@@ -254,5 +256,11 @@ impl Api {
     pub fn is_store(&self, access: u32) -> bool {
         // SAFETY: the description is the one that the emulator passed to the callback in progress.
         unsafe { (self.is_store)(access) }
+    }
+
+    /// Size of an access to memory in bytes. `access` is the description of the access that the callback received.
+    pub fn size_of(&self, access: u32) -> u64 {
+        // SAFETY: as for `is_store`.
+        1 << unsafe { (self.size_shift)(access) }.min(6)
     }
 }

@@ -29,3 +29,9 @@ pub const INTERRUPT: u32 = 4;
 pub const SWITCH: u32 = 8;
 /// Flag of a range of addresses: its start is the first code of a new task.
 pub const FORK: u32 = 16;
+/// Flag of a range of addresses: its start is executed when the kernel copies an address space for a new task.
+pub const COPY: u32 = 32;
+/// Flag of a range of addresses: its start is executed when a new task may run for the first time.
+pub const WAKE: u32 = 64;
+/// Flag of a range of addresses: its start is executed when a task replaces its program by another one.
+pub const EXECUTE: u32 = 128;

@@ -79,18 +79,40 @@ pub fn content(path: &CStr) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Writes bytes to the file at a path, from its start. Ignores errors.
-pub fn store(path: &CStr, mut bytes: &[u8]) {
-    // SAFETY: the path is a C string, and the buffer has the stated size.
-    unsafe {
-        let file = open(path.as_ptr(), O_WRONLY);
-        if file < 0 {
-            return;
-        }
-        while let Ok(size @ 1..) = usize::try_from(write(file, bytes.as_ptr().cast(), bytes.len()))
-        {
+/// A file that is written from its start.
+pub struct Writer(c_int);
+
+impl Writer {
+    /// Opens the file at a path; `None` if it cannot be opened.
+    pub fn open(path: &CStr) -> Option<Self> {
+        // SAFETY: the path is a C string.
+        let file = unsafe { open(path.as_ptr(), O_WRONLY) };
+        (file >= 0).then_some(Self(file))
+    }
+
+    /// Writes bytes after those written before. Ignores errors.
+    pub fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // SAFETY: the file is open, and the buffer has the stated size.
+            let written = unsafe { write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+            let Ok(size @ 1..) = usize::try_from(written) else {
+                return;
+            };
             bytes = bytes.get(size..).unwrap_or_default();
         }
-        close(file);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // SAFETY: the file is open, and not used any more.
+        unsafe { close(self.0) };
+    }
+}
+
+/// Writes bytes to the file at a path, from its start. Ignores errors.
+pub fn store(path: &CStr, bytes: &[u8]) {
+    if let Some(mut file) = Writer::open(path) {
+        file.write(bytes);
     }
 }

@@ -10,16 +10,24 @@
 //! Arguments: `functions=PATH` is the file with the addresses of functions. `programs=PATH`, if given,
 //! is the file with the code of programs. `out=PATH` is the file to which the counts
 //! are written when the guest executes the instruction that marks the end. Formats: `src/profiler.rs`.
+//! `annotate=NUMBER+…`, if given, are functions whose instructions are counted one by one.
+//! `references=PATH`, if given, is the file to which references to pages are recorded, and `most=BYTES` its largest
+//! size. Format: `profile/src/references.rs`.
 
 #![no_std]
 
 extern crate alloc;
 
+mod annotated;
 mod api;
+#[path = "../../profile/src/references/form.rs"]
+mod form;
 mod format;
 mod heap;
 mod insn;
+mod pages;
 mod programs;
+mod recorder;
 mod span;
 mod stacks;
 
@@ -29,12 +37,16 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
+use annotated::Annotated;
 use api::{Api, Handle, Id, Info};
 use format::{
-    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED, USER,
+    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
+    USER, WAKE,
 };
 use insn::Kind;
+use pages::{Change, Pages};
 use programs::{FileOrigin, Programs};
+use recorder::Moment;
 use span::Span;
 use stacks::Stacks;
 
@@ -54,7 +66,9 @@ extern "C" fn choose() {
 static CHOOSE: extern "C" fn() = choose;
 
 /// Size of a page.
-const PAGE: u64 = 4096;
+const PAGE: u64 = 1 << PAGE_SHIFT;
+/// Base-2 logarithm of the size of a page.
+const PAGE_SHIFT: u32 = 12;
 /// Maximum size of an instruction in bytes.
 const LONGEST: u64 = 15;
 
@@ -99,6 +113,7 @@ const NOTHING: Ahead = Ahead {
 struct Part {
     handle: Handle,
     address: u64,
+    size: usize,
     function: u32,
     flags: u32,
     kind: Kind,
@@ -113,7 +128,11 @@ struct Profile {
     functions: usize,
     /// Addresses of instructions whose executions are counted one by one, in ascending order.
     watched: Vec<u64>,
+    /// Instructions of functions that are counted one by one.
+    annotated: Annotated,
     stacks: Stacks,
+    /// References to pages; `None` if they are not recorded.
+    pages: Option<Pages>,
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
@@ -174,6 +193,7 @@ impl Profile {
             self.parts.push(Part {
                 handle,
                 address,
+                size,
                 function,
                 flags,
                 kind: insn::kind(&bytes, size, address, address >> 63 != 0),
@@ -182,7 +202,7 @@ impl Profile {
             });
         }
         let first = self.parts.first()?.address;
-        let page = first >> 12;
+        let page = first >> PAGE_SHIFT;
         let nops = self.parts.iter().take_while(|part| part.is_nop).count();
         let jumps = self.parts.get(nops).is_some_and(|part| part.is_idle_jump);
         let only = nops + usize::from(jumps) == self.parts.len();
@@ -213,12 +233,21 @@ impl Profile {
         let near = |part: &Part| part.address & (PAGE - 1) > PAGE - LONGEST;
         let is_doubtful = count > 1 && parts.last().is_some_and(near);
         let may_be_last = |at: usize| at + 1 == count || is_doubtful && at + 2 == count;
+        if self.pages.is_some() {
+            self.watch(if is_doubtful { count - 1 } else { count });
+        }
+        let total = self.pages.is_some().then(|| self.total());
+        let add = |part: &Part, function: u32, amount: u64| {
+            api.add(part.handle, 2 * function as usize, amount);
+            if let Some(total) = total {
+                api.add(part.handle, total, amount);
+            }
+        };
         // `open` is the number of instructions that are not added yet. They will be added at the instruction `leader`.
         let (mut leader, mut open) = (0, 0);
         let close = |leader: usize, open: u64| {
             if open > 0 {
-                let function = parts[leader].function as usize;
-                api.add(parts[leader].handle, 2 * function, open);
+                add(&parts[leader], parts[leader].function, open);
             }
         };
         for (at, part) in parts.iter().enumerate() {
@@ -235,6 +264,9 @@ impl Profile {
             }
             if part.flags & FORK != 0 {
                 api.before(part.handle, forked, pack(function, 0));
+            }
+            if part.flags & (COPY | WAKE | EXECUTE) != 0 && total.is_some() {
+                api.before(part.handle, changing, pack(function, u64::from(part.flags)));
             }
             if let Kind::Mark(which) = part.kind {
                 api.before(part.handle, marked, u64::from(which));
@@ -257,7 +289,7 @@ impl Profile {
                     if before.function == function {
                         open = 1;
                     } else {
-                        api.add(part.handle, 2 * before.function as usize, 1);
+                        add(part, before.function, 1);
                     }
                 }
             }
@@ -313,6 +345,76 @@ impl Profile {
             }
         }
         close(leader, open);
+        if self.parts.iter().any(|part| self.annotated.has(part.function)) {
+            self.annotate(place, may_be_last);
+        }
+    }
+
+    /// Counts the instructions of annotated functions in the block that is being translated, one by one. An instruction
+    /// that may fault is counted at the next one. `may_be_last` returns true for the place of an instruction that may
+    /// have no next one; if it faults, it is counted once more.
+    fn annotate(&mut self, place: Option<FileOrigin>, may_be_last: impl Fn(usize) -> bool) {
+        let mut offset = 0;
+        for (at, part) in self.parts.iter().enumerate() {
+            let code = self.code.get(offset..offset + part.size).unwrap_or_default();
+            offset += part.size;
+            if !self.annotated.has(part.function) {
+                continue;
+            }
+            let address = match place {
+                Some(place) => self.programs.address_in_file(place, part.address),
+                None => part.address,
+            };
+            let Some(entry) = self.annotated.index(part.function, address, code) else {
+                continue;
+            };
+            let may_fault = matches!(part.kind, Kind::Memory | Kind::Update | Kind::Repeat);
+            let counting = match self.parts.get(at + 1) {
+                Some(next) if may_fault && !may_be_last(at) => next.handle,
+                _ => part.handle,
+            };
+            self.api.add(counting, self.first_annotated() + entry, 1);
+        }
+    }
+
+    /// Index of the number that counts the executions of the first annotated instruction.
+    const fn first_annotated(&self) -> usize {
+        self.total() + 1
+    }
+
+    /// Adds the callbacks that record references to the block that is being translated. `count` is the number of its
+    /// instructions that are certain to belong to it.
+    fn watch(&self, count: usize) {
+        let (parts, api) = (&self.parts, &self.api);
+        for part in parts {
+            if part.address & KERNEL != 0 {
+                api.after(part.handle, referred_by_kernel, 0);
+            } else {
+                api.after(part.handle, referred, part.address >> PAGE_SHIFT);
+            }
+        }
+        // The accesses of a program's instruction tell the page of its code. Code without accesses tells it itself.
+        let certain = parts.get(..count).unwrap_or_default();
+        for on_page in certain.chunk_by(|a, b| a.address >> PAGE_SHIFT == b.address >> PAGE_SHIFT) {
+            let accesses = on_page.iter().any(|part| {
+                matches!(
+                    part.kind,
+                    Kind::Memory | Kind::Update | Kind::Call(_) | Kind::Return | Kind::Jump
+                )
+            });
+            if let Some(first) = on_page.first()
+                && first.address & KERNEL == 0
+                && first.function != IDLE
+                && !accesses
+            {
+                api.before(first.handle, fetched, first.address >> PAGE_SHIFT);
+            }
+        }
+    }
+
+    /// Index of the number that counts all instructions, if references are recorded.
+    const fn total(&self) -> usize {
+        2 * self.functions + 2 + self.watched.len()
     }
 
     /// Index of the number that counts all calls, returns and indirect jumps, each before it is executed.
@@ -356,6 +458,10 @@ impl Profile {
 
     /// Adds one to the count of a function and returns the new count; 0 if there is no such function.
     fn count(&mut self, function: u32) -> u64 {
+        if self.pages.is_some() {
+            let total = self.total();
+            self.api.values()[total] += 1;
+        }
         match self.api.values().get_mut(2 * function as usize) {
             Some(count) => {
                 *count += 1;
@@ -381,12 +487,33 @@ impl Profile {
             && *now == count
         {
             *now -= 1;
+            if self.pages.is_some() {
+                let total = self.total();
+                self.api.values()[total] -= 1;
+            }
         }
+    }
+
+    /// References to pages, with the current time and task; `None` if they are not recorded.
+    fn pages(&mut self) -> Option<(&mut Pages, &Api, Moment)> {
+        let total = self.total();
+        let pages = self.pages.as_mut()?;
+        let start = self.base.get(total).copied().unwrap_or(0);
+        let task = self.stacks.now();
+        let moment = Moment {
+            at: self.api.values()[total].wrapping_sub(start),
+            task: task as u32,
+            space: pages.space(task),
+        };
+        Some((pages, &self.api, moment))
     }
 
     fn begin(&mut self) {
         self.base = self.api.values().to_vec();
         self.stacks.reset(&self.base);
+        if let Some(pages) = &mut self.pages {
+            pages.begin();
+        }
     }
 
     /// Writes all counts since the marked start to the output file. Does so only once.
@@ -395,7 +522,12 @@ impl Profile {
             return;
         }
         self.is_written = true;
+        let main = self.stacks.main() as u32;
+        if let Some((pages, _, moment)) = self.pages() {
+            pages.end(moment.at, main);
+        }
         let mut out: Vec<u8> = Vec::new();
+        let first_annotated = self.first_annotated();
         let counts = self.api.values();
         let since = |at: usize| counts[at].wrapping_sub(self.base[at]);
         let used = (0..self.functions).filter(|at| since(2 * at) | since(2 * at + 1) != 0);
@@ -417,6 +549,13 @@ impl Profile {
         }
         for at in 0..self.watched.len() {
             out.extend(since(2 * self.functions + 2 + at).to_le_bytes());
+        }
+        out.extend((self.annotated.entries.len() as u64).to_le_bytes());
+        for (at, entry) in self.annotated.entries.iter().enumerate() {
+            out.extend(u64::from(entry.function).to_le_bytes());
+            out.extend(entry.address.to_le_bytes());
+            out.extend(since(first_annotated + at).to_le_bytes());
+            out.extend(entry.bytes);
         }
         heap::store(&self.out, &out);
     }
@@ -527,11 +666,62 @@ extern "C" fn resumed(_: c_uint, data: *mut c_void) {
 }
 
 extern "C" fn switched(_: c_uint, _: *mut c_void) {
-    profile().stacks.switch();
+    let profile = profile();
+    profile.stacks.switch();
+    if let Some(pages) = &mut profile.pages {
+        pages.interrupt();
+    }
 }
 
 extern "C" fn forked(_: c_uint, _: *mut c_void) {
-    profile().stacks.fork();
+    let profile = profile();
+    profile.stacks.fork();
+    if let Some(pages) = &mut profile.pages {
+        pages.born(profile.stacks.now());
+    }
+}
+
+extern "C" fn changing(_: c_uint, data: *mut c_void) {
+    let profile = profile();
+    let change = match (data as u64 >> 24) as u32 {
+        flags if flags & COPY != 0 => Change::Copies,
+        flags if flags & WAKE != 0 => Change::Wakes,
+        _ => Change::Executes,
+    };
+    if let Some(pages) = &mut profile.pages {
+        pages.change(profile.stacks.now(), change);
+    }
+}
+
+extern "C" fn referred(_: c_uint, access: u32, at: u64, data: *mut c_void) {
+    let (profile, data) = (profile(), data as u64);
+    // If an instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU may call this
+    // callback for these accesses too.
+    let is_recorded = |pages: &mut Pages| at & KERNEL != 0 || pages.repeats(access, at, data);
+    if profile.pages.as_mut().is_none_or(is_recorded) {
+        return;
+    }
+    if let Some((pages, api, moment)) = profile.pages() {
+        let (is_store, size) = (api.is_store(access), api.size_of(access));
+        pages.refer(access, at, data, is_store, size, moment);
+    }
+}
+
+extern "C" fn referred_by_kernel(_: c_uint, access: u32, at: u64, _: *mut c_void) {
+    let profile = profile();
+    if at & KERNEL != 0 {
+        if let Some(pages) = &mut profile.pages {
+            pages.pass_over();
+        }
+    } else if let Some((pages, api, moment)) = profile.pages() {
+        pages.refer_by_kernel(at, api.is_store(access), api.size_of(access), moment);
+    }
+}
+
+extern "C" fn fetched(_: c_uint, data: *mut c_void) {
+    if let Some((pages, _, moment)) = profile().pages() {
+        pages.execute(data as u64, moment);
+    }
 }
 
 extern "C" fn marked(_: c_uint, which: *mut c_void) {
@@ -549,6 +739,11 @@ fn argument<'a>(arguments: &[&'a CStr], name: &str) -> Option<&'a CStr> {
         let value = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         CStr::from_bytes_with_nul(value).ok()
     })
+}
+
+/// Parses a decimal number.
+fn decimal(text: &CStr) -> Option<u64> {
+    text.to_str().ok()?.parse().ok()
 }
 
 /// Content of the file of functions.
@@ -612,13 +807,24 @@ pub unsafe extern "C" fn qemu_plugin_install(
             Some(path) => Programs::read(&heap::content(path)?, functions.count)?,
             None => Programs::default(),
         };
+        let pages = match (argument(&arguments, "references"), argument(&arguments, "most")) {
+            (Some(path), Some(most)) => Some(Pages::new(path.into(), decimal(most)?)?),
+            _ => None,
+        };
+        let annotated = match argument(&arguments, "annotate") {
+            Some(text) => Annotated::read(text.to_str().ok()?)?,
+            None => Annotated::default(),
+        };
+        let numbers = 2 * functions.count + 3 + functions.watched.len() + annotated::MOST;
         Some(Profile {
-            api: Api::new(version, 2 * functions.count + 2 + functions.watched.len())?,
+            api: Api::new(version, numbers)?,
             spans: functions.spans,
             programs,
             functions: functions.count,
             watched: functions.watched,
+            annotated,
             stacks: Stacks::new(functions.count, functions.programs),
+            pages,
             ahead: NOTHING,
             is_done: false,
             is_delivering: false,

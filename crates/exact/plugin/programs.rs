@@ -115,8 +115,13 @@ impl Programs {
         found.map(FileOrigin)
     }
 
-    /// Function at an address near a block of this mapping, and the function's flags if the address is its start.
-    /// `None` if the address is outside of the file's executable part.
+    /// Address as written in the file of an address near a block of this place.
+    pub const fn address_in_file(&self, FileOrigin(mapping): FileOrigin, address: u64) -> u64 {
+        address.wrapping_sub(mapping.bias)
+    }
+
+    /// Function at an address near a block of this place, and the function's flags if the address is its start. `None`
+    /// if the address is outside of the file's executable part.
     pub fn function(&self, FileOrigin(mapping): FileOrigin, address: u64) -> Option<(u32, u32)> {
         let segment = &self.segments[mapping.segment];
         let own = address.wrapping_sub(mapping.bias);

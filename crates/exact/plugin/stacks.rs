@@ -141,6 +141,16 @@ impl Stacks {
         self.tasks[self.now].root
     }
 
+    /// Number of the current task.
+    pub fn now(&self) -> usize {
+        self.now
+    }
+
+    /// Number of the task that runs the scenario.
+    pub fn main(&self) -> usize {
+        self.main
+    }
+
     fn slot(&self, parent: u32, function: u32) -> usize {
         let mask = self.index.len() - 1;
         let key = (u64::from(parent) << 24) ^ u64::from(function);

@@ -65,6 +65,17 @@ pub enum ExactError {
         /// Version of the installed emulator.
         version: String,
     },
+    /// A function to annotate is neither in the kernel nor in the program.
+    #[error(
+        "no function of the guest is called `{name}`{}: `pagetide profile RECORD` lists those that ran",
+        .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+    )]
+    NoFunction {
+        /// Name of the function.
+        name: String,
+        /// A name that is similar.
+        near: Option<String>,
+    },
     /// A profiled pass was requested on a machine with several CPUs.
     #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
     ProfileOfSeveral,

@@ -364,6 +364,8 @@ impl Arena for Exact {
                 roots: &roots,
                 hang_wall: self.options.hang_wall,
                 trace_limit: self.options.trace_limit,
+                records_references: prepared.trial().references,
+                annotate: prepared.trial().annotate.as_deref(),
             };
             run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
         };

@@ -8,6 +8,7 @@
 //! trial), then [`machine`] (the emulated machine) and [`snapshot`] (storing a booted guest).
 
 mod able;
+mod annotated;
 pub mod boot;
 pub mod clock;
 mod contents;
@@ -40,6 +41,7 @@ mod preparation;
 mod processor;
 pub mod profiler;
 pub mod program;
+mod ranges;
 pub mod recipe;
 pub mod seal;
 mod setting;

@@ -12,7 +12,8 @@
 //! - counts: [`MAGIC`], number of functions that were executed, number of nodes, index of the root of the task that
 //!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
 //!   each node: its parent and function (32 bits each), its instructions and calls, the time and the number of waits.
-//!   Then for each watched instruction the number of its executions.
+//!   Then for each watched instruction the number of its executions. Then the number of annotated instructions, and for
+//!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size.
 
 #[path = "../plugin/format.rs"]
 mod format;
@@ -21,32 +22,29 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 
-use pagetide_profile::{NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER};
-use pagetide_quantity::Nanos;
+use pagetide_profile::{
+    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER, function_name,
+};
+use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_root::CodeFile;
 
+use crate::annotated::{self, CountedInstruction};
 use crate::error::{ExactError, io};
 use crate::memory;
+pub use crate::ranges::Range;
 use format::{
-    FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH, UNNAMED,
+    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH,
+    UNNAMED, WAKE,
 };
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
+/// Maximum number of symbols of an annotated function.
+const MOST_SYMBOLS: usize = 64;
 /// Maximum size of the file of counts, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-
-/// A named range of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// First address of the range, which ends where the next one starts.
-    pub start: u64,
-    /// Name of the symbol.
-    pub name: String,
-    /// Name of the module that contains the symbol, if it is in one.
-    pub module: Option<String>,
-}
 
 /// Flags of the function `name`. `names` returns true for the name of a function that the kernel has.
 fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
@@ -54,6 +52,10 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
         "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
         "__switch_to_asm" => SWITCH,
         "ret_from_fork_asm" => FORK,
+        // Only called for each mapping of an address space that is copied.
+        "copy_page_range" => COPY,
+        "wake_up_new_task" => WAKE,
+        "begin_new_exec" => EXECUTE,
         // Since Linux 6.6, `ret_from_fork` is a C function that `ret_from_fork_asm` calls.
         "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
         _ if name.starts_with("asm_exc_") => FAULT,
@@ -106,10 +108,31 @@ pub struct Counted<'a> {
     pub programs: &'a [CodeFile],
     /// Addresses of instructions whose executions are counted one by one, in ascending order.
     pub watched: &'a [u64],
+    /// Maximum size of recorded references; `None` if references to pages are not recorded.
+    pub references: Option<Bytes>,
+    /// Function whose instructions are counted one by one; with `MODULE:` before it, only that of a module or of a
+    /// program's file. `None` for none.
+    pub annotate: Option<&'a str>,
 }
 
-/// A profile, and the number of executions of each watched instruction by address.
-pub type ProfileAndCounts = (Profile, BTreeMap<u64, u64>);
+/// Counts of a profiled pass.
+#[derive(Debug)]
+pub struct PassCounts {
+    /// Instructions by function and call stack.
+    pub profile: Profile,
+    /// Number of executions of each watched instruction, by address.
+    pub executed: BTreeMap<u64, u64>,
+    /// Instructions of the annotated function; `None` if no function is annotated.
+    pub annotation: Option<Annotation>,
+}
+
+/// The annotated function of a profiled pass.
+#[derive(Debug)]
+struct Annotate {
+    name: String,
+    /// Numbers of the function's symbols.
+    numbers: Vec<u32>,
+}
 
 /// A plugin that counts the instructions of one trial.
 #[derive(Debug)]
@@ -119,6 +142,11 @@ pub struct Profiler {
     /// Code of the guest's programs; `None` if there are none.
     programs: Option<File>,
     counts: File,
+    /// References to pages and their maximum size; `None` if they are not recorded.
+    references: Option<(File, Bytes)>,
+    annotate: Option<Annotate>,
+    /// Functions of the kernel, in the order of their addresses, if a function is annotated.
+    ranges: Vec<Range>,
     symbols: Vec<Symbol>,
     watched: Vec<u64>,
 }
@@ -171,6 +199,36 @@ fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     bytes
 }
 
+impl Annotate {
+    /// Finds the symbols of the function `name`. Fails if there are none.
+    fn find(name: &str, symbols: &[Symbol]) -> Result<Self, ExactError> {
+        let (module, function) = match name.split_once(':') {
+            Some((module, function)) if !function.starts_with(':') => (Some(module), function),
+            _ => (None, name),
+        };
+        let is_wanted = |symbol: &Symbol| {
+            function_name(&symbol.name) == function
+                && module.is_none_or(|module| symbol.module.as_deref() == Some(module))
+        };
+        let numbers = (0..).zip(symbols).filter(|(_, symbol)| is_wanted(symbol));
+        let numbers: Vec<u32> = numbers
+            .map(|(number, _)| number)
+            .take(MOST_SYMBOLS)
+            .collect();
+        if numbers.is_empty() {
+            let names = symbols.iter().map(|symbol| function_name(&symbol.name));
+            return Err(ExactError::NoFunction {
+                name: name.to_owned(),
+                near: nearest(function, names),
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            numbers,
+        })
+    }
+}
+
 impl Profiler {
     /// Prepares the plugin to count instructions.
     pub fn new(counted: Counted<'_>) -> Result<Self, ExactError> {
@@ -178,6 +236,8 @@ impl Profiler {
             ranges,
             programs,
             watched,
+            references,
+            annotate,
         } = counted;
         let unnamed = |name: &str| Symbol {
             name: name.to_owned(),
@@ -220,12 +280,23 @@ impl Profiler {
         put(&mut bytes, [first, watched.len() as u64]);
         put(&mut bytes, spans.into_iter().flatten());
         put(&mut bytes, watched.iter().copied());
+        let annotate = annotate
+            .map(|name| Annotate::find(name, &symbols))
+            .transpose()?;
         let programs = (!programs.is_empty()).then(|| memory::holding("programs", &code));
         Ok(Self {
             object: memory::holding("pagetide-profile", OBJECT)?,
             functions: memory::holding("functions", &bytes)?,
             programs: programs.transpose()?,
             counts: memory::anonymous("counts")?,
+            references: references
+                .map(|most| Ok::<_, ExactError>((memory::anonymous("references")?, most)))
+                .transpose()?,
+            ranges: annotate
+                .as_ref()
+                .map(|_| ranges.to_vec())
+                .unwrap_or_default(),
+            annotate,
             symbols,
             watched: watched.to_vec(),
         })
@@ -240,19 +311,46 @@ impl Profiler {
             value.push_str(",programs=");
             value.push_str(&path(programs));
         }
+        if let Some((references, most)) = &self.references {
+            let path = path(references);
+            value.push_str(&format!(",references={path},most={}", most.0));
+        }
+        if let Some(annotate) = &self.annotate {
+            let numbers: Vec<String> = annotate.numbers.iter().map(u32::to_string).collect();
+            value.push_str(&format!(",annotate={}", numbers.join("+")));
+        }
         ["-plugin".to_owned(), value]
     }
 
     /// File descriptors that the emulator must inherit.
     pub fn fds(&self) -> Vec<RawFd> {
         let files = [&self.object, &self.functions, &self.counts];
-        let files = files.into_iter().chain(&self.programs);
+        let references = self.references.as_ref().map(|(file, _)| file);
+        let files = files.into_iter().chain(&self.programs).chain(references);
         files.map(AsRawFd::as_raw_fd).collect()
     }
 
+    /// References that were recorded, from their start, and their size in bytes; `None` if none were asked for or the
+    /// scenario did not end.
+    pub fn references(&self) -> Result<Option<(&File, u64)>, ExactError> {
+        let Some((file, _)) = &self.references else {
+            return Ok(None);
+        };
+        let mut reader = file;
+        let fault = || io("reading", "the references of the emulator's plugin");
+        let size = file.metadata().map_err(fault())?.len();
+        let mut first = [0; 8];
+        // The header is written last.
+        if size < 8 || file.read_exact_at(&mut first, 0).is_err() || first == [0; 8] {
+            return Ok(None);
+        }
+        reader.seek(SeekFrom::Start(0)).map_err(fault())?;
+        Ok(Some((reader, size)))
+    }
+
     /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
-    /// number of executions of each watched instruction. `None` if the scenario did not end.
-    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<ProfileAndCounts>, ExactError> {
+    /// numbers of executions of single instructions. `None` if the scenario did not end.
+    pub fn profile(mut self, elapsed: Nanos) -> Result<Option<PassCounts>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
@@ -264,15 +362,26 @@ impl Profiler {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let (tally, watched) = self
+        let (tally, executed, instructions) = self
             .tally(&bytes, elapsed)
             .ok_or_else(|| fault()(std::io::Error::other("they contradict themselves")))?;
-        Ok(Some((tally.profile(), watched)))
+        let annotation = self.annotate.as_ref().map(|annotate| {
+            annotated::annotation(&annotate.name, &tally.symbols, &self.ranges, instructions)
+        });
+        Ok(Some(PassCounts {
+            profile: tally.profile(),
+            executed,
+            annotation,
+        }))
     }
 
-    /// Parses the counts that the plugin wrote, and the executions of the watched instructions; `None` if they are not
-    /// complete.
-    fn tally(&mut self, bytes: &[u8], elapsed: Nanos) -> Option<(Tally, BTreeMap<u64, u64>)> {
+    /// Parses the counts that the plugin wrote, the executions of the watched instructions and the annotated
+    /// instructions; `None` if they are not complete.
+    fn tally(
+        &mut self,
+        bytes: &[u8],
+        elapsed: Nanos,
+    ) -> Option<(Tally, BTreeMap<u64, u64>, Vec<CountedInstruction>)> {
         let mut numbers = bytes
             .chunks_exact(8)
             .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
@@ -315,9 +424,20 @@ impl Profiler {
         for address in &self.watched {
             watched.insert(*address, numbers.next()?);
         }
+        let mut instructions = Vec::new();
+        for _ in 0..numbers.next()? {
+            let symbol = usize::try_from(numbers.next()?).ok()?;
+            (symbol < tally.symbols.len()).then_some(())?;
+            instructions.push(CountedInstruction {
+                symbol,
+                address: numbers.next()?,
+                executed: numbers.next()?,
+                code: [numbers.next()?, numbers.next()?],
+            });
+        }
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
-        Some((tally, watched))
+        Some((tally, watched, instructions))
     }
 }
 
@@ -352,7 +472,8 @@ mod tests {
                 bytes.extend(number.to_le_bytes());
             }
         }
-        let (tally, _) = profiler.tally(&bytes, Nanos(100)).unwrap();
+        bytes.extend(0_u64.to_le_bytes());
+        let (tally, ..) = profiler.tally(&bytes, Nanos(100)).unwrap();
         assert_eq!((tally.idle, tally.nodes.len()), (70, 2));
         for length in 0..bytes.len() {
             profiler.symbols = symbols.clone();

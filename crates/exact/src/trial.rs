@@ -18,7 +18,7 @@ use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
-use pagetide_profile::PROFILE;
+use pagetide_profile::{ANNOTATION, PROFILE, REFERENCES};
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
@@ -40,7 +40,7 @@ use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::EmulatorSlots;
-use crate::profiler::{Counted, Profiler, kernel_ranges};
+use crate::profiler::{Counted, PassCounts, Profiler, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
@@ -59,6 +59,8 @@ const LAST_WORDS_BYTES: usize = 16 << 10;
 
 /// Name of the frame with the scenario's log of accesses.
 const ACCESSES: &str = "access-log";
+/// Largest record of references to pages. It is in memory until the trial ends.
+const MOST_REFERENCES: Bytes = Bytes(256 << 20);
 /// Largest log of accesses that is read into memory.
 const MOST_LOG: Bytes = Bytes(256 << 20);
 
@@ -83,6 +85,10 @@ pub struct Run<'a> {
     /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
     /// change the guest's trajectory.
     pub trace_limit: Bytes,
+    /// True if a profiled pass records references to pages.
+    pub records_references: bool,
+    /// Function whose instructions a profiled pass counts one by one.
+    pub annotate: Option<&'a str>,
 }
 
 /// Plugins of the emulator that a trial needs.
@@ -251,10 +257,13 @@ impl Run<'_> {
         let found = changed.map(|changed| Watched::new(changed, &ranges));
         let addresses = found.as_ref().map(Watched::addresses).unwrap_or_default();
         *watched = found;
+        let most = Bytes(MOST_REFERENCES.0.min(self.trace_limit.0));
         Profiler::new(Counted {
             ranges: &ranges,
             programs: &programs,
             watched: &addresses,
+            references: self.records_references.then_some(most),
+            annotate: self.annotate,
         })
     }
 
@@ -525,7 +534,7 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes the profile to the record, if the scenario has ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
+/// Writes the profile, and recorded references if there are any, to the record, if the scenario has ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
 /// guest's clock. Fails if the profile cannot be read or written.
 fn keep_profile(
     profiler: Profiler,
@@ -533,9 +542,24 @@ fn keep_profile(
     elapsed: Nanos,
     sink: &mut RecordWriter,
 ) -> Result<(), ArenaError> {
+    if let Some((file, size)) = profiler.references().map_err(ArenaError::broken)? {
+        sink.stream("blob", REFERENCES, size, file)?;
+    }
     let found = profiler.profile(elapsed).map_err(ArenaError::broken)?;
-    if let Some((mut profile, executed)) = found {
+    if let Some(PassCounts {
+        mut profile,
+        executed,
+        annotation,
+    }) = found
+    {
         profile.coverage = watched.map(|watched| watched.coverage(&profile, &executed));
+        if let Some(mut annotation) = annotation {
+            if let Some(watched) = watched {
+                watched.add_lines(&mut annotation);
+            }
+            let json = serde_json::to_vec(&annotation).map_err(ArenaError::broken)?;
+            sink.section("blob", ANNOTATION, &json)?;
+        }
         let json = profile.to_json().map_err(ArenaError::broken)?;
         sink.stream("blob", PROFILE, json.len() as u64, json.as_slice())?;
     }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_kernel::{ChangedCode, ChangedLine};
-use pagetide_profile::{Coverage, CoveredFunction, CoveredLine, Profile};
+use pagetide_profile::{
+    AnnotatedInstruction, Annotation, Coverage, CoveredFunction, CoveredLine, Profile, SourceLine,
+};
 
 use crate::profiler::Range;
 
@@ -61,8 +63,24 @@ impl Watched {
         all.into_iter().collect()
     }
 
-    /// Returns how often the changed lines were executed. `executed` has the number of executions of each instruction,
-    /// by address.
+    /// Adds the changed lines to the instructions that belong to them.
+    pub fn add_lines(&self, annotation: &mut Annotation) {
+        for (line, addresses) in self.code.lines.iter().zip(&self.addresses) {
+            let ChangedLine {
+                file, line, text, ..
+            } = line;
+            let of_line = |one: &&mut AnnotatedInstruction| addresses.contains(&one.address);
+            for instruction in annotation.lines.iter_mut().filter(of_line) {
+                instruction.source = Some(SourceLine {
+                    file: file.clone(),
+                    line: *line,
+                    text: text.clone(),
+                });
+            }
+        }
+    }
+
+    /// Coverage of the lines. `executed` has the number of executions of each instruction.
     pub fn coverage(&self, profile: &Profile, executed: &BTreeMap<u64, u64>) -> Coverage {
         let lines = self.code.lines.iter().zip(&self.addresses);
         let lines = lines.map(|(line, addresses)| {

@@ -1,314 +1,19 @@
 //! Tests the emulator's plugin on a guest of a few hundred instructions, all counted by hand.
-//!
-//! The guest is not a kernel: it sets up page tables and a handler of page faults, and then calls functions. Some
-//! functions leave a block of code early: by a fault in the middle of the block, by a fault in a repeated instruction,
-//! or by an access to a device.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
-use std::arch::global_asm;
-use std::collections::BTreeMap;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+mod counted;
 
+use counted::{Found, LOAD, Work, image, ranges, run};
 use pagetide_exact::emulator::Emulator;
-use pagetide_exact::memory;
-use pagetide_exact::profiler::{Counted, Profiler, Range};
-use pagetide_profile::Profile;
-use pagetide_quantity::Nanos;
+use pagetide_exact::profiler::{Counted, Profiler};
+use pagetide_profile::{Kind, Profile, Recorded, Run};
+use pagetide_quantity::Bytes;
 use pagetide_root::{CodeFile, CodeSegment, CodeSymbol};
 use pagetide_testing::{Need, skip};
 
 /// First address of the code in its file, for tests in which the code stands for a program.
 const START: u64 = 0x7000;
-/// Physical address at which the guest is loaded and runs.
-const LOAD: u64 = 0x10_0000;
-
-// Multiboot specification 0.6.96, section 3.1: a header with addresses, for a file that is not ELF.
-global_asm!(
-    r#"
-    .pushsection .rodata.profiled_guest, "a"
-    .set LOAD, 0x100000
-    .globl guest_begin
-guest_begin:
-    .code32
-    .long 0x1badb002, 0x00010000, -(0x1badb002 + 0x00010000)
-    .long LOAD, LOAD, 0, 0, LOAD + guest_start - guest_begin
-
-    .globl guest_start
-guest_start:
-    // Tables at 2 MiB: identity for the first 4 MiB, 4 to 6 MiB not present, and the interrupt controller.
-    movl $0x201003, 0x200000
-    movl $0x202003, 0x201000
-    movl $0x204003, 0x201018
-    movl $0x000083, 0x202000
-    movl $0x200083, 0x202008
-    movl $0x203003, 0x202010
-    movl $0xfee00093, 0x204fb8
-    // Vector 14, the page fault.
-    movl $(0x80000 + guest_fault - guest_begin), 0x2050e0
-    movl $0x108e00, 0x2050e4
-    movl $0x200000, %eax
-    movl %eax, %cr3
-    movl $0x220, %eax
-    movl %eax, %cr4
-    movl $0xc0000080, %ecx
-    rdmsr
-    orl $0x100, %eax
-    wrmsr
-    movl %cr0, %eax
-    orl $0x80000001, %eax
-    movl %eax, %cr0
-    lgdt LOAD + guest_gdtr - guest_begin
-    ljmp $8, $(LOAD + guest_long - guest_begin)
-guest_gdt:
-    .quad 0, 0x00af9a000000ffff, 0x00cf92000000ffff
-guest_gdtr:
-    .word 23
-    .long LOAD + guest_gdt - guest_begin
-guest_idtr:
-    .word 0xfff
-    .quad 0x205000
-
-    .code64
-guest_long:
-    movl $16, %eax
-    movl %eax, %ss
-    movl %eax, %ds
-    movl $0x1ff000, %esp
-    lidt guest_idtr(%rip)
-    jmp guest_main
-
-    .globl guest_main
-guest_main:
-    lfence
-    rdtsc
-    .byte 0x0f, 0x1f, 0x80
-    .long 0x50475450
-    movl %eax, %r14d
-    shlq $32, %rdx
-    orq %rdx, %r14
-    call guest_loop
-    movl $77, %ebx
-1:  call guest_leaf
-    decl %ebx
-    jnz 1b
-    call guest_touches
-    call guest_strings
-    call guest_string_before_fault
-    movl $10, %ebx
-1:  call guest_device
-    decl %ebx
-    jnz 1b
-    call guest_jumps
-    call guest_crosses
-    call guest_crosses
-    movl $(LOAD + guest_leaf - guest_begin), 0x1fe000
-    call *0x1fe000
-    cmpxchg16b 0x1fd000
-    lfence
-    rdtsc
-    .byte 0x0f, 0x1f, 0x80
-    .long 0x50475451
-    shlq $32, %rdx
-    orq %rdx, %rax
-    subq %r14, %rax
-    movl $8, %ecx
-    movl $0x402, %edx
-1:  outb %al, %dx
-    shrq $8, %rax
-    decl %ecx
-    jnz 1b
-    movl $0x501, %edx
-    movb $0x20, %al
-    outb %al, %dx
-1:  jmp 1b
-
-    .globl guest_loop
-guest_loop:
-    movl $1000, %ecx
-1:  decl %ecx
-    jnz 1b
-    ret
-
-    .globl guest_leaf
-guest_leaf:
-    nop
-    ret
-
-    .globl guest_touches
-guest_touches:
-    movl $0x400000, %edi
-    movl $64, %ecx
-1:  addl $1, %eax
-    movl %eax, (%rdi)
-    addq $4096, %rdi
-    decl %ecx
-    jnz 1b
-    ret
-
-    .globl guest_strings
-guest_strings:
-    movl $0x440000, %edi
-    movl $6144, %ecx
-    rep stosb
-    ret
-
-    .globl guest_string_before_fault
-guest_string_before_fault:
-    movl $0x441000, %edi
-    movl $16, %ecx
-    rep stosb
-    movl %eax, 0x442000
-    ret
-
-    .globl guest_device
-guest_device:
-    movl $0xfee00020, %eax
-    movl (%rax), %edx
-    nop
-    nop
-    movl (%rax), %edx
-    nop
-    ret
-
-    .globl guest_jumps
-guest_jumps:
-    movl $(LOAD + guest_leaf - guest_begin), 0x1fe008
-    jmp *0x1fe008
-
-    .globl guest_fault
-guest_fault:
-    pushq %rax
-    pushq %rdx
-    movq %cr2, %rax
-    movq %rax, %rdx
-    shrq $12, %rdx
-    subl $0x400, %edx
-    andq $-4096, %rax
-    orq $3, %rax
-    movq %rax, 0x203000(, %rdx, 8)
-    popq %rdx
-    popq %rax
-    call guest_leaf
-    addq $8, %rsp
-    iretq
-    // The second instruction crosses the end of a page, after a load.
-    .org 0xff4
-    .globl guest_crosses
-guest_crosses:
-    movl 0x1fd000, %eax
-    addl $0x12345678, %ecx
-    ret
-    .globl guest_end
-guest_end:
-    .popsection
-"#,
-    options(att_syntax)
-);
-
-unsafe extern "C" {
-    static guest_begin: u8;
-    static guest_main: u8;
-    static guest_loop: u8;
-    static guest_leaf: u8;
-    static guest_touches: u8;
-    static guest_strings: u8;
-    static guest_string_before_fault: u8;
-    static guest_device: u8;
-    static guest_jumps: u8;
-    static guest_fault: u8;
-    static guest_crosses: u8;
-    static guest_end: u8;
-}
-
-/// Offset of a label from the guest's first byte.
-fn offset(label: *const u8) -> usize {
-    label.addr() - (&raw const guest_begin).addr()
-}
-
-/// Address ranges of the functions of the guest, with their names.
-fn ranges() -> Vec<Range> {
-    [
-        ("main", &raw const guest_main),
-        ("loop", &raw const guest_loop),
-        ("leaf", &raw const guest_leaf),
-        ("touches", &raw const guest_touches),
-        ("strings", &raw const guest_strings),
-        ("string before fault", &raw const guest_string_before_fault),
-        ("device", &raw const guest_device),
-        ("jumps", &raw const guest_jumps),
-        ("asm_exc_page_fault", &raw const guest_fault),
-        ("crosses", &raw const guest_crosses),
-        ("end", &raw const guest_end),
-    ]
-    .map(|(name, label)| Range {
-        start: LOAD + offset(label) as u64,
-        name: name.to_owned(),
-        module: None,
-    })
-    .into()
-}
-
-/// Bytes of the code that the guest runs.
-fn image() -> &'static [u8] {
-    let length = offset(&raw const guest_end);
-    // SAFETY: the bytes between both labels are assembled as one piece.
-    unsafe { std::slice::from_raw_parts(&raw const guest_begin, length) }
-}
-
-/// Runs the guest under an emulator with the plugin. Returns its profile and the executions of the watched
-/// instructions.
-fn profile(emulator: &Emulator, counted: Counted<'_>) -> (Profile, BTreeMap<u64, u64>) {
-    let image = image();
-    let image = memory::holding("guest", image).unwrap();
-    let (console, errors) = (
-        memory::anonymous("console").unwrap(),
-        memory::anonymous("errors").unwrap(),
-    );
-    let profiler = Profiler::new(counted).unwrap();
-    let console_path = memory::path(console.as_raw_fd());
-    let mut arguments: Vec<String> = [
-        "-accel",
-        "tcg",
-        "-icount",
-        "shift=0,sleep=off",
-        "-m",
-        "32",
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-serial",
-        "none",
-        "-no-reboot",
-        "-device",
-        "isa-debug-exit,iobase=0x501,iosize=1",
-        "-device",
-        "isa-debugcon,iobase=0x402,chardev=console",
-        "-kernel",
-    ]
-    .map(str::to_owned)
-    .into();
-    arguments.push(memory::path(image.as_raw_fd()));
-    arguments.extend([
-        "-chardev".to_owned(),
-        format!("file,id=console,path={console_path}"),
-    ]);
-    arguments.extend(profiler.arguments());
-    let mut inherited = vec![image.as_raw_fd(), console.as_raw_fd()];
-    inherited.extend(profiler.fds());
-    let mut running = emulator.start(&arguments, &inherited, &errors).unwrap();
-    let status = running.wait().unwrap();
-    assert_eq!(status.code(), Some(0x41), "{}", memory::text(&errors));
-    // The firmware writes to the console too.
-    let mut time = [0; 8];
-    let size = console.metadata().unwrap().len();
-    console.read_exact_at(&mut time, size - 8).unwrap();
-    let elapsed = Nanos(u64::from_le_bytes(time));
-    profiler.profile(elapsed).unwrap().unwrap()
-}
-
 /// Instructions and calls of a function; `None` if it was not executed.
 fn of(profile: &Profile, name: &str) -> Option<(u64, u64)> {
     let function = profile.functions.iter().find(|one| one.name == name);
@@ -333,11 +38,24 @@ fn every_instruction_is_counted_once_also_where_blocks_are_left_early() {
         watched: &watched,
         ..Counted::default()
     };
-    let (profile, executed) = profile(&emulator, counted);
+    check_counts(&run(&emulator, counted, Work::None), inside);
+    // Recording references changes no count.
+    let counted = Counted {
+        references: Some(Bytes(1 << 20)),
+        ..counted
+    };
+    check_counts(&run(&emulator, counted, Work::None), inside);
+}
+
+/// Checks the counts of the guest. `inside` returns an address inside of a function.
+fn check_counts(found: &Found, inside: impl Fn(&str, u64) -> u64) {
+    let Found {
+        profile, executed, ..
+    } = found;
     assert_eq!(executed[&inside("loop", 5)], 1000);
     assert_eq!(executed[&inside("touches", 13)], 2 * 64);
     assert_eq!(executed[&inside("loop", 1)], 0);
-    let found = |name: &str| of(&profile, name);
+    let found = |name: &str| of(profile, name);
     assert_eq!(found("loop"), Some((1 + 2 * 1000 + 1, 1)));
     assert_eq!(found("leaf"), Some((2 * (79 + 67), 79 + 67)));
     // Each of 64 stores faults once, in the middle of its block.
@@ -350,9 +68,11 @@ fn every_instruction_is_counted_once_also_where_blocks_are_left_early() {
     assert_eq!(found("device"), Some((7 * 10, 10)));
     assert_eq!(found("crosses"), Some((3 * 2, 2)));
     assert_eq!(found("jumps"), Some((2, 1)));
+    let matrix = 3 + 64 * (2 + 64 * (4 + 64 * 7 + 5) + 3) + 1;
+    assert_eq!(found("matrix"), Some((matrix, 1)));
     assert_eq!(found("asm_exc_page_fault"), Some((14 * 67, 67)));
     // The mark and three instructions after it, then those between the calls; the last are a fence and the clock's.
-    let main = 4 + 1 + 1 + 3 * 77 + 1 + 1 + 1 + 1 + 3 * 10 + 1 + 2 + 2 + 1 + 2;
+    let main = 4 + 1 + 1 + 3 * 77 + 1 + 1 + 1 + 1 + 3 * 10 + 1 + 2 + 1 + 5 + 2 + 1 + 2;
     assert_eq!(
         found("main").map(|(instructions, _)| instructions),
         Some(main)
@@ -403,7 +123,7 @@ fn code_of_programs_is_found_by_its_bytes_wherever_it_is_mapped_and_the_rest_has
         programs: &programs,
         ..Counted::default()
     };
-    let (profile, _) = profile(&emulator, counted);
+    let Found { profile, .. } = run(&emulator, counted, Work::None);
     let found = |name: &str| of(&profile, name);
     assert_eq!(found("loop"), Some((1 + 2 * 1000 + 1, 1)));
     assert_eq!(found("leaf"), Some((2 * (79 + 67), 79 + 67)));
@@ -426,4 +146,169 @@ fn code_of_programs_is_found_by_its_bytes_wherever_it_is_mapped_and_the_rest_has
         paths.iter().any(|path| path.ends_with("main;leaf")),
         "{paths:?}"
     );
+}
+
+#[test]
+fn each_instruction_of_an_annotated_function_is_counted_exactly() {
+    let Ok(emulator) = Emulator::find() else {
+        return skip(Need::Emulator, "QEMU is not installed");
+    };
+    let ranges = ranges();
+    let of = |name| {
+        let counted = Counted {
+            ranges: &ranges,
+            annotate: Some(name),
+            ..Counted::default()
+        };
+        run(&emulator, counted, Work::None).annotation.unwrap()
+    };
+    let counts = |name| -> Vec<u64> {
+        let found = of(name);
+        assert_eq!(found.surplus(), 0, "{found:?}");
+        found.lines.iter().map(|line| line.executed).collect()
+    };
+    let expected = [1, 1, 1, 64, 64]
+        .into_iter()
+        .chain([64 * 64; 4])
+        .chain([64 * 64 * 64; 7])
+        .chain([64 * 64; 5])
+        .chain([64; 3])
+        .chain([1]);
+    assert_eq!(counts("matrix"), expected.collect::<Vec<u64>>());
+    // The third instruction of the loop faults each time, and is executed again.
+    assert_eq!(counts("touches"), [1, 1, 64, 64, 64, 64, 64, 1]);
+    let jumps = of("jumps");
+    assert_eq!(jumps.calls, 1);
+    let crosses = of("crosses");
+    let places: Vec<Option<u64>> = crosses.lines.iter().map(|line| line.offset).collect();
+    assert_eq!(places, [Some(0), Some(7), Some(13)]);
+    let counted = Counted {
+        ranges: &ranges,
+        annotate: Some("matrxi"),
+        ..Counted::default()
+    };
+    let why = Profiler::new(counted).unwrap_err().to_string();
+    assert!(why.contains("did you mean matrix?"), "{why}");
+}
+
+/// All runs of references in order, and the number of references in the header.
+fn runs(bytes: &[u8]) -> (Vec<Run>, u64) {
+    let mut all = Vec::new();
+    let header = Recorded::new(bytes)
+        .unwrap()
+        .each(|run| all.push(run))
+        .unwrap();
+    (all, header.recorded)
+}
+
+#[test]
+fn references_to_pages_are_those_of_the_programs_arithmetic() {
+    let Ok(emulator) = Emulator::find() else {
+        return skip(Need::Emulator, "QEMU is not installed");
+    };
+    let counted = Counted {
+        references: Some(Bytes(16 << 20)),
+        ..Counted::default()
+    };
+    let found = run(&emulator, counted, Work::None);
+    let (runs, recorded) = runs(&found.references);
+    assert_eq!(runs.iter().map(|run| run.times).sum::<u64>(), recorded);
+    let times = |kind: Kind, page: u64| -> u64 {
+        let of_page = runs
+            .iter()
+            .filter(|run| run.page == page && run.kind == kind);
+        of_page.map(|run| run.times).sum()
+    };
+    // The matrices have 8 pages each. An inner loop reads each page of the second one 8 times.
+    for page in 0..8 {
+        assert_eq!(times(Kind::Read, 0x300 + page), 64 * 64 * 64 / 8);
+        assert_eq!(times(Kind::Read, 0x310 + page), 64 * 64 * 64 / 8);
+        assert_eq!(times(Kind::Write, 0x320 + page), 64 * 64 / 8);
+        assert_eq!(times(Kind::Write, 0x310 + page), 0);
+    }
+    let is_matrix = |run: &&Run| (0x300..0x328).contains(&run.page);
+    let order: Vec<u64> = runs
+        .iter()
+        .filter(is_matrix)
+        .flat_map(|run| (0..run.times).map(|_| run.page))
+        .collect();
+    let expected = (0..64_u64).flat_map(|row| {
+        (0..64).flat_map(move |_| {
+            let reads = (0..64).flat_map(move |at| [0x300 + row / 8, 0x310 + at / 8]);
+            reads.chain([0x320 + row / 8])
+        })
+    });
+    assert!(order.into_iter().eq(expected), "another order");
+    // An instruction that faults refers to its page when it is executed again, and only then.
+    for page in 0x400..0x440 {
+        assert_eq!(times(Kind::Write, page), 1, "{page:#x}");
+    }
+    assert_eq!(times(Kind::Write, 0x440), 4096);
+    assert_eq!(times(Kind::Write, 0x441), 2048 + 16);
+    assert_eq!(times(Kind::Write, 0x442), 1);
+    // An instruction that accesses a device is executed again, alone.
+    assert_eq!(times(Kind::Read, 0xfee00), 20);
+    // Two calls of a function whose end is on the next page.
+    assert_eq!(times(Kind::Fetch, 0x101), 2);
+    assert_eq!(times(Kind::Fetch, 0x100), 3);
+    assert!(runs.is_sorted_by_key(|run| run.at));
+}
+
+#[test]
+fn a_record_that_would_become_too_large_is_cut_and_says_what_is_missing() {
+    let Ok(emulator) = Emulator::find() else {
+        return skip(Need::Emulator, "QEMU is not installed");
+    };
+    let most = |references| Counted {
+        references: Some(Bytes(references)),
+        ..Counted::default()
+    };
+    let whole = run(&emulator, most(16 << 20), Work::None);
+    let cut = run(&emulator, most(100_000), Work::None);
+    let [whole_runs, cut_runs] = [&whole, &cut].map(|found| runs(&found.references).0);
+    assert!(cut.references.len() < 100_200);
+    let header = |found: &Found| *Recorded::new(&*found.references).unwrap().header();
+    let [whole, cut] = [&whole, &cut].map(header);
+    assert!(cut.is_cut() && !whole.is_cut());
+    assert_eq!(cut.counts, whole.counts);
+    assert!(cut.until > 0 && cut.until < whole.until);
+    // What was recorded is the beginning of the whole.
+    let expand = |runs: &[Run]| -> Vec<(u64, Kind)> {
+        let each = |run: &Run| vec![(run.page, run.kind); usize::try_from(run.times).unwrap()];
+        runs.iter().flat_map(each).collect()
+    };
+    let (whole, cut) = (expand(&whole_runs), expand(&cut_runs));
+    assert!(whole.len() > cut.len() && whole.starts_with(&cut));
+}
+
+/// Measures the speed of recording: `cargo test --release -p pagetide-exact --test profiler -- --ignored --nocapture`.
+#[test]
+#[ignore = "in test-all: prints figures that depend on the machine"]
+fn recording_says_how_fast_it_is() {
+    let Ok(emulator) = Emulator::find() else {
+        return skip(Need::Emulator, "QEMU is not installed");
+    };
+    let ranges = ranges();
+    for (work, count) in [(Work::Sweep, 104_857_600_u64), (Work::Random, 20_000_000)] {
+        let seconds = |references: Option<Bytes>| {
+            let counted = Counted {
+                ranges: &ranges,
+                references,
+                ..Counted::default()
+            };
+            let idle = run(&emulator, counted, Work::None).wall;
+            let found = run(&emulator, counted, work);
+            let bytes = found.references.len();
+            ((found.wall - idle).as_secs_f64(), bytes)
+        };
+        let (without, _) = seconds(None);
+        let (with, bytes) = seconds(Some(Bytes(256 << 20)));
+        println!(
+            "{work:?}: {:.0} million references a second ({:.0} without recording), {:.3} bytes each",
+            count as f64 / with / 1e6,
+            count as f64 / without / 1e6,
+            bytes as f64 / count as f64
+        );
+        assert!(bytes > 0);
+    }
 }

@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use pagetide_compare::profiled::with_references;
 use pagetide_oracle::{
     Format, ReferenceError, ReferenceString, UnknownReferences, known, memory_at_hand,
 };
+use pagetide_quantity::command::told;
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 use pagetide_record::Record;
 use pagetide_scenario::{Context, ScenarioError};
 use pagetide_store::{Store, StoreError};
 use thiserror::Error;
+
+use crate::recorded::{self, RecordedStringError};
 
 /// Why memory references are not available.
 #[derive(Debug, Error)]
@@ -31,6 +35,29 @@ pub enum QuestionError {
     /// The memory references of this scenario are not known.
     #[error("{0}")]
     Unknown(#[from] UnknownReferences),
+    /// The references follow from no parameters, and were not recorded.
+    #[error(
+        "{source}, and the trial of record {record} recorded none: {} records them",
+        told("run SCENARIO --references")
+    )]
+    NotRecorded {
+        /// Identity of the record.
+        record: String,
+        /// Why the references do not follow from the parameters.
+        source: UnknownReferences,
+    },
+    /// The trial of a record did not record references, although they are asked for.
+    #[error(
+        "the trial of record {record} recorded no references: {} records them",
+        told("run SCENARIO --references")
+    )]
+    NoneRecorded {
+        /// Identity of the record.
+        record: String,
+    },
+    /// Recorded references cannot be used.
+    #[error("{0}")]
+    Recorded(#[from] RecordedStringError),
     /// The parameters are not valid for the scenario.
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
@@ -55,6 +82,8 @@ pub struct ReferencesQuestion {
     pub hold: Option<Bytes>,
     /// True if writes must be distinguished from reads.
     pub writes: bool,
+    /// True to use the references that a record's trial recorded, also if they follow from its parameters.
+    pub recorded: bool,
 }
 
 /// Memory references, and the sizes of memory for which to compute faults.
@@ -65,6 +94,8 @@ pub struct KnownReferences {
     pub sizes: Vec<u32>,
     /// The record that was named; `None` for a scenario or a file.
     pub record: Option<Box<Record>>,
+    /// Sentence on recorded references; `None` if the references were not recorded.
+    pub recorded: Option<String>,
 }
 
 impl ReferencesQuestion {
@@ -86,29 +117,27 @@ impl ReferencesQuestion {
     ) -> Result<KnownReferences, QuestionError> {
         let mut sizes = self.sizes();
         if Path::new(&self.what).is_file() {
-            let hold = self
-                .hold
-                .map_or_else(|| (memory_at_hand() / 4).min(4 << 30), |hold| hold.0);
             let read = if self.writes {
                 ReferenceString::read_with_writes
             } else {
                 ReferenceString::read
             };
-            let string = read(Path::new(&self.what), self.format.clone(), hold / 4)?;
+            let string = read(Path::new(&self.what), self.format.clone(), self.most())?;
             return Ok(KnownReferences {
                 string,
                 sizes,
                 record: None,
+                recorded: None,
             });
         }
-        let (string, own, record) = match pagetide_scenario::find(&self.what) {
+        let (string, own, record, recorded) = match pagetide_scenario::find(&self.what) {
             Ok(definition) => {
                 let memory = match (self.memory.first(), self.pages.first()) {
                     (_, Some(pages)) => Bytes(u64::from(*pages) * PAGE_SIZE),
                     (Some(memory), None) => *memory,
                     (None, None) => definition.default_memory,
                 };
-                (self.of_scenario(memory)?, memory, None)
+                (self.of_scenario(memory)?, memory, None, None)
             }
             Err(_) => self.of_record(&store()?)?,
         };
@@ -119,7 +148,14 @@ impl ReferencesQuestion {
             string,
             sizes,
             record,
+            recorded,
         })
+    }
+
+    /// Maximum number of references in memory.
+    fn most(&self) -> u64 {
+        let hold = self.hold.map(|hold| hold.0);
+        hold.unwrap_or_else(|| (memory_at_hand() / 4).min(4 << 30)) / 4
     }
 
     /// Returns the references of the scenario, with parameters for this memory.
@@ -135,11 +171,10 @@ impl ReferencesQuestion {
         Ok(known(definition.name, false, &params, self.seed)?)
     }
 
-    /// Returns the references of a record's trial, the memory of the trial, and the record.
-    fn of_record(
-        &self,
-        store: &Store,
-    ) -> Result<(ReferenceString, Bytes, Option<Box<Record>>), QuestionError> {
+    /// Returns the references of a record's trial, the memory of the trial, and the record. Uses recorded references if
+    /// the references do not follow from the trial's parameters, or if recorded ones are asked for; then also returns a
+    /// sentence on them.
+    fn of_record(&self, store: &Store) -> Result<OfRecord, QuestionError> {
         let row = store
             .find(&self.what)
             .map_err(|source| QuestionError::Nothing {
@@ -149,10 +184,27 @@ impl ReferencesQuestion {
         let record = store.load(&row.id)?.into_record();
         let subject = &record.subject;
         let (name, memory) = (&subject.scenario, subject.room());
-        let string = known(name, subject.as_written, &subject.params, subject.seed)?;
-        Ok((string, memory, Some(Box::new(record))))
+        let known = known(name, subject.as_written, &subject.params, subject.seed);
+        let (string, sentence) = match known {
+            Ok(string) if !self.recorded => (string, None),
+            other => {
+                let Some(found) = with_references(store, &row)? else {
+                    let record = row.id;
+                    return Err(match other {
+                        Ok(_) => QuestionError::NoneRecorded { record },
+                        Err(source) => QuestionError::NotRecorded { record, source },
+                    });
+                };
+                let (string, header) = recorded::string(&found, self.most(), self.writes)?;
+                (string, Some(recorded::sentence(&header)))
+            }
+        };
+        Ok((string, memory, Some(Box::new(record)), sentence))
     }
 }
+
+/// References, the memory of a trial, its record, and a sentence on recorded references.
+type OfRecord = (ReferenceString, Bytes, Option<Box<Record>>, Option<String>);
 
 fn in_pages(memory: Bytes) -> u32 {
     u32::try_from(memory.pages().0).unwrap_or(u32::MAX).max(1)

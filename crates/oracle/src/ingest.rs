@@ -28,10 +28,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::error::ReferenceErrorKind;
-use crate::memory::memory_at_hand;
 pub(crate) use dense::Dense;
 pub use format::{Column, Format};
 use head::Head;
+pub use sink::Take;
 
 /// Description of a format.
 struct Form {
@@ -120,25 +120,6 @@ pub(crate) enum RequiredContent {
     Pages,
     /// The page of each reference, and whether it writes.
     Writes,
-}
-
-/// Reads a file and calls `take` with its references as dense page numbers, in pieces. Returns the number of distinct
-/// pages.
-pub(crate) fn read(
-    path: &Path,
-    format: Option<Format>,
-    told: RequiredContent,
-    mut take: impl FnMut(&[u32], &[bool]) -> Result<(), ReferenceErrorKind>,
-) -> Result<u32, ReferenceErrorKind> {
-    // The other half of the memory is for the references.
-    let mut dense = Dense::within(memory_at_hand() / 2);
-    let mut numbers = Vec::with_capacity(sink::PIECE);
-    each(path, format, told, |ids, writes| {
-        numbers.clear();
-        dense.number(ids, &mut numbers)?;
-        take(&numbers, writes)
-    })?;
-    Ok(dense.pages())
 }
 
 /// Reads a file and calls `take` with the ids of its references, in pieces.

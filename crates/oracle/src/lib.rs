@@ -32,7 +32,7 @@ mod writes;
 
 pub use answer::{Answer, Bound, Line, ask, ask_costing, headroom};
 pub use error::{ParameterError, ReferenceError, ReferenceErrorKind, WriteCostError};
-pub use ingest::{Column, Format};
+pub use ingest::{Column, Format, Take};
 pub use known::{UnknownReferences, known};
 pub use memory::memory_at_hand;
 pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};

@@ -8,7 +8,7 @@ use std::path::Path;
 use pagetide_reference::References;
 
 use crate::error::{ReferenceError, ReferenceErrorKind};
-use crate::ingest::{self, Format, RequiredContent};
+use crate::ingest::{self, Dense, Format, RequiredContent, Take};
 use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
 use crate::writes::{Bits, Writes};
@@ -129,17 +129,33 @@ impl ReferenceString {
         most: u64,
         told: RequiredContent,
     ) -> Result<Self, ReferenceError> {
-        let trouble = |reason| ReferenceError {
+        let writes = told == RequiredContent::Writes;
+        let read = |take: Take<'_>| ingest::each(path, format, told, take);
+        Self::gather(most, writes, read).map_err(|reason| ReferenceError {
             path: path.to_owned(),
             reason,
-        };
+        })
+    }
+
+    /// Creates a string from the ids that `read` passes to its argument in pieces, and with `writes` also stores which
+    /// references write, with one bit each, in memory. See [`read`](Self::read) for numbers of pages and `most`.
+    pub fn gather<E: From<ReferenceErrorKind>>(
+        most: u64,
+        writes: bool,
+        read: impl FnOnce(Take<'_>) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let mut writer = Writer::new(most);
         let mut bits = Bits::default();
         let memory = memory_at_hand() / 4;
-        let take = |dense: &[u32], writes: &[bool]| {
-            writer.take(dense)?;
-            if told == RequiredContent::Writes {
-                for &write in writes {
+        // The other half of the memory is for the references.
+        let mut dense = Dense::within(memory_at_hand() / 2);
+        let mut numbers = Vec::new();
+        read(&mut |ids, writing| {
+            numbers.clear();
+            dense.number(ids, &mut numbers)?;
+            writer.take(&numbers)?;
+            if writes {
+                for &write in writing {
                     bits.push(write);
                 }
                 if bits.bytes() > memory {
@@ -148,11 +164,10 @@ impl ReferenceString {
                 }
             }
             Ok(())
-        };
-        let distinct = ingest::read(path, format, told, take).map_err(trouble)?;
-        let string = writer.finish(distinct).map_err(trouble)?;
+        })?;
+        let string = writer.finish(dense.pages())?;
         Ok(Self {
-            writes: (told == RequiredContent::Writes).then(|| bits.finish()),
+            writes: writes.then(|| bits.finish()),
             ..string
         })
     }

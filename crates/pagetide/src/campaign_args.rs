@@ -158,6 +158,10 @@ struct SamplingArgs {
         default_missing_value = "1"
     )]
     profile: Option<Observe>,
+    /// Also record every reference to a page of a program in profiled trials, for `pagetide profile RECORD --references`
+    /// and `pagetide ideal RECORD`; without --profile, those of the first seed are profiled
+    #[arg(long)]
+    references: bool,
     /// Size of the trace ring buffer in observed trials, a power of two; a small one loses events [default: 4M]
     #[arg(long, value_name = "SIZE")]
     trace_ring: Option<TraceRing>,
@@ -232,6 +236,7 @@ impl CampaignArgs {
                 until_sure: sampling.until_sure,
                 observe: sampling.observe,
                 profile: sampling.profile,
+                references: sampling.references,
                 trace_ring: sampling.trace_ring,
                 accept: accept.accept,
             },

@@ -1,8 +1,12 @@
 //! Tests complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
 //! difference is split into lines that add up to it.
 
+use std::collections::BTreeMap;
+
+use pagetide_profile::{Kind, Recorded, Run};
 use serde_json::Value;
 
+use crate::common::trial::{Done, run_on};
 use crate::common::{KERNEL, Lab};
 
 /// Two variants whose times surely differ.
@@ -209,4 +213,67 @@ fn a_programs_time_is_split_into_the_functions_of_its_files() {
     assert_eq!(writes["calls"], 200_000);
     assert_eq!(writes["module"], "libc.so.6");
     assert!(text.contains("are code without symbols in sort"), "{text}");
+}
+
+#[test]
+fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let scenario = ["random", "-p", "refs=6000", "-p", "access=read"];
+    let asked = ["--observe=none", "--references", "--exit-zero"];
+    let all = run_on(&lab, KERNEL, &[&scenario[..], &asked].concat());
+    let is_profiled = |done: &&Done<'_>| done.record["subject"]["pass"] == "profiled";
+    let done = all.iter().find(is_profiled).unwrap();
+    let (text, _) = lab.ends(0, ["profile", done.id()]);
+    assert!(
+        text.contains("equal those of the timed pass to the bit"),
+        "{text}"
+    );
+    assert!(
+        text.contains("add up to the time to the nanosecond"),
+        "{text}"
+    );
+    let bytes = done.blob("references");
+    let mut runs: Vec<Run> = Vec::new();
+    let recorded = Recorded::new(&*bytes).unwrap();
+    let header = recorded.each(|run| runs.push(run)).unwrap();
+    assert!(!header.is_cut());
+    // The fill only writes the pages, and the touch loop only reads them, one word for each entry of its log. The
+    // mapping begins at the lowest page of the range that the fill wrote.
+    let log = done.log("access-log");
+    let pages: u64 = done.param("pages").parse().unwrap();
+    let mut written: BTreeMap<u64, u64> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.kind == Kind::Write) {
+        *written.entry(run.page).or_default() += run.times;
+    }
+    let is_start = |page: &&u64| {
+        written.range(**page..**page + pages).count() as u64 == pages
+            && !written.contains_key(&(**page - 1))
+    };
+    let base = written.keys().find(is_start).copied().unwrap();
+    let own = |run: &&Run| run.kind == Kind::Read && (base..base + pages).contains(&run.page);
+    let read: Vec<u64> = runs
+        .iter()
+        .filter(own)
+        .flat_map(|run| (0..run.times).map(|_| run.page - base))
+        .collect();
+    assert!(read == log, "{} of {} references", read.len(), log.len());
+    // The tables, and what the oracle makes of it.
+    let (text, _) = lab.ends(0, ["profile", done.id(), "--references"]);
+    assert!(text.contains("working set"), "{text}");
+    let ideal = [
+        "ideal",
+        done.id(),
+        "--recorded",
+        "--policy",
+        "lru,opt",
+        "--json",
+    ];
+    let answer: Value = serde_json::from_str(&lab.ends(0, ideal).0).unwrap();
+    let lines = answer["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0]["faults"].as_u64() >= Some(pages), "{answer}");
+    // The trial runs again for an annotation, which adds up.
+    let (text, said) = lab.ends(0, ["profile", done.id(), "--annotate", "handle_mm_fault"]);
+    assert!(text.contains("add up to this number"), "{text}");
+    assert!(!said.contains("differ"), "{said}");
 }

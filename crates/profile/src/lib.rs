@@ -5,24 +5,33 @@
 //! from the counts of an emulator plugin, and stores it in the record of a profiled pass. [`account()`] splits the
 //! difference between two profiles into lines that add up to it.
 //!
+//! [`Recorded`] reads the references to pages that the same plugin can record.
+//!
 //! This crate knows nothing of emulators, records and reports. Start reading in [`Profile`].
 
 mod account;
+mod annotation;
 mod coverage;
 mod export;
 mod flame;
 mod group;
 mod pprof;
 mod profile;
+mod references;
 mod tally;
 mod wait;
 
 pub use account::{Account, FunctionChange, Line, WAITS, account};
+pub use annotation::{ANNOTATION, AnnotatedInstruction, Annotation, SourceLine};
 pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
 pub use pprof::pprof;
 pub use profile::{Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, USER, Wait};
-pub use tally::{Symbol, Tally, TallyNode};
+pub use references::{
+    AddressRange, Header, Kind, REFERENCES, Recorded, RecordedError, Run, Summary, TaskReferences,
+    Window,
+};
+pub use tally::{Symbol, Tally, TallyNode, function_name};
 pub use wait::Cause;

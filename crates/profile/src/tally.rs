@@ -88,8 +88,8 @@ pub struct Tally {
     pub elapsed: u64,
 }
 
-/// Name of the function to which a symbol belongs.
-fn function_name(symbol: &str) -> &str {
+/// Name of the function to which a symbol belongs: without the suffixes that compilers add to copies and parts.
+pub fn function_name(symbol: &str) -> &str {
     let ends = SUFFIXES.iter().filter_map(|suffix| symbol.find(suffix));
     match ends.min() {
         Some(end) if end > 0 => &symbol[..end],

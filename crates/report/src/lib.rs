@@ -22,6 +22,7 @@ pub mod date;
 pub mod draw;
 pub mod failure;
 pub mod format;
+pub mod heat;
 pub mod html;
 pub mod import;
 pub mod json;

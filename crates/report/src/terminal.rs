@@ -1,6 +1,7 @@
 //! Output for the terminal: verdicts, a single record, lists.
 
 pub mod agreement;
+pub mod annotation;
 pub mod atlas;
 pub mod bisect;
 pub mod coverage;
@@ -14,6 +15,7 @@ pub mod nodes;
 pub mod notes;
 pub mod observation;
 pub mod profile;
+pub mod references;
 pub mod rows;
 pub mod scale;
 pub mod show;

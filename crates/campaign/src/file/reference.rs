@@ -65,6 +65,7 @@ pub const TOP: TableKeys = TableKeys {
         "fs" = "\"xfs\"": "File system, where a scenario has files or for a program: ext4, xfs, btrfs or tmpfs. Without it: ext4.";
         "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
         "profile" = "number, \"first\", \"all\" or \"none\"": "How many seeds run once more with their instructions counted by function. Without it: none.";
+        "references" = "true": "Profiled trials also record references to pages; see docs/profile.md. Without profile, the first seed is profiled.";
         "trace-ring" = "\"4M\"": "Ring buffer of observed trials, a power of two from 8K to 4M: a smaller one loses events. Without it: 4M.";
         "accept" = "\"huge-pages\", or a list": "What may differ between variants although nobody asks for it: kinds of difference, or names of settings.";
         "primary" = "\"access-time\", or a list": "Metrics that decide. Without it: those of the scenario.";

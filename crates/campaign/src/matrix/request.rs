@@ -259,6 +259,7 @@ mod tests {
             sampling: crate::Sampling::default(),
             observe: Observe::None,
             profile: Observe::None,
+            references: false,
             trace_ring: pagetide_record::TraceRing::default(),
             accept: Vec::new(),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pagetide_compare::profiled::has_references;
 use pagetide_record::Subject;
 use pagetide_store::{CampaignNote, Row, Store, StoreError};
 
@@ -36,6 +37,13 @@ pub(crate) fn found(
     }
     for rows in records.values_mut() {
         rows.sort_by_key(Row::is_valid);
+    }
+    // A profiled trial that was recorded without references does not answer a request for references.
+    for trial in trials.iter().filter(|trial| trial.planned.trial.references) {
+        if let Some(rows) = records.get_mut(&trial.key) {
+            let has = |row: &Row| has_references(store, row).unwrap_or(false);
+            rows.retain(has);
+        }
     }
     let taken = |trial: &KnownTrial| records.get_mut(&trial.key).and_then(Vec::pop);
     Ok(trials.iter().map(taken).collect())

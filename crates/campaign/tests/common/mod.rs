@@ -242,6 +242,7 @@ pub fn campaign(seeds: u32) -> Campaign {
         },
         observe: Observe::None,
         profile: Observe::None,
+        references: false,
         trace_ring: TraceRing::default(),
         accept: Vec::new(),
     }

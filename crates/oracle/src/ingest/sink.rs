@@ -14,7 +14,7 @@ pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
 
 /// Receives ids in pieces. The second slice tells for each id whether the reference writes; it is empty if the format
 /// does not contain this.
-pub(super) type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>;
+pub type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>;
 
 /// Why a line or an entry is refused. The caller adds its position.
 pub(super) enum Refusal {

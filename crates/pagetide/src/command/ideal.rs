@@ -90,6 +90,9 @@ pub struct Args {
     /// Memory for references; longer strings use a temporary file [default: a quarter of the available, at most 4G]
     #[arg(long, value_name = "SIZE")]
     hold: Option<Bytes>,
+    /// Use the references that the record's trial recorded (`run --references`), also if they follow from its parameters
+    #[arg(long)]
+    recorded: bool,
     /// List the policies with their parameters and sources
     #[arg(long)]
     policies: bool,
@@ -133,7 +136,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let choices = choices(&args.policy, args.sweep.as_deref())?;
     let (string, sizes, cost) = (&known.string, &known.sizes, args.write_cost);
     let answer = ask_costing(string, &choices, sizes, args.windows, workers(), cost)?;
-    let shown = IdealView::of(answer, known.record.as_deref().and_then(Measurement::of));
+    // The kernel's faults are counted during the scenario's own references only, a part of the recorded ones.
+    let record = known.record.as_deref().filter(|_| known.recorded.is_none());
+    let measured = record.and_then(Measurement::of);
+    let shown = IdealView::of(answer, measured).with_recorded(known.recorded);
     out.show(&shown, || shown.draw(&out.look))?;
     Ok(End::Done)
 }
@@ -149,6 +155,7 @@ impl Args {
             format: self.format.clone(),
             hold: self.hold,
             writes: self.write_cost.is_some(),
+            recorded: self.recorded,
         }
     }
 }

@@ -1,21 +1,27 @@
-//! `pagetide profile`: shows where every instruction of a trial went, or writes the call stacks for other tools.
+//! `pagetide profile`: shows where every instruction of a trial went and which pages it referenced, or writes the call
+//! stacks for other tools.
 
 use std::io::Write;
 
 use anyhow::Result;
+use pagetide_campaign::annotate;
 use pagetide_compare::covered::{self, VariantCoverage};
-use pagetide_compare::profiled::{ProfiledPass, profiled};
+use pagetide_compare::profiled::{ProfiledPass, profiled, with_references};
+use pagetide_lab::{disassembly, hex};
 use pagetide_profile::{
-    flame_difference, flame_graph, folded, folded_difference, perf_script, pprof, speedscope,
+    Annotation, REFERENCES, Recorded, Summary, flame_difference, flame_graph, folded,
+    folded_difference, perf_script, pprof, speedscope,
 };
 use pagetide_quantity::command::told;
-use pagetide_report::terminal::{coverage, profile};
+use pagetide_report::heat;
+use pagetide_report::terminal::{annotation, coverage, profile, references};
 use pagetide_report::why::account;
 use pagetide_store::{Store, short};
 
 use crate::exit::{End, Usage};
-use crate::lab::StoreArgs;
-use crate::output::Output;
+use crate::lab::{ArenaArgs, StoreArgs};
+use crate::output::{Output, say};
+use crate::session::Session;
 
 /// Show where every instruction of a trial went: by task, group, function and call stack; exact, not sampled
 ///
@@ -28,6 +34,9 @@ Examples:
   pagetide profile 3f2a
   pagetide profile 3f2a 81c0
   pagetide profile --coverage
+  pagetide profile 3f2a --references
+  pagetide profile 3f2a --references --windows 200 --svg > pages.svg
+  pagetide profile 3f2a --annotate shrink_folio_list
   pagetide profile 3f2a --as speedscope > a.speedscope.json
   pagetide profile 3f2a --as flame > a.svg
   pagetide profile 3f2a 81c0 --as flame > difference.svg")]
@@ -44,6 +53,21 @@ pub struct Args {
     /// Show how often the lines that the kernel's patch changes were executed
     #[arg(long, conflicts_with_all = ["format", "b", "top"])]
     coverage: bool,
+    /// Run the trial again and show each instruction of this function with the number of its executions. For a function of
+    /// a module or of a program's file: MODULE:FUNCTION
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["format", "b", "top", "coverage", "references"])]
+    annotate: Option<String>,
+    #[command(flatten)]
+    arena: ArenaArgs,
+    /// Show the recorded references to pages: kinds, tasks, addresses and the working set over time
+    #[arg(long, conflicts_with_all = ["format", "b", "top", "coverage"])]
+    references: bool,
+    /// With --references: number of parts of the trial's time
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "references", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    windows: u32,
+    /// With --references: write a map of the used pages over time as SVG
+    #[arg(long, requires = "references")]
+    svg: bool,
     /// Number of functions to list
     #[arg(
         long,
@@ -89,6 +113,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let Some(name) = name.filter(|_| !args.coverage) else {
         return show_coverage(&store, name, out);
     };
+    if let Some(function) = &args.annotate {
+        return show_annotation(&store, name, function, args, places, out);
+    }
+    if args.references {
+        return show_references(&store, name, args, out);
+    }
     let a = pass(&store, name)?;
     let b = args
         .b
@@ -142,6 +172,66 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             }
         }
     }
+    Ok(End::Done)
+}
+
+/// Runs the trial of a record again, and shows the instructions of a function with their executions.
+fn show_annotation(
+    store: &Store,
+    name: &str,
+    function: &str,
+    args: &Args,
+    places: &StoreArgs,
+    out: Output,
+) -> Result<End> {
+    let row = store.find(name)?;
+    let record = store.load(&row.id)?.into_record();
+    let session = Session::begin(places, &args.arena)?;
+    let arena = session.arena(record.subject.arena.kind)?;
+    let (arena, progress) = (arena.as_ref(), &session.progress);
+    let pass = annotate(arena, &record, function, progress)?;
+    progress.finish();
+    let Some(bytes) = pass.annotation else {
+        return Err(Usage::error(format!(
+            "the scenario of record {} did not end, so nothing was counted",
+            row.id
+        )));
+    };
+    let found: Annotation = serde_json::from_slice(&bytes)?;
+    if !pass.is_same {
+        say("the results differ from those of the record: the counts are of another trajectory");
+    }
+    if out.json {
+        out.json(&found)?;
+        return Ok(End::Done);
+    }
+    let texts = disassembly(&found).unwrap_or_else(|why| {
+        say(&why);
+        found.lines.iter().map(|line| hex(&line.bytes)).collect()
+    });
+    out.text(&annotation::annotation(&found, &texts, &out.look))?;
+    Ok(End::Done)
+}
+
+/// Shows the recorded references of a record's trial, as tables or as a picture.
+fn show_references(store: &Store, name: &str, args: &Args, out: Output) -> Result<End> {
+    let row = store.find(name)?;
+    let found = with_references(store, &row)?.ok_or_else(|| {
+        Usage::error(format!(
+            "the trial of record {} recorded no references: run the same campaign with --references, as {}",
+            row.id,
+            told("run SCENARIO --references")
+        ))
+    })?;
+    let id = found.record().id();
+    let summary = Summary::of(Recorded::new(found.blob(REFERENCES)?)?, args.windows)?;
+    if args.svg {
+        out.text(&heat::map(&summary, short(&id)))?;
+        return Ok(End::Done);
+    }
+    out.show(&summary, || {
+        references::references(&summary, short(&id), &out.look)
+    })?;
     Ok(End::Done)
 }
 

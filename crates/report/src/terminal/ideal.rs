@@ -197,6 +197,8 @@ pub struct IdealView {
     variant: Option<String>,
     measured_faults: Option<f64>,
     measured_headroom: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<String>,
 }
 
 impl IdealView {
@@ -210,8 +212,15 @@ impl IdealView {
                 .map(|(measured, _)| measured.variant.clone()),
             measured_faults: measured.as_ref().map(|(measured, _)| measured.faults),
             measured_headroom: measured.map(|(measured, best)| headroom(measured.faults, best)),
+            recorded: None,
             answer,
         }
+    }
+
+    /// Adds a sentence on recorded references.
+    #[must_use]
+    pub fn with_recorded(self, recorded: Option<String>) -> Self {
+        Self { recorded, ..self }
     }
 
     /// Draws the results as a table.
@@ -236,6 +245,9 @@ impl IdealView {
         }
         for sentence in nothing_told(answer) {
             put!(text, "{sentence}\n");
+        }
+        if let Some(sentence) = &self.recorded {
+            put!(text, "\n{sentence}\n");
         }
         if let (Some(variant), Some(faults), Some(times)) =
             (&self.variant, self.measured_faults, self.measured_headroom)

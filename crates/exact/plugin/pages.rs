@@ -1,0 +1,214 @@
+//! References to the pages of programs: which callbacks are references, and to which address space they belong.
+
+use alloc::boxed::Box;
+use alloc::ffi::CString;
+use alloc::vec::Vec;
+
+use crate::form::{FETCH, KERNEL_READ, KERNEL_WRITE, READ, WRITE};
+use crate::heap;
+use crate::recorder::{Moment, Recorder};
+
+/// Base-2 logarithm of the size of a page.
+const PAGE_SHIFT: u32 = 12;
+/// Maximum size of an access in bytes. Source: Intel SDM, volume 1, 4.6.2 (512-bit vectors).
+const LONGEST_ACCESS: u64 = 64;
+/// Number of a page that does not exist.
+const NO_PAGE: u64 = u64::MAX;
+
+/// Address spaces of tasks. A task that is created shares the space of its parent, unless the kernel has copied that
+/// space for it. A task that executes a program gets a new space.
+#[derive(Default)]
+struct Spaces {
+    /// Space of each task.
+    of: Vec<u32>,
+    /// For each task: true if it is creating a task for which its space was copied.
+    copied: Vec<bool>,
+    /// Spaces of tasks that were created but have not run yet, in the order of their creation.
+    waiting: Vec<u32>,
+    /// Number of the next new space.
+    next: u32,
+}
+
+impl Spaces {
+    fn new_space(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Space of a task.
+    fn of(&mut self, task: usize) -> u32 {
+        while self.of.len() <= task {
+            let space = self.new_space();
+            self.of.push(space);
+            self.copied.push(false);
+        }
+        self.of[task]
+    }
+}
+
+/// What a task does to address spaces.
+#[derive(Clone, Copy)]
+pub enum Change {
+    /// It copies its space for a task that it creates.
+    Copies,
+    /// It lets the created task run for the first time.
+    Wakes,
+    /// It executes another program.
+    Executes,
+}
+
+/// Records references while the scenario runs.
+pub struct Pages {
+    recorder: Recorder<Box<dyn FnMut(&[u8])>>,
+    out: CString,
+    is_recording: bool,
+    /// Page, description and data of the last reference's callback. [`NO_PAGE`] if the next one is no repetition.
+    page: u64,
+    access: u32,
+    data: u64,
+    /// Page of the code that is executed; [`NO_PAGE`] if it is not known.
+    code: u64,
+    spaces: Spaces,
+}
+
+impl Pages {
+    /// Creates a record of at most `most` bytes in the file `out`. `None` if the file cannot be opened.
+    pub fn new(out: CString, most: u64) -> Option<Self> {
+        let mut file = heap::Writer::open(&out)?;
+        let put: Box<dyn FnMut(&[u8])> = Box::new(move |bytes| file.write(bytes));
+        Some(Self {
+            recorder: Recorder::new(most, put),
+            out,
+            is_recording: false,
+            page: NO_PAGE,
+            access: 0,
+            data: 0,
+            code: NO_PAGE,
+            spaces: Spaces::default(),
+        })
+    }
+
+    /// Records the reference of an instruction of a program, if it only repeats the last one; returns false otherwise.
+    /// The arguments are those of the callback: `data` is the page of the instruction.
+    #[inline]
+    pub fn repeats(&mut self, access: u32, at: u64, data: u64) -> bool {
+        if !self.is_recording {
+            return true;
+        }
+        let is_same = at >> PAGE_SHIFT == self.page
+            && (access, data) == (self.access, self.data)
+            && !ends_beyond(at, LONGEST_ACCESS);
+        if is_same {
+            self.recorder.repeat();
+        }
+        is_same
+    }
+
+    /// Records the reference of an instruction of a program. `size` is the size of the access in bytes.
+    pub fn refer(&mut self, access: u32, at: u64, data: u64, is_store: bool, size: u64, moment: Moment) {
+        self.execute(data, moment);
+        let kind = if is_store { WRITE } else { READ };
+        self.page = at >> PAGE_SHIFT;
+        self.access = access;
+        self.data = data;
+        self.recorder.add(self.page, kind, moment);
+        if ends_beyond(at, size) {
+            self.page = NO_PAGE;
+            self.recorder.add((at >> PAGE_SHIFT) + 1, kind, moment);
+        }
+    }
+
+    /// Records that code of this page is executed.
+    #[inline]
+    pub fn execute(&mut self, page: u64, moment: Moment) {
+        if self.is_recording && page != self.code {
+            self.code = page;
+            self.page = NO_PAGE;
+            self.recorder.add(page, FETCH, moment);
+        }
+    }
+
+    /// Records a reference of the kernel to the memory of a program.
+    pub fn refer_by_kernel(&mut self, at: u64, is_store: bool, size: u64, moment: Moment) {
+        if !self.is_recording {
+            return;
+        }
+        self.page = NO_PAGE;
+        let kind = if is_store { KERNEL_WRITE } else { KERNEL_READ };
+        self.recorder.add(at >> PAGE_SHIFT, kind, moment);
+        if ends_beyond(at, size) {
+            self.recorder.add((at >> PAGE_SHIFT) + 1, kind, moment);
+        }
+    }
+
+    /// Counts an access of the kernel to its own memory.
+    #[inline]
+    pub fn pass_over(&mut self) {
+        self.recorder.own += u64::from(self.is_recording);
+    }
+
+    /// Records that another task or program will run, so that the next reference repeats nothing.
+    pub fn interrupt(&mut self) {
+        self.page = NO_PAGE;
+        self.code = NO_PAGE;
+    }
+
+    /// Records that the task with this number changes address spaces.
+    pub fn change(&mut self, task: usize, change: Change) {
+        self.interrupt();
+        let spaces = &mut self.spaces;
+        let own = spaces.of(task);
+        match change {
+            Change::Copies => spaces.copied[task] = true,
+            Change::Wakes => {
+                let is_copied = core::mem::take(&mut spaces.copied[task]);
+                let space = if is_copied { spaces.new_space() } else { own };
+                spaces.waiting.push(space);
+            }
+            Change::Executes => {
+                let space = spaces.new_space();
+                spaces.of[task] = space;
+            }
+        }
+    }
+
+    /// Records that a task runs for the first time.
+    pub fn born(&mut self, task: usize) {
+        self.interrupt();
+        self.spaces.of(task);
+        if !self.spaces.waiting.is_empty() {
+            self.spaces.of[task] = self.spaces.waiting.remove(0);
+        }
+    }
+
+    /// Address space of a task.
+    pub fn space(&mut self, task: usize) -> u32 {
+        self.spaces.of(task)
+    }
+
+    /// Starts the record.
+    pub fn begin(&mut self) {
+        if !self.is_recording {
+            self.recorder.begin();
+            self.is_recording = true;
+        }
+    }
+
+    /// Ends the record at this time. `workload` is the number of the task that ran the scenario.
+    pub fn end(&mut self, at: u64, workload: u32) {
+        if !self.is_recording {
+            return;
+        }
+        self.is_recording = false;
+        let header = self.recorder.end(at, workload);
+        let bytes: Vec<u8> = header.into_iter().flat_map(u64::to_le_bytes).collect();
+        heap::store(&self.out, &bytes);
+    }
+}
+
+/// True if an access of `size` bytes ends on the page after that of its address.
+#[inline]
+const fn ends_beyond(at: u64, size: u64) -> bool {
+    let page = 1 << PAGE_SHIFT;
+    at % page + size > page
+}

@@ -1,0 +1,12 @@
+//! Addresses of functions.
+
+/// A named range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First address of the range, which ends where the next one starts.
+    pub start: u64,
+    /// Name of the symbol.
+    pub name: String,
+    /// Name of the module that contains the symbol, if it is in one.
+    pub module: Option<String>,
+}
