@@ -94,6 +94,7 @@ bench:
 	example false_alarms $(call few,100); \
 	example hundred_thousand; \
 	example exactness $(call few,2 1 debian:bookworm/6.12,10 1); \
+	example cpus; \
 	example program_speed $(call few,quick); \
 	example claims $(call few,harmless 2 planted page-cluster-up); \
 	example patch_time $(call few,warm); \

@@ -1,20 +1,28 @@
-//! Sizes in the campaigns of the papers: as committed, and at the papers' own scale.
+//! Sizes in the campaigns of the papers and of their relatives: as committed, and at the papers' own scale; and what the
+//! campaigns of the papers compare.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pagetide_campaign::file;
+use pagetide_campaign::{Campaign, file};
 use pagetide_lab::vocabulary;
 use pagetide_quantity::Bytes;
 use pagetide_record::MemorySpec;
 use pagetide_scenario::{Context, resolve};
 
-/// Returns the distinct combinations of memory, swap size and the parameters `shown` over all cells of a paper's
-/// campaign.
-fn sizes(paper: &str, scale: Option<f64>, shown: &[&str]) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/papers");
+/// The campaign file of a paper in this folder of `campaigns`.
+fn campaign(folder: &str, paper: &str, scale: Option<f64>) -> Campaign {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../campaigns")
+        .join(folder);
     let path = folder.join(paper).with_extension("toml");
-    let campaign = file::read_at(&path, scale, &vocabulary()).unwrap();
+    file::read_at(&path, scale, &vocabulary()).unwrap()
+}
+
+/// Returns the distinct combinations of memory, swap size and the parameters `shown` over all cells of a paper's
+/// campaign in this folder.
+fn sizes(folder: &str, paper: &str, scale: Option<f64>, shown: &[&str]) -> Vec<String> {
+    let campaign = campaign(folder, paper, scale);
     let texts = campaign.cells().map(|cell| {
         let memory = cell.memory.bytes();
         let swap_size = cell.swap_size.unwrap_or(Bytes(memory.0 * 3));
@@ -37,7 +45,7 @@ fn sizes(paper: &str, scale: Option<f64>, shown: &[&str]) -> Vec<String> {
 
 #[test]
 fn at_scale_one_each_paper_has_its_own_size() {
-    let own = |paper, shown: &[&str]| sizes(paper, Some(1.0), shown);
+    let own = |paper, shown: &[&str]| sizes("relatives", paper, Some(1.0), shown);
     assert_eq!(
         own("contswap", &["mapping", "reclaimers"]),
         ["2G 6G mapping=1650M reclaimers=128"]
@@ -63,7 +71,7 @@ fn at_scale_one_each_paper_has_its_own_size() {
 
 #[test]
 fn as_committed_each_paper_keeps_the_proportions_of_its_own_size() {
-    let small = |paper, shown: &[&str]| sizes(paper, None, shown);
+    let small = |paper, shown: &[&str]| sizes("relatives", paper, None, shown);
     assert_eq!(
         small("contswap", &["reclaimers"]),
         ["128M 384M reclaimers=128"]
@@ -82,4 +90,29 @@ fn as_committed_each_paper_keeps_the_proportions_of_its_own_size() {
         ["total:192M 192M age=18750ms", "total:192M 192M age=4s"]
     );
     assert_eq!(small("filecopy", &["size"]), ["total:128M 384M size=256M"]);
+}
+
+#[test]
+fn a_papers_campaign_compares_its_change_at_the_size_of_its_relative() {
+    let papers = [
+        ("contswap", &["mapping", "reclaimers"][..], 4),
+        ("highalloc", &["jobs"], 4),
+        ("swapbench", &["locked", "processes", "size"], 1),
+        ("filecopy", &["size"], 1),
+    ];
+    for (paper, shown, cpus) in papers {
+        let own = |folder| sizes(folder, paper, Some(1.0), shown);
+        assert_eq!(own("papers"), own("relatives"), "{paper}");
+        let campaign = campaign("papers", paper, None);
+        assert!(
+            campaign.cells().all(|cell| cell.cpus.count == cpus),
+            "{paper}"
+        );
+        // A switch of a kernel as it is does not stand for the change.
+        let mut variants = campaign.variants.iter();
+        assert!(
+            variants.any(|variant| variant.kernel.contains("patch:")),
+            "{paper}"
+        );
+    }
 }

@@ -110,11 +110,32 @@ fn reclaimers_scatter_swap_on_four_cpus_more_than_on_one() {
 #[ignore = "test-all"]
 fn an_observed_pass_on_two_cpus_traces_both() {
     let Some(lab) = lab() else { return };
-    lab.ends(0, tiny("swapbench", "2", &["--observe", "--memory", "32M"]));
-    let records = lab.newest(2);
-    let observed = records.iter().find(|r| r["subject"]["pass"] == "observed");
-    let observed = observed.unwrap();
-    assert_eq!(observed["results"]["invalid"], Value::Array(Vec::new()));
+    lab.ends(0, tiny("linear", "2", &["--observe"]));
+    let (list, _) = lab.ends(0, ["list", "records", "--json"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let mut shown = list.as_array().unwrap().iter().map(|row| {
+        let id = row["id"].as_str().unwrap();
+        let (record, _) = lab.ends(0, ["show", id, "--json"]);
+        (id, serde_json::from_str::<Value>(&record).unwrap())
+    });
+    let observed = shown.find(|(_, record)| record["subject"]["pass"] == "observed");
+    let (id, record) = observed.unwrap();
+    assert_eq!(record["results"]["invalid"], Value::Array(Vec::new()));
+    // The kernel's counters are sums over both CPUs, and so is what the trace has.
+    let (table, _) = lab.ends(0, ["show", id, "--reclaim", "--json"]);
+    let table: Value = serde_json::from_str(&table).unwrap();
+    let rows = table["table"]["rows"].as_array().unwrap();
+    let checked = rows.iter().filter(|row| {
+        row["check"]["counters"]
+            .as_array()
+            .is_some_and(|names| names.contains(&Value::from("pgsteal_anon")))
+    });
+    let checked: Vec<&Value> = checked.collect();
+    assert!(!checked.is_empty(), "{rows:?}");
+    for row in checked {
+        assert!(row["check"]["counter"].as_u64().unwrap() > 1000, "{row}");
+        assert_eq!(row["check"]["disagrees"], false, "{row}");
+    }
 }
 
 #[test]

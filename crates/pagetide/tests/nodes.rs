@@ -1,6 +1,7 @@
 //! Tests of memory nodes and tiers: each node has the requested free memory, demotion moves pages to the slow node and
 //! costs time on the modelled clock, policies act as `numactl` says, and impossible requests are refused.
 
+use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
 use crate::common::{KERNEL, Lab, metric, one_sentence};
@@ -56,14 +57,18 @@ fn fact<'a>(record: &'a Value, name: &str) -> &'a str {
     value.as_str().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Asserts that the free memory of each node before the trial differs from these values in MiB by less than 2 MiB.
+/// Asserts that the free memory of each node before the trial is this many MiB. Free pages on per-CPU lists are not
+/// counted here; such lists may have up to an eighth of a zone, and the first node's zones include simulated disks.
 fn has_free(record: &Value, nodes: &[u64]) {
     for (node, mib) in nodes.iter().enumerate() {
         let values = &record["results"]["counters"][format!("node_vmstat-node{node}")]["values"];
         let free = values["nr_free_pages"][0].as_u64().unwrap() * 4096;
-        // Pages on per-CPU lists are free too, but are not counted here.
-        let lists = free.abs_diff(mib * MIB);
-        assert!(lists < 2 * MIB, "node {node}: {free} of {mib} MiB");
+        let lists = if node == 0 { 4 * MIB } else { 2 * MIB };
+        let wanted = mib * MIB;
+        assert!(
+            free <= wanted + MIB && wanted <= free + lists,
+            "node {node}: {free} of {mib} MiB"
+        );
     }
 }
 
@@ -124,6 +129,25 @@ fn demotion_has_the_same_sign_on_another_kernel_and_at_another_size() {
         };
         demotion_has_its_sign(&lab, kernel, "32M,96M:slow", &[32, 96]);
     }
+}
+
+#[test]
+#[ignore = "in test-all: boots a guest with two CPUs and two nodes"]
+fn nodes_and_several_cpus_are_one_machine_that_repeats() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // The emulator that can run several CPUs may have to be fetched.
+    let (list, _) = lab.ends(0, ["emulator", "list", "--json"]);
+    if !list.contains("8 CPUs") && !lab.ends(0, ["emulator", "add", "--json"]).0.contains("8 CPUs") {
+        return skip(Need::Emulator, "QEMU 8.1 or later cannot be had".to_owned());
+    }
+    let demotion = ["--set", "numa/demotion_enabled=1", "--observe=none"];
+    let words = [&["--cpus", "2", "--nodes", "16M,48M:slow"][..], &demotion].concat();
+    let record = records(&lab, KERNEL, 1, &words).remove(0);
+    assert_eq!(record["subject"]["cpus"], "2:5us");
+    has_free(&record, &[16, 48]);
+    assert!(demoted(&record) > 1000, "{}", demoted(&record));
+    assert!(metric(&record, "slow-accesses") > 1000.0);
+    lab.ends(0, ["repeat", record["id"].as_str().unwrap()]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Patches to Debian's 6.12 with known effects: four faults, two improvements, and three without effect. The tool must
-//! find the planted effects with their directions and causes, and claim nothing for the others. The header of each
+//! Patches to Debian's 6.12 with known effects: four faults, two improvements, three without effect, and a race between
+//! CPUs. The tool must find the planted effects with their directions and causes, and claim nothing for the others. The header of each
 //! patch states the expected result, derived from the kernel's code (`planted-patches/`).
 //!
 //! The patched kernels for a fault and a comment are built if the tests' cache already has a built base. All are built
@@ -111,6 +111,9 @@ const COMMENT: &str = "nothing-comment";
 /// Names of patches that move code but do not change what the kernel does.
 const NOTHING: [&str; 2] = ["nothing-nop", "nothing-function"];
 
+/// Name of the patch that leaves out a lock.
+const RACE: &str = "race-steal";
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted-patches")
 }
@@ -159,7 +162,7 @@ fn each_planted_patch_says_what_must_come_of_it_and_is_tried() {
         .iter()
         .map(|planted| planted.name)
         .chain(NOTHING)
-        .chain([COMMENT])
+        .chain([COMMENT, RACE])
         .map(str::to_owned)
         .collect();
     assert_eq!(there, tried);
@@ -183,6 +186,7 @@ fn each_planted_patch_says_what_must_come_of_it_and_is_tried() {
         assert!(header(name).contains("nothing may be claimed"), "{name}");
     }
     assert!(header(COMMENT).contains("Must give the same image"));
+    assert!(header(RACE).contains("Must lose counts on several CPUs and none on one"));
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn planted_patches_fit_the_source() {
         let path = file(planted.name);
         lab.ends(0, ["plan", "linear", "--memory", "24M", "--patch", &path]);
     }
-    for name in NOTHING.into_iter().chain([COMMENT]) {
+    for name in NOTHING.into_iter().chain([COMMENT, RACE]) {
         lab.ends(
             0,
             ["plan", "linear", "--memory", "24M", "--patch", &file(name)],
@@ -320,4 +324,42 @@ fn planted_patches_are_told_from_harmless_ones_with_their_signs_and_causes() {
         .filter(|planted| tried(&lab, *planted, &cache))
         .count();
     assert!(causes >= 5, "the first cause is right in {causes} of 6");
+}
+
+/// Pages that a record's counters by kind of page have and those by reclaimer have not.
+fn uncounted(record: &Value) -> u64 {
+    let grew = |name: &str| {
+        let values = &record["results"]["counters"]["vmstat"]["values"][name];
+        let at = |index: usize| values[index].as_u64().unwrap_or_else(|| panic!("{name}"));
+        at(1) - at(0)
+    };
+    let by_kind = grew("pgsteal_anon") + grew("pgsteal_file");
+    let by_reclaimer = ["pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged"].map(grew);
+    assert!(by_kind > 1000, "{by_kind}");
+    by_kind - by_reclaimer.iter().sum::<u64>()
+}
+
+#[test]
+#[ignore = "in test-all: builds a kernel if its base is built, and boots four guests"]
+fn a_lock_that_is_left_out_shows_on_four_cpus_and_not_on_one() {
+    let lab = Lab::new();
+    if base(&lab) != Base::Built {
+        return skip(
+            Need::Builds,
+            "the tests' cache has no kernel built of debian:6.12 (6 minutes once: `pagetide run linear --source debian:6.12`)",
+        );
+    }
+    let patch = file(RACE);
+    let fixed = ["run", "contswap", "--no-control", "--seeds", "1", "--exit-zero"];
+    let sizes = ["--memory", "32M", "-p", "reclaimers=16", "--observe=none", "--profile=none"];
+    for (cpus, loses) in [("1", false), ("4", true)] {
+        let more = ["--patch", &patch, "--cpus", cpus];
+        lab.ends(0, [&fixed[..], &sizes, &more].concat());
+        for record in lab.newest(2) {
+            let variant = record["subject"]["variant"]["name"].as_str().unwrap();
+            let lost = uncounted(&record);
+            let may = loses && variant == "patched";
+            assert_eq!(lost > 0, may, "{lost} of {variant} on {cpus} CPUs");
+        }
+    }
 }

@@ -34,7 +34,7 @@ Examples:
   pagetide run hot-cold --kernel debian:sid --swap ssd --vs swap=zram --vs swap=zswap+ssd
   pagetide run contswap --as-written --scale 0.02
   pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
-  pagetide run campaigns/papers/swapbench.toml --as paper
+  pagetide run campaigns/relatives/swapbench.toml --as paper
   pagetide run swapbench --on host --memory 64M --vs vm.swappiness=10
   pagetide run campaigns/quick.toml --shard 2/4 --store shard-2
   pagetide run --memory 64M --vs lru_gen/enabled=0 --file numbers -- sort -n numbers
