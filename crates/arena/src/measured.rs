@@ -8,6 +8,10 @@ use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
+/// Name of the metric of a program beside other programs: its time, without the time in which all of its processes that
+/// could run waited for a processor.
+pub const UNQUEUED: &str = "elapsed-unqueued";
+
 /// Maximum number of bytes of memory for a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -138,6 +142,16 @@ fn counted(results: &mut Results, subject: &Subject) {
         of("psi-io-some", Unit::Nanos, stalled("io-some")),
         of("psi-io-full", Unit::Nanos, stalled("io-full")),
     ];
+    // Source: kernel `Documentation/accounting/psi.rst`: `full` of a group is the time in which none of its processes ran.
+    let queued = stalled("cpu-full").unwrap_or(0) as f64;
+    let of_name = |metric: &&Metric| metric.name == "elapsed";
+    let elapsed = results.metrics.iter().find(of_name);
+    let elapsed = elapsed.and_then(|metric| metric.value.number());
+    if let Some(elapsed) = elapsed.filter(|_| is_shared) {
+        let def = MetricDef::of(UNQUEUED, Unit::Nanos, Direction::Lower, "");
+        let metric = Metric::new(&def, (elapsed - queued).max(0.0));
+        results.metrics.push(metric);
+    }
     for (def, value) in add {
         results.metrics.push(match value {
             Some(value) => Metric::new(&def, value as f64),
@@ -196,6 +210,7 @@ mod tests {
             ("memory.stat", "workingset_refault_anon", [1, 4]),
             ("pressure", "memory-some", [0, 900]),
             ("pressure-group", "memory-some", [100, 300]),
+            ("pressure-group", "cpu-full", [10, 12]),
         ];
         for (source, name, values) in counters {
             let counters = results.counters.entry(source.to_owned()).or_default();
@@ -209,6 +224,13 @@ mod tests {
         assert_eq!(number(&results, "refaults"), Some(3.0));
         assert_eq!(number(&results, "psi-memory-some"), Some(200.0));
         assert_eq!(number(&results, "read"), None);
+        assert_eq!(number(&results, UNQUEUED), Some(3.0));
+        assert!(
+            of_machine
+                .metrics
+                .iter()
+                .all(|metric| metric.name != UNQUEUED)
+        );
         assert_eq!(number(&of_machine, "psi-memory-some"), Some(900.0));
         assert_eq!(number(&of_machine, "read"), Some(7168.0));
     }

@@ -354,6 +354,11 @@ fn what_the_running_kernel_cannot_give_is_refused_with_what_can() {
         let (_, err) = lab.ends_badly(&all);
         one_sentence(&err, told);
     }
+    let bisect = [
+        "bisect", "--on", "host", "--good", "v6.12", "--bad", "HEAD", "kv",
+    ];
+    let (_, err) = lab.ends_badly(bisect);
+    one_sentence(&err, &["bisect compares kernels", "--vs"]);
     assert_eq!(lab.records(), 0);
     nothing_is_left(&lab, &before);
 }
