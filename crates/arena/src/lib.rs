@@ -12,6 +12,7 @@ pub mod arena;
 pub mod doctor;
 pub mod error;
 pub mod host;
+pub mod measured;
 pub mod options;
 pub mod prepared;
 pub mod progress;

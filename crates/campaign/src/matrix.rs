@@ -231,6 +231,7 @@ impl<'a> Table<'a> {
             choices,
             recommended,
             trials: self.trials.len(),
+            arena: self.asked.campaign.arena,
             campaign: self.note.id(),
         }))
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_quantity::PAGE_SIZE;
+use pagetide_record::ArenaKind;
 use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::choice::{self, SAME};
 use pagetide_verdict::factorial::{Effect, Interaction, adjust};
@@ -147,6 +148,8 @@ pub struct Matrixed {
     pub recommended: usize,
     /// Number of trials in total.
     pub trials: usize,
+    /// The arena of the trials.
+    pub arena: ArenaKind,
     /// Identity of the campaign that contains the records.
     pub campaign: String,
 }

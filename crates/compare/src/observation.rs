@@ -28,7 +28,7 @@ pub struct Observation {
     pub record: String,
     /// Time from the scenario's start to its end in the observed trial, including the cost of tracing.
     pub elapsed: Nanos,
-    /// Rows of the reclaim statistics, checked against vmstat.
+    /// Rows of the reclaim statistics, checked against vmstat; not checked in the host arena.
     pub table: ReclaimTable,
     /// Time of each process of the workload by part, starting with the main process (which forked the others). The
     /// parts of a process add up to its elapsed time. Empty if the record has no process.
@@ -47,7 +47,7 @@ pub struct Observation {
     /// Time from the scenario's start to its end in the timed trial; `None` if no timed record was given.
     pub timed_elapsed: Option<Nanos>,
     /// Effect of tracing on vmstat: counters that grew differently in the two passes. Empty if the timed record was not
-    /// given.
+    /// given, and in the host arena.
     pub effect: Vec<Effect>,
 }
 
@@ -119,7 +119,9 @@ pub fn observe(
         });
     }
     let trace = TraceFile::read(reader.blob(TRACE)?)?;
-    let vmstat = vmstat(record);
+    // A trace of the running kernel has the workload alone, and its vmstat what all processes of the machine did.
+    let is_alone = |record: &&Record| record.subject.arena.kind != ArenaKind::Host;
+    let vmstat = Some(record).filter(is_alone).and_then(self::vmstat);
     let accounting: Vec<TaskAccounting> = list(reader, TASKS)?;
     let table = analyse(&trace, vmstat.as_ref(), cpu_times(record))?;
     let mut tasks = attribute(&trace, &accounting)?;

@@ -29,7 +29,6 @@ use crate::limit;
 use crate::lock::locked;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec};
 use crate::making::Maker;
-use crate::measured;
 use crate::modules::{boot_arguments, modules};
 use crate::place::EmulatorSlots;
 use crate::preparation::{Preparation, agrees, fits, fits_policy};
@@ -204,7 +203,7 @@ impl Arena for Exact {
             swap_size,
             ..trial.subject(id, swap_size)
         };
-        measured::check(&subject).map_err(ArenaError::wrong)?;
+        pagetide_arena::measured::check(&subject).map_err(ArenaError::wrong)?;
         let mut needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
         if let Some(limit) = trial.limit {
             limit::check(&subject, &needs, limit).map_err(ArenaError::wrong)?;

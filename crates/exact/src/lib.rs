@@ -31,7 +31,6 @@ mod limit;
 mod lock;
 pub mod machine;
 mod making;
-mod measured;
 pub mod memory;
 mod modules;
 pub mod monitor;

@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult, measured};
 use pagetide_guest::spec::Order;
 use pagetide_guest::tracearea::{self, Piece};
 use pagetide_guest::workload::OUTCOME;
@@ -36,7 +36,6 @@ use crate::functions;
 use crate::guard::{End, Guard};
 use crate::headroom;
 use crate::machine::MachineSpec;
-use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::EmulatorSlots;

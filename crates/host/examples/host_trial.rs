@@ -213,17 +213,20 @@ fn trial(
     Ok(())
 }
 
-/// Makes a tracing instance with an event switched on.
+/// Makes two tracing instances, each with an event switched on, as an observed trial does.
 fn instance(
     journal: &pagetide_host::Journal,
 ) -> Result<pagetide_host::journal::Entry, Box<dyn Error>> {
     let tracefs = Tracefs::open()?;
-    let name = format!("pagetide-trial-{}", std::process::id());
-    let path = tracefs.root().join("instances").join(&name);
+    let name = format!("pagetide-trial-{}-", std::process::id());
+    let folder = tracefs.root().join("instances");
+    let paths = ["0", "1"].map(|number| folder.join(format!("{name}{number}")));
     let entry = journal.record(Change::TraceInstance { name })?;
-    std::fs::create_dir(&path)?;
-    let event = "events/vmscan/mm_vmscan_direct_reclaim_begin/enable";
-    std::fs::write(path.join(event), "1")?;
+    for path in paths {
+        std::fs::create_dir(&path)?;
+        let event = "events/vmscan/mm_vmscan_direct_reclaim_begin/enable";
+        std::fs::write(path.join(event), "1")?;
+    }
     Ok(entry)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pagetide_arena::{
-    Arena, ArenaError, Options, PreparedTrial, Progress, Trial, TrialResult, host,
+    Arena, ArenaError, Options, PreparedTrial, Progress, Trial, TrialResult, host, measured,
 };
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, ArenaSpec, Machine, RecordWriter, Subject, Warning};
@@ -267,6 +267,7 @@ impl Arena for Host {
             cmdline: identity::command_line(),
             guest: self.program.clone(),
         };
+        measured::check(&subject).map_err(ArenaError::wrong)?;
         let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
         let may_change = self.options.may_change_machine;
         let plan = plan::plan(&subject, needs, &self.hierarchy, may_change)
@@ -314,6 +315,7 @@ impl Arena for Host {
             input: &input,
             machine: &self.machine,
             hang: self.options.hang_wall,
+            trace_limit: self.options.trace_limit,
             progress,
         };
         let mut attempt = 1;

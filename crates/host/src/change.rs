@@ -83,9 +83,9 @@ pub enum Change {
         /// Folder on which it was mounted.
         path: PathBuf,
     },
-    /// An instance was made in tracefs.
+    /// Instances were made in tracefs.
     TraceInstance {
-        /// Name of the instance.
+        /// Name of the instance. If it ends with a hyphen, it is the common beginning of the names of all instances.
         name: String,
     },
 }
@@ -128,7 +128,8 @@ impl Change {
             Self::File { path } => format!("`rm {}`", path.display()),
             Self::Mount { path } => format!("`umount {}`", path.display()),
             Self::TraceInstance { name } => {
-                format!("`rmdir /sys/kernel/tracing/instances/{name}`")
+                let all = if name.ends_with('-') { "*" } else { "" };
+                format!("`rmdir /sys/kernel/tracing/instances/{name}{all}`")
             }
         }
     }

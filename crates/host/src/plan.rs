@@ -73,13 +73,8 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
             asked: asked.clone(),
         });
     }
-    let pass = match trial.pass {
-        Pass::Timed => None,
-        Pass::Observed => Some(("observed", "observe")),
-        Pass::Profiled => Some(("profiled", "profile")),
-    };
-    if let Some((pass, option)) = pass {
-        return Err(Refusal::Pass { pass, option });
+    if trial.pass == Pass::Profiled {
+        return Err(Refusal::Profiled);
     }
     if !trial.cpus.is_default() {
         return Err(Refusal::Processors);

@@ -26,16 +26,11 @@ pub enum Refusal {
         /// Why the scenario needs a machine of its own.
         why: &'static str,
     },
-    /// The kind of pass exists only in the exact arena.
+    /// Instructions by function were asked for.
     #[error(
-        "the arena host has no {pass} trials yet: leave --{option} out, or use the arena exact"
+        "profiled trials count the instructions of an emulator: leave --profile out, or use the arena exact"
     )]
-    Pass {
-        /// Kind of pass, such as `profiled`.
-        pass: &'static str,
-        /// Name of the option that asks for it.
-        option: &'static str,
-    },
+    Profiled,
     /// Memory nodes were asked for.
     #[error(
         "the arena host has the memory nodes of this machine, not {asked}: leave --nodes out, or use the arena exact"

@@ -8,18 +8,20 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_arena::{ArenaError, Progress, Step, TrialResult};
+use pagetide_arena::{ArenaError, Progress, Step, TrialResult, measured};
 use pagetide_harness::counters::CounterSet;
 use pagetide_harness::judgement::{LIMIT_HITS, Report};
 use pagetide_harness::sequence::{self, MachineState, Steps};
 use pagetide_harness::settings::Settings;
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
-use pagetide_quantity::Nanos;
+use pagetide_probe::meaning::TaskAccounting;
+use pagetide_probe::observed::{TASKS, TRACE};
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase};
-use pagetide_record::{Machine, RecordWriter, Subject, Wall};
+use pagetide_record::{Counters, Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_root::Roots;
 use pagetide_system::clock::monotonic;
 
@@ -29,6 +31,7 @@ use crate::group::Group;
 use crate::hierarchy::Hierarchy;
 use crate::journal::{Entry, Journal};
 use crate::kernel_log;
+use crate::observer::{Observed, Observer};
 use crate::plan::{self, SwapPlan, TrialPlan};
 use crate::program_root;
 use crate::refusal::Refusal;
@@ -36,6 +39,7 @@ use crate::region::Output;
 use crate::setting::{self, Applied};
 use crate::swap_device::{SwapDevice, SwapOn};
 use crate::topology;
+use crate::tracing::{self, Target};
 use crate::workload::{OUTCOME, Order, Workload};
 
 /// Pause between the end of all preparations and the start of the scenario. Deferred work of the kernel, such as
@@ -63,6 +67,8 @@ pub(crate) struct Run<'a> {
     pub(crate) machine: &'a Machine,
     /// Time without progress after which the trial is ended.
     pub(crate) hang: Duration,
+    /// Maximum size of the trace of an observed trial.
+    pub(crate) trace_limit: Bytes,
     pub(crate) progress: &'a dyn Progress,
 }
 
@@ -70,6 +76,9 @@ pub(crate) struct Run<'a> {
 pub(crate) struct EndedTrial {
     pub(crate) finding: TrialResult,
     output: Output,
+    observed: Observed,
+    /// The trace in the form in which a record stores it; `None` if there is none.
+    trace: Option<Vec<u8>>,
     /// True if other processes spoiled the trial, so that it should be repeated.
     pub(crate) is_spoiled: bool,
     /// Changes that could not be undone.
@@ -138,6 +147,11 @@ impl Run<'_> {
             nodes: Vec::new(),
         };
         let counters = CounterSet::open(&scope);
+        let is_observed = self.subject.pass == Pass::Observed;
+        let observer = Observer::open(&group, &scope, is_observed);
+        let without = counters.unsupported().iter();
+        let without = without.map(|source| format!("{}: {}", source.source, source.why));
+        let not_observed: Vec<String> = without.chain(observer.missing().to_vec()).collect();
         let order = Order {
             subject: self.subject.unnamed(),
             work_dir: folder.path.clone(),
@@ -152,6 +166,9 @@ impl Run<'_> {
             swap: swap.as_ref(),
             output: &output,
             order: &order,
+            observer,
+            not_observed: not_observed.join("; "),
+            no_trace: None,
             applied: None,
             workload: None,
             conditions: None,
@@ -163,6 +180,8 @@ impl Run<'_> {
         let mut report = Report::default();
         sequence::run(&mut steps, counters, None, &mut report);
         let HostSteps {
+            observer,
+            no_trace,
             applied,
             workload,
             conditions,
@@ -173,6 +192,7 @@ impl Run<'_> {
             ..
         } = steps;
         drop(workload);
+        let mut observed = observer.end();
         let remaining = group.kill_all(KILL_PATIENCE);
         if let Some(conditions) = conditions {
             doubts.extend(conditions.after(&group));
@@ -188,9 +208,25 @@ impl Run<'_> {
         }
         let ended = ended_at.unwrap_or_else(Instant::now);
         let mut results = self.results(report, &output, &text)?;
+        if self.plan.needs.root.is_some() {
+            measured::add(&mut results, self.subject);
+        }
         add_deaths(&mut results, killed);
         let is_spoiled = add_doubts(&mut results, &doubts);
         warn_of_remains(&mut results, remaining, &left);
+        results.warnings.extend(no_trace.map(note));
+        let trace = observed.trace.take().map(tracing::packed).transpose();
+        let trace = match trace.map_err(ArenaError::broken)? {
+            Some((trace, losses)) => {
+                if losses.any() {
+                    // A gap of unknown size and a damaged piece each hide at least one event.
+                    let events = losses.events + losses.gaps_unknown + losses.damaged;
+                    results.invalid.push(Invalid::LostEvents { events });
+                }
+                Some(trace)
+            }
+            None => None,
+        };
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
         };
@@ -211,6 +247,8 @@ impl Run<'_> {
                 ended,
             },
             output,
+            observed,
+            trace,
             is_spoiled,
             left,
         })
@@ -267,17 +305,45 @@ impl EndedTrial {
     /// Writes the bulk sections of the workload's output to the record.
     pub(crate) fn write(&self, sink: &mut RecordWriter) -> Result<(), ArenaError> {
         let frames = self.output.frames();
-        let failed = Refusal::failed("reading the output of the workload");
-        for frame in frames.map_err(failed).map_err(ArenaError::broken)? {
+        let failed = || Refusal::failed("reading the output of the workload");
+        for frame in frames.map_err(failed()).map_err(ArenaError::broken)? {
             let section = match (frame.kind, frame.name.as_str()) {
                 (Kind::Blob, OUTCOME) | (Kind::Results, _) => continue,
+                (Kind::Blob, TASKS) => {
+                    let tasks = self.output.bytes(&frame);
+                    let tasks = tasks.map_err(failed()).map_err(ArenaError::broken)?;
+                    let tasks = numbered_outside(tasks, &self.observed.outside);
+                    sink.section("blob", TASKS, &tasks)?;
+                    continue;
+                }
                 (Kind::Series, _) => "series",
                 (Kind::Blob, _) => "blob",
             };
             sink.stream(section, &frame.name, frame.length, self.output.body(&frame))?;
         }
+        for series in &self.observed.series {
+            sink.section("series", &series.name, &series.encode())?;
+        }
+        if let Some(trace) = &self.trace {
+            sink.section("blob", TRACE, trace)?;
+        }
         Ok(())
     }
+}
+
+/// Replaces the numbers of processes in a list of [`TaskAccounting`] by their numbers outside of the workload's namespace,
+/// which traces contain. Processes whose number outside is not known are left out.
+fn numbered_outside(tasks: Vec<u8>, outside: &BTreeMap<u32, u32>) -> Vec<u8> {
+    if outside.is_empty() {
+        return tasks;
+    }
+    let mut known: Vec<TaskAccounting> = serde_json::from_slice(&tasks).unwrap_or_default();
+    known.retain_mut(|task| {
+        let number = outside.get(&task.pid);
+        task.pid = number.copied().unwrap_or(task.pid);
+        number.is_some()
+    });
+    serde_json::to_vec(&known).unwrap_or_default()
 }
 
 /// A warning that is free text.
@@ -338,6 +404,11 @@ struct HostSteps<'a> {
     swap: Option<&'a SwapDevice>,
     output: &'a Output,
     order: &'a Order,
+    observer: Observer,
+    /// Sources of counters that this kernel does not have, each with the reason.
+    not_observed: String,
+    /// Why an observed trial has no trace; `None` if it has one, and in a timed trial.
+    no_trace: Option<String>,
     applied: Option<Applied>,
     workload: Option<Workload>,
     /// Observes the machine; `None` before the start.
@@ -356,6 +427,10 @@ impl Steps for HostSteps<'_> {
             facts: plan::facts(self.run.plan),
             ..MachineState::default()
         };
+        if !self.not_observed.is_empty() {
+            let fact = ("not-observed".to_owned(), self.not_observed.clone());
+            state.facts.extend([fact]);
+        }
         state.facts.extend(Conditions::facts());
         state.facts.extend(topology::facts());
         if let Some(swap) = self.swap {
@@ -400,13 +475,31 @@ impl Steps for HostSteps<'_> {
         let workload = Workload::start(self.run.program, self.output, self.order);
         let workload = workload.map_err(|why| why.to_string())?;
         let admitted = self.group.admit(workload.id());
+        let target = Target {
+            pid: workload.id(),
+            swap: self.swap.map(SwapDevice::device),
+            ring: self.run.subject.trace_ring,
+        };
         self.workload = Some(workload);
-        admitted.map_err(|why| why.to_string())
+        admitted.map_err(|why| why.to_string())?;
+        if self.run.subject.pass == Pass::Observed {
+            let (journal, limit) = (self.run.journal, self.run.trace_limit);
+            if let Err(why) = self.observer.trace(journal, &target, limit) {
+                self.no_trace = Some(format!(
+                    "this trial has counters and samples over time, but no trace: {why}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn wait_for_start(&mut self) {
         std::thread::sleep(SETTLE);
         self.conditions = Some(Conditions::before(self.group));
+    }
+
+    fn begin_observing(&mut self) -> Result<(), String> {
+        self.observer.begin()
     }
 
     fn workload(&mut self) -> Vec<Invalid> {
@@ -438,6 +531,14 @@ impl Steps for HostSteps<'_> {
         }
         facts
     }
+
+    fn stop_observing(&mut self) -> Result<(), String> {
+        self.observer.stop()
+    }
+
+    fn counters(&mut self) -> BTreeMap<String, Counters> {
+        self.observer.counters()
+    }
 }
 
 impl HostSteps<'_> {
@@ -451,6 +552,7 @@ impl HostSteps<'_> {
             if let Some(status) = workload.ended() {
                 return supervise::fault(raw(status)).into_iter().collect();
             }
+            self.observer.step(self.group, self.order.is_program);
             let now = Instant::now();
             if now.duration_since(sampled) >= Conditions::INTERVAL {
                 sampled = now;

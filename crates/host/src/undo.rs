@@ -67,7 +67,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) | Ok(()) => Ok(()),
             Err(why) => Err(why.to_string()),
         },
-        Change::TraceInstance { name } => trace_instance(name),
+        Change::TraceInstance { name } => trace_instances(name),
     }
 }
 
@@ -167,13 +167,31 @@ fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     fs::write(folder.join("reset"), "1")
 }
 
-/// Removes an instance from tracefs, which need not be mounted.
-fn trace_instance(name: &str) -> Result<(), String> {
+/// Removes an instance from tracefs, which need not be mounted, or all whose names begin with a name that ends with a
+/// hyphen.
+fn trace_instances(name: &str) -> Result<(), String> {
     let tracefs = Tracefs::open().map_err(|why| why.to_string())?;
-    let path = tracefs.root().join("instances").join(name);
+    let folder = tracefs.root().join("instances");
+    if !name.ends_with('-') {
+        return trace_instance(&folder.join(name));
+    }
+    let entries = fs::read_dir(&folder).map_err(|why| why.to_string())?;
+    let is_ours = |entry: &fs::DirEntry| {
+        let file = entry.file_name();
+        file.to_str().is_some_and(|file| file.starts_with(name))
+    };
+    let removed = entries
+        .flatten()
+        .filter(is_ours)
+        .map(|entry| trace_instance(&entry.path()));
+    // All of them are tried, even if one cannot be removed.
+    removed.fold(Ok(()), Result::and)
+}
+
+fn trace_instance(path: &Path) -> Result<(), String> {
     let began = Instant::now();
     loop {
-        match gone(fs::remove_dir(&path)) {
+        match gone(fs::remove_dir(path)) {
             Ok(()) => return Ok(()),
             // Files of a killed process may still be open.
             Err(_) if began.elapsed() < Duration::from_secs(2) => sleep(PAUSE),

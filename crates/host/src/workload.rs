@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pagetide_record::Subject;
+use pagetide_probe::meaning::TaskAccounting;
+use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
+use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, Surroundings, TrialContext};
+use pagetide_record::{Pass, Subject};
+use pagetide_scenario::{Clock, NoPhaseWatch, Outcome, PhaseWatch, Surroundings, TrialContext};
+use pagetide_system::clock::monotonic;
 use serde::{Deserialize, Serialize};
 
 use crate::program_root;
@@ -224,6 +228,35 @@ fn follow_child() {
     }
 }
 
+/// Name and start time of each phase of the scenario.
+struct PhaseLog(Vec<PhaseBegin>);
+
+impl PhaseWatch for PhaseLog {
+    fn phase(&mut self, name: &str) {
+        self.0.push(PhaseBegin {
+            name: name.to_owned(),
+            begin: monotonic(),
+        });
+    }
+}
+
+/// CPU times of the workload's processes, as accounted by the kernel: for this process between `begin` and `end`, for
+/// other processes of their whole life.
+fn accounting(outcome: &Outcome, begin: Nanos, end: Nanos) -> Vec<TaskAccounting> {
+    let own = std::process::id();
+    let accounted = outcome.processes.iter().map(|process| {
+        let is_main = process.pid == own;
+        TaskAccounting {
+            pid: process.pid,
+            begin: is_main.then_some(begin),
+            end: is_main.then_some(end),
+            user: Some(process.user),
+            system: Some(process.system),
+        }
+    });
+    accounted.collect()
+}
+
 /// The outcome of a scenario that could not run for the reason `why`.
 fn failed(why: String) -> Outcome {
     Outcome {
@@ -248,13 +281,31 @@ fn scenario(order: &Order, region: Region<'static>) -> Outcome {
     if let Some(zram) = &order.zram {
         surroundings.zram = zram;
     }
+    let is_observed = order.subject.pass == Pass::Observed;
+    let mut nobody = NoPhaseWatch;
+    let mut phases = PhaseLog(Vec::with_capacity(32));
+    let watch: &mut dyn PhaseWatch = if is_observed {
+        &mut phases
+    } else {
+        &mut nobody
+    };
+    let begin = monotonic();
     let place = TrialContext {
         region,
         clock: Clock::Monotonic,
         work_dir: &order.work_dir,
         data,
-        watch: &mut NoPhaseWatch,
+        watch,
         surroundings,
     };
-    pagetide_scenario::run(&order.subject, place)
+    let outcome = pagetide_scenario::run(&order.subject, place);
+    if is_observed {
+        let tasks = accounting(&outcome, begin, monotonic());
+        let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
+        let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
+        // The tool detects by itself that the region is full.
+        let _ = region.write(Kind::Blob, TASKS, &tasks);
+        let _ = region.write(Kind::Blob, PHASES, &phases);
+    }
+    outcome
 }

@@ -151,6 +151,66 @@ fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing()
 }
 
 #[test]
+fn an_observed_trial_traces_the_workload_alone_and_leaves_no_instance() {
+    let Some((lab, _turn)) = lab() else { return };
+    let before = state();
+    let mut words = vec!["linear", "--swap", "ssd", "--seeds", "1", "--observe"];
+    words.extend(["-p", "pages=36M", "-p", "refs=18432"]);
+    words.extend(SMALL);
+    let records = valid(&lab, &words, 2);
+    nothing_is_left(&lab, &before);
+    let of_pass = |pass| {
+        let mut found = records.iter();
+        found
+            .find(|record| record["subject"]["pass"] == pass)
+            .unwrap()
+    };
+    for record in &records {
+        let counters = &record["results"]["counters"];
+        // The group has version 1 or 2, whose counters have different names.
+        assert!(counters["memory.stat"].is_object(), "{counters}");
+        assert!(counters["vmstat"].is_object(), "{counters}");
+        let psi = &counters["pressure-group"]["memory-some"];
+        if !psi.is_null() {
+            assert!(psi[1].as_u64() > psi[0].as_u64(), "{psi}");
+        }
+    }
+    let has = |record: &Value, name: &str| {
+        let sections = record["sections"].as_array().unwrap();
+        sections.iter().any(|section| section["name"] == name)
+    };
+    assert!(!has(of_pass("timed"), "trace") && !has(of_pass("timed"), "memory.stat"));
+    let observed = of_pass("observed");
+    for name in ["trace", "tasks", "phases", "memory.stat", "vmstat"] {
+        assert!(has(observed, name), "{name}: {}", observed["sections"]);
+    }
+    let (list, _) = lab.ends(0, ["list", "records", "--json"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let shown = |row: &Value| {
+        let id = row["id"].as_str().unwrap().to_owned();
+        lab.ends(0, ["show", &id, "--reclaim", "--json"]).0
+    };
+    let seen: Value = serde_json::from_str(&shown(&list[0])).unwrap();
+    // The group's own processes reclaim what does not fit, and each page that came back was read from the swap device.
+    let rows = seen["table"]["rows"].as_array().unwrap();
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
+    let reclaimed = &row("memcg-reclaimed")["value"]["value"];
+    assert!(reclaimed.as_u64() > Some(3000), "{reclaimed}");
+    assert!(
+        rows.iter().all(|row| row["check"].is_null()),
+        "others use the machine too"
+    );
+    let device = &seen["blocks"]["devices"][0];
+    let read = device["reads"]["bytes"].as_f64().unwrap();
+    let swapped = metric(observed, "swapped-in") * 4096.0;
+    assert!((read / swapped - 1.0).abs() < 0.1, "{read} {swapped}");
+    let tasks = seen["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 1, "{tasks:?}");
+    let waited = tasks[0]["parts"].to_string();
+    assert!(tasks[0]["faults"].as_u64() > Some(500), "{waited}");
+}
+
+#[test]
 fn a_planted_difference_of_read_ahead_is_found_by_counts_and_the_setting_is_restored() {
     let Some((lab, _turn)) = lab() else { return };
     let before = state();
@@ -295,6 +355,11 @@ fn what_the_running_kernel_cannot_give_is_refused_with_what_can() {
         let (_, err) = lab.ends_badly(&all);
         one_sentence(&err, told);
     }
+    let bisect = [
+        "bisect", "--on", "host", "--good", "v6.12", "--bad", "HEAD", "kv",
+    ];
+    let (_, err) = lab.ends_badly(bisect);
+    one_sentence(&err, &["bisect compares kernels", "--vs"]);
     assert_eq!(lab.records(), 0);
     nothing_is_left(&lab, &before);
 }

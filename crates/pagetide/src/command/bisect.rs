@@ -6,11 +6,12 @@ use anyhow::Result;
 use clap::{Id, builder::Resettable};
 use pagetide_campaign::Site;
 use pagetide_campaign::bisect::{Audience, BisectOutcome, BisectRequest};
+use pagetide_record::ArenaKind;
 use pagetide_report::terminal::bisect as shown;
 use pagetide_store::shell;
 
 use crate::campaign_args::CampaignArgs;
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
@@ -57,6 +58,13 @@ pub struct Args {
 
 /// Runs the command and returns how it ended.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    if args.arena.arena() == Some(ArenaKind::Host) {
+        return Err(Usage::error(
+            "bisect compares kernels, and --on host has only the kernel of this machine: leave --on out, or compare settings with \
+             `pagetide run … --vs NAME=VALUE`"
+                .to_owned(),
+        ));
+    }
     let mut session = Session::begin(places, &args.arena)?;
     let mut program = args.program.clone();
     // `--metric` with `=` defines a metric that is read from the program's output; without `=` it names a metric of the

@@ -3,7 +3,7 @@
 use pagetide_compare::matrixed::{Choice, KindEffects, Matrixed};
 use pagetide_quantity::command::command;
 use pagetide_quantity::{Bytes, Unit};
-use pagetide_record::SwapSpec;
+use pagetide_record::{ArenaKind, SwapSpec};
 use pagetide_verdict::factorial::{Effect, Interaction};
 use serde::Serialize;
 
@@ -66,8 +66,9 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
     put!(
         out,
         "\n{} trials. `sure`: at 95 % for all rows of a table together, and at least 1 %. `front`: no other is surely better in one \
-         of time, memory and bytes written to disk, and as good in the others. {EXACT_CAVEAT}\n",
-        found.trials
+         of time, memory and bytes written to disk, and as good in the others.{}\n",
+        found.trials,
+        caveat(found.arena),
     );
     put!(
         out,
@@ -75,6 +76,14 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
         command(&["list", "records", "--campaign", &found.campaign])
     );
     out
+}
+
+/// What times of this arena do not tell, as the rest of a paragraph.
+fn caveat(arena: ArenaKind) -> String {
+    match arena {
+        ArenaKind::Exact => format!(" {EXACT_CAVEAT}"),
+        ArenaKind::Host | ArenaKind::Vm => String::new(),
+    }
 }
 
 fn design(found: &Matrixed) -> String {
@@ -467,6 +476,7 @@ mod tests {
             choices: vec![choice("zram", &[]), better],
             recommended: 0,
             trials: 24,
+            arena: ArenaKind::Exact,
             campaign: "matrix-x".to_owned(),
         }
     }
@@ -482,6 +492,13 @@ mod tests {
             !text.contains("/etc/") && text.contains("Left out: lru_gen/enabled"),
             "{text}"
         );
+        assert!(text.contains(EXACT_CAVEAT), "{text}");
+        let on_host = Matrixed {
+            arena: ArenaKind::Host,
+            ..found(&[0.1, -0.2, 0.1, 0.0])
+        };
+        let text = matrix(&on_host, &Look::plain(200));
+        assert!(!text.contains("Exact arena"), "{text}");
     }
 
     #[test]

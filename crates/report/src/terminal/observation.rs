@@ -9,7 +9,7 @@ use pagetide_probe::meaning::{
     CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value, Waits,
 };
 use pagetide_quantity::Unit;
-use pagetide_record::Subject;
+use pagetide_record::{ArenaKind, Subject};
 use pagetide_store::short;
 
 use crate::draw::clean::wrap;
@@ -60,14 +60,28 @@ pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String
         Ink::Faint,
         &format!("observed in record {}, with {lists}", short(&seen.record)),
     );
+    let is_host = subject.arena.kind == ArenaKind::Host;
+    if is_host {
+        page.line(
+            Ink::Faint,
+            "only the workload's processes and its swap device were traced, so nothing is compared with the counters of the whole \
+             machine, and reclaim by kswapd is left out",
+        );
+    }
     page.losses(seen);
     for (section, title) in SECTIONS {
-        page.section(seen, section, title);
+        // These rows come from the machine's vmstat alone.
+        if !(is_host && section == Section::Memory) {
+            page.section(seen, section, title);
+        }
     }
     page.pairs(seen);
     page.times(seen);
     page.blocks(seen);
-    page.effect(seen);
+    // Two trials on the running kernel differ by themselves.
+    if !is_host {
+        page.effect(seen);
+    }
     page.out
 }
 

@@ -2,11 +2,15 @@
 //! the program's output.
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Unit, Value};
-use pagetide_record::Subject;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
+use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
+
+/// Name of the metric of a program beside other programs: its time, without the time in which all of its processes that
+/// could run waited for a processor.
+pub const UNQUEUED: &str = "elapsed-unqueued";
 
 /// Maximum number of bytes of memory for a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
@@ -59,7 +63,7 @@ pub fn add(results: &mut Results, subject: &Subject) {
     if results.metrics.is_empty() {
         return;
     }
-    counted(results);
+    counted(results, subject);
     let is_beside = |metric: &&mut Metric| metric.name == "beside-elapsed";
     if let Some(metric) = results.metrics.iter_mut().find(is_beside) {
         metric.primary = subject.params.get("metrics").is_none_or(String::is_empty);
@@ -108,13 +112,20 @@ fn number(text: &str) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Adds metrics computed from the kernel's counters.
-fn counted(results: &mut Results) {
-    let vmstat = results.counters.get("vmstat");
+/// Adds metrics computed from the kernel's counters: those of the program's group where other programs use the same
+/// kernel. That kernel counts bytes read and written for the whole machine only.
+fn counted(results: &mut Results, subject: &Subject) {
+    let is_shared = subject.arena.kind == ArenaKind::Host;
+    let [vmstat, pressure] = if is_shared {
+        ["memory.stat", "pressure-group"]
+    } else {
+        ["vmstat", "pressure"]
+    };
+    let vmstat = results.counters.get(vmstat);
     let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
-    // The kernel counts both directions in KiB.
-    let moved = |name: &str| count(&[name]).map(|kib| kib << 10);
-    let pressure = results.counters.get("pressure");
+    // The kernel counts both directions in KiB. Version 1 of control groups has counters of other things with these names.
+    let moved = |name: &str| count(&[name]).filter(|_| !is_shared).map(|kib| kib << 10);
+    let pressure = results.counters.get(pressure);
     let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));
     let of = |name, unit, value| (MetricDef::of(name, unit, Direction::Lower, ""), value);
     let refaults = [
@@ -131,9 +142,20 @@ fn counted(results: &mut Results) {
         of("psi-io-some", Unit::Nanos, stalled("io-some")),
         of("psi-io-full", Unit::Nanos, stalled("io-full")),
     ];
+    // Source: kernel `Documentation/accounting/psi.rst`: `full` of a group is the time in which none of its processes ran.
+    let queued = stalled("cpu-full").unwrap_or(0) as f64;
+    let of_name = |metric: &&Metric| metric.name == "elapsed";
+    let elapsed = results.metrics.iter().find(of_name);
+    let elapsed = elapsed.and_then(|metric| metric.value.number());
+    if let Some(elapsed) = elapsed.filter(|_| is_shared) {
+        let def = MetricDef::of(UNQUEUED, Unit::Nanos, Direction::Lower, "");
+        let metric = Metric::new(&def, (elapsed - queued).max(0.0));
+        results.metrics.push(metric);
+    }
     for (def, value) in add {
         results.metrics.push(match value {
             Some(value) => Metric::new(&def, value as f64),
+            None if is_shared => Metric::absent(&def, "not counted for a group of this kernel"),
             None => Metric::absent(&def, "not on this kernel"),
         });
     }
@@ -177,6 +199,40 @@ mod tests {
         assert!(!metric(&results, "elapsed").primary);
         assert!(results.invalid.is_empty());
         assert_eq!(metric(&results, "refaults").value.number(), None);
+    }
+
+    #[test]
+    fn beside_other_programs_the_counters_of_the_group_are_taken() {
+        let mut subject = subject("");
+        let mut results = results("");
+        let counters = [
+            ("vmstat", "pgpgin", [0, 7]),
+            ("memory.stat", "workingset_refault_anon", [1, 4]),
+            ("pressure", "memory-some", [0, 900]),
+            ("pressure-group", "memory-some", [100, 300]),
+            ("pressure-group", "cpu-full", [10, 12]),
+        ];
+        for (source, name, values) in counters {
+            let counters = results.counters.entry(source.to_owned()).or_default();
+            counters.values.insert(name.to_owned(), values);
+        }
+        let mut of_machine = results.clone();
+        add(&mut of_machine, &subject);
+        subject.arena.kind = ArenaKind::Host;
+        add(&mut results, &subject);
+        let number = |results: &Results, name: &str| metric(results, name).value.number();
+        assert_eq!(number(&results, "refaults"), Some(3.0));
+        assert_eq!(number(&results, "psi-memory-some"), Some(200.0));
+        assert_eq!(number(&results, "read"), None);
+        assert_eq!(number(&results, UNQUEUED), Some(3.0));
+        assert!(
+            of_machine
+                .metrics
+                .iter()
+                .all(|metric| metric.name != UNQUEUED)
+        );
+        assert_eq!(number(&of_machine, "psi-memory-some"), Some(900.0));
+        assert_eq!(number(&of_machine, "read"), Some(7168.0));
     }
 
     #[test]
