@@ -67,7 +67,7 @@ pub use shard::{MOST_SHARDS, NotAShard, Shard};
 pub use shard_plan::{ShardPlan, plan_shard};
 pub use site::Site;
 pub use standing::StateWriter;
-pub use swaps::{CellSwap, SwapConflict};
+pub use swaps::{CellSwap, SwapConflict, striped};
 pub use variants::{ChangeError, NameTaken, NotAPair, VariantChange, pair};
 pub use vary::Vary;
 pub use zoo::FILES as ZOO_FILES;

@@ -26,6 +26,30 @@ impl CellSwap {
     }
 }
 
+/// Returns a sentence for each kind of swap of the campaign in which several devices have one priority: the kernel takes
+/// slots from such devices in turn, so none is a tier above the others.
+pub fn striped(campaign: &Campaign) -> Vec<String> {
+    let of_scenarios = campaign.scenarios.iter().flat_map(|one| one.swap.iter());
+    let of_variants = campaign.variants.iter().filter_map(|one| one.swap.as_ref());
+    let mut found = Vec::new();
+    for kind in of_scenarios.chain(of_variants) {
+        let SwapSpec::Tiers(tiers) = kind else {
+            continue;
+        };
+        for rank in tiers.ranks().iter().filter(|rank| rank.len() > 1) {
+            let names: Vec<String> = rank.iter().map(|at| tiers.devices[*at].to_string()).collect();
+            let text = format!(
+                "{} have one priority, so the kernel stripes them: neither is a tier above the other",
+                names.join(" and ")
+            );
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+    }
+    found
+}
+
 /// True if the variant has its own kind or size of swap.
 pub(crate) fn has_own(variant: &VariantSpec) -> bool {
     variant.swap.is_some() || variant.swap_size.is_some()

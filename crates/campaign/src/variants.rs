@@ -123,9 +123,18 @@ pub enum ChangeError {
 }
 
 /// A text is not of the form `KEY=VALUE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write it as KEY=VALUE")]
-pub struct NotAPair;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAPair {
+    /// The key or the value is missing.
+    #[error("write it as KEY=VALUE")]
+    Form,
+    /// The text is the name of a file of a control group, without a value.
+    #[error(
+        "`{0}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with \
+         --limit (memory.max), --high (memory.high) and --swap-max (memory.swap.max)"
+    )]
+    OfGroup(String),
+}
 
 /// Parses `KEY=VALUE` to key and value, without spaces around them.
 pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
@@ -133,7 +142,8 @@ pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(NotAPair),
+        _ if text.starts_with("memory.") => Err(NotAPair::OfGroup(text.trim().to_owned())),
+        _ => Err(NotAPair::Form),
     }
 }
 
@@ -320,7 +330,12 @@ mod tests {
         let change: VariantChange = text.parse().unwrap();
         assert_eq!(change.kernel.as_deref(), Some("image:/x,modules:/m"));
         assert_eq!(change.settings, [pair("vm.swappiness=1").unwrap()]);
-        assert_eq!("zram".parse::<VariantChange>(), Err(NotAPair.into()));
+        assert_eq!(
+            "zram".parse::<VariantChange>(),
+            Err(NotAPair::Form.into())
+        );
+        let said = pair("memory.high").unwrap_err().to_string();
+        assert!(said.contains("--high (memory.high)"), "{said}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::common::{ScriptedArena, campaign, go};
 use pagetide_arena::VariantSpec;
 use pagetide_campaign::file::parse;
 use pagetide_campaign::{
-    Campaign, Nobody, Request, ScenarioWords, VariantChange, Vocabulary, forecast,
+    Campaign, Nobody, Request, ScenarioWords, VariantChange, Vocabulary, forecast, striped,
 };
 use pagetide_compare::compare_campaign;
 use pagetide_quantity::Bytes;
@@ -166,6 +166,16 @@ fn a_variant_of_a_file_has_a_swap_of_its_own() {
     let campaign = parse("a.toml", &twice, &vocabulary()).unwrap();
     let why = campaign.check_swap().unwrap_err().to_string();
     assert!(why.contains("`ssd` and `zram`"), "{why}");
+}
+
+#[test]
+fn devices_of_one_priority_are_said_to_be_striped_before_a_trial_runs() {
+    let of = |swap: &[&str], changes: &[&str]| striped(&requested(swap, changes).unwrap());
+    let said = of(&["ssd@5,ssd:1ms@5,disk@1"], &["swap=zram:8M@5,ssd:1ms@5"]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("ssd:80us@5 and ssd:1ms@5 have one priority"));
+    assert!(said[1].starts_with("zram:8M@5 and ssd:1ms@5 have one priority"));
+    assert!(of(&["zram:8M@100,ssd@10"], &["swap=ssd"]).is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_campaign::{CellForecast, Shard, forecast, inert, plan_shard};
+use pagetide_campaign::{CellForecast, Shard, forecast, inert, plan_shard, striped};
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::json;
 use pagetide_report::terminal::PlannedCell;
@@ -70,8 +70,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return Ok(End::Done);
     }
     let store = places.store()?;
-    for text in inert(&campaign, arena.as_ref())? {
-        say(&text);
+    let cannot_act = inert(&campaign, arena.as_ref())?;
+    for text in striped(&campaign).iter().chain(&cannot_act) {
+        say(text);
     }
     let jobs = args.arena.jobs.map(usize::from);
     let cast = |take: &mut dyn FnMut(CellForecast)| {

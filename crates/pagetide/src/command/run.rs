@@ -1,7 +1,7 @@
 //! `pagetide run`: runs a campaign file or scenarios and judges the results.
 
 use anyhow::Result;
-use pagetide_campaign::{CONTROL, Options, PATCHED, Shard, inert, run as run_campaign};
+use pagetide_campaign::{CONTROL, Options, PATCHED, Shard, inert, run as run_campaign, striped};
 use pagetide_compare::covered::coverage;
 use pagetide_compare::{compare_note, medians, show_campaign, times_needed};
 use pagetide_lab::vocabulary;
@@ -100,8 +100,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if arena.has_noise() {
         say_noise(&store, &campaign.name, &session)?;
     }
-    for text in inert(&campaign, arena.as_ref())? {
-        session.progress.say(&text);
+    let cannot_act = inert(&campaign, arena.as_ref())?;
+    for text in striped(&campaign).iter().chain(&cannot_act) {
+        session.progress.say(text);
     }
     let options = Options {
         keep_going: args.keep_going,
