@@ -8,8 +8,9 @@ use crate::common::{Lab, text};
 use pagetide_testing::output::{self, Block};
 use pagetide_testing::{Need, documents, skip};
 
-/// Texts in examples that need something that tests do not have: a kernel tree, a root, another release of Python.
-const NOT_HERE: [&str; 4] = ["~/", ".tar", "/usr/lib/python", "https://"];
+/// Texts in examples that need something that tests do not have: a kernel tree, a root, another release of Python, a
+/// variable of the shell.
+const NOT_HERE: [&str; 5] = ["~/", ".tar", "/usr/lib/python", "https://", "$"];
 
 /// A patch that fits any source; it replaces the reader's own patches.
 const ANY_PATCH: &str = "--- /dev/null\n+++ b/mm/any.h\n@@ -0,0 +1 @@\n+/* any */\n";

@@ -440,12 +440,21 @@ kinds = ["anonymous"]
 process = [{ name = "scan", segment = [{ name = "heap", size = "140%" }], phase = [{ do = "fill", segment = "heap" }, { do = "access", segment = "heap" }] }]
 "#;
 
-/// What a command printed as JSON, without the command itself.
+/// Output of a command as JSON, without the command line and the identities of records, which contain the wall-clock
+/// time.
 fn answer(text: &str) -> Value {
-    let mut answer: Value = serde_json::from_str(text).unwrap();
-    if let Some(keys) = answer.as_object_mut() {
-        keys.remove("command");
+    fn prune(value: &mut Value) {
+        match value {
+            Value::Object(keys) => {
+                keys.retain(|key, _| !["command", "record", "campaign"].contains(&key.as_str()));
+                keys.values_mut().for_each(prune);
+            }
+            Value::Array(values) => values.iter_mut().for_each(prune),
+            _ => {}
+        }
     }
+    let mut answer = serde_json::from_str(text).unwrap();
+    prune(&mut answer);
     answer
 }
 
