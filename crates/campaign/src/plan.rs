@@ -412,6 +412,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_profiled_trials_record_references() {
+        let campaign = Campaign {
+            profile: Observe::Seeds(1),
+            references: true,
+            ..campaign(2)
+        };
+        for planned in trials(&campaign) {
+            let is_profiled = planned.trial.pass == Pass::Profiled;
+            assert_eq!(planned.trial.references, is_profiled);
+        }
+    }
+
     fn trials(campaign: &Campaign) -> Vec<PlannedTrial> {
         let cells: Vec<Cell> = campaign.cells().collect();
         let trials: Vec<_> = campaign

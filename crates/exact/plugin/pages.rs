@@ -105,7 +105,15 @@ impl Pages {
     }
 
     /// Records the reference of an instruction of a program. `size` is the size of the access in bytes.
-    pub fn refer(&mut self, access: u32, at: u64, data: u64, is_store: bool, size: u64, moment: Moment) {
+    pub fn refer(
+        &mut self,
+        access: u32,
+        at: u64,
+        data: u64,
+        is_store: bool,
+        size: u64,
+        moment: Moment,
+    ) {
         self.execute(data, moment);
         let kind = if is_store { WRITE } else { READ };
         self.page = at >> PAGE_SHIFT;

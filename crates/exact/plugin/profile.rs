@@ -20,6 +20,7 @@ extern crate alloc;
 
 mod annotated;
 mod api;
+mod arguments;
 #[path = "../../profile/src/references/form.rs"]
 mod form;
 mod format;
@@ -38,6 +39,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use annotated::Annotated;
+use arguments::{argument, decimal, read_functions};
 use api::{Api, Handle, Id, Info};
 use format::{
     COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
@@ -730,56 +732,6 @@ extern "C" fn marked(_: c_uint, which: *mut c_void) {
     } else {
         profile().end();
     }
-}
-
-/// Value of the argument `name=value`; `None` if it is not given.
-fn argument<'a>(arguments: &[&'a CStr], name: &str) -> Option<&'a CStr> {
-    arguments.iter().find_map(|argument| {
-        let bytes = argument.to_bytes_with_nul();
-        let value = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        CStr::from_bytes_with_nul(value).ok()
-    })
-}
-
-/// Parses a decimal number.
-fn decimal(text: &CStr) -> Option<u64> {
-    text.to_str().ok()?.parse().ok()
-}
-
-/// Content of the file of functions.
-struct Functions {
-    spans: Vec<Span>,
-    /// Number of functions.
-    count: usize,
-    /// Lowest number of a function of a program.
-    programs: u32,
-    watched: Vec<u64>,
-}
-
-/// Parses the file of functions. `None` if the file is damaged.
-fn read_functions(bytes: &[u8]) -> Option<Functions> {
-    let number = |at: usize| {
-        let bytes = bytes.get(8 * at..8 * at + 8)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
-    };
-    (number(0)? == MAGIC).then_some(())?;
-    let functions = number(1)? as usize;
-    let mut spans = Vec::new();
-    let ranges = number(2)? as usize;
-    for at in 0..ranges {
-        let span = Span::new(number(5 + 2 * at)?, number(6 + 2 * at)?);
-        if span.function as usize >= functions {
-            return None;
-        }
-        spans.push(span);
-    }
-    let watched = (0..number(4)? as usize).map(|at| number(5 + 2 * ranges + at));
-    Some(Functions {
-        spans,
-        count: functions,
-        programs: number(3)? as u32,
-        watched: watched.collect::<Option<_>>()?,
-    })
 }
 
 /// Called by the emulator when it loads the plugin. Returns 0, or 1 if the plugin cannot work.

@@ -127,7 +127,7 @@ impl<W: FnMut(&[u8])> Recorder<W> {
         let distance = page.wrapping_sub(*base);
         *base = page;
         self.code(NEW + kind);
-        self.number(distance << 1 ^ ((distance as i64) >> 63) as u64);
+        self.number((distance << 1) ^ (distance.cast_signed() >> 63).cast_unsigned());
     }
 
     /// Codes the repetitions of the last reference.

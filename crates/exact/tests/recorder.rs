@@ -1,6 +1,11 @@
 //! Tests that the reader of recorded references reads what the plugin wrote.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::large_stack_arrays,
+    reason = "the plugin checks its numbers otherwise, and its recorder exists once"
+)]
 #![allow(dead_code, reason = "the plugin's modules have more than the tests need")]
 
 #[path = "../../profile/src/references/form.rs"]
