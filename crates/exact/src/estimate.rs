@@ -15,16 +15,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::Subject;
+use pagetide_record::{CpusSpec, Subject};
 
 /// Estimated wall-clock time of a trial; `None` if the trial's work is not known.
 pub fn of(subject: &Subject) -> Option<Nanos> {
     time_of(work::laps(subject)?)
 }
 
-/// Estimated wall-clock time to boot and save a guest, including the transfer of files of this size to the guest.
-pub fn of_boot(files: Bytes) -> Option<Nanos> {
-    time_of(boot_laps(files))
+/// Estimated wall-clock time to boot and save a guest with these CPUs, including the time to hand over files of this
+/// size.
+pub fn of_boot(files: Bytes, cpus: CpusSpec) -> Option<Nanos> {
+    time_of(boot_laps(files, cpus))
 }
 
 /// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to the time on
@@ -120,8 +121,12 @@ const BOOT_LAPS: f64 = 500.0;
 /// MiB.
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
-fn boot_laps(files: Bytes) -> f64 {
-    BOOT_LAPS + BOOT_LAPS_PER_MIB * files.0 as f64 / Bytes::from_mib(1).0 as f64
+/// Ratio of the time that each CPU beyond the first adds to a boot to the time of a boot with one.
+const BOOT_OF_CPU: f64 = 0.65;
+
+fn boot_laps(files: Bytes, cpus: CpusSpec) -> f64 {
+    let boot = BOOT_LAPS * (1.0 + BOOT_OF_CPU * f64::from(cpus.count.saturating_sub(1)));
+    boot + BOOT_LAPS_PER_MIB * files.0 as f64 / Bytes::from_mib(1).0 as f64
 }
 
 #[cfg(test)]
@@ -130,11 +135,13 @@ mod tests {
 
     #[test]
     fn a_boot_takes_longer_by_the_files_that_are_handed_over() {
-        let [none, some, much] = [0, 64, 640].map(|mib| boot_laps(Bytes::from_mib(mib)));
+        let [none, some, much] =
+            [0, 64, 640].map(|mib| boot_laps(Bytes::from_mib(mib), CpusSpec::ONE));
         assert!(none < some && some < much);
         // The added time is proportional to the size.
         let ratio = (much - none) / (some - none);
         assert!((ratio - 10.0).abs() < 1e-6, "{ratio}");
+        assert!(boot_laps(Bytes(0), CpusSpec::of(4)) > 2.0 * none);
     }
 
     #[test]

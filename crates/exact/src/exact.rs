@@ -304,7 +304,7 @@ impl Arena for Exact {
         let boot = if self.snapshots.has(&key) {
             Nanos(0)
         } else {
-            estimate::of_boot(self.handed_over(ready))?
+            estimate::of_boot(self.handed_over(ready), prepared.subject().cpus)?
         };
         Some(Guest { key, boot })
     }

@@ -137,7 +137,12 @@ fn nodes_and_several_cpus_are_one_machine_that_repeats() {
     let Some(lab) = Lab::that_runs() else { return };
     // The emulator that can run several CPUs may have to be fetched.
     let (list, _) = lab.ends(0, ["emulator", "list", "--json"]);
-    if !list.contains("8 CPUs") && !lab.ends(0, ["emulator", "add", "--json"]).0.contains("8 CPUs") {
+    if !list.contains("8 CPUs")
+        && !lab
+            .ends(0, ["emulator", "add", "--json"])
+            .0
+            .contains("8 CPUs")
+    {
         return skip(Need::Emulator, "QEMU 8.1 or later cannot be had".to_owned());
     }
     let demotion = ["--set", "numa/demotion_enabled=1", "--observe=none"];

@@ -350,8 +350,24 @@ fn a_lock_that_is_left_out_shows_on_four_cpus_and_not_on_one() {
         );
     }
     let patch = file(RACE);
-    let fixed = ["run", "contswap", "--no-control", "--seeds", "1", "--exit-zero"];
-    let sizes = ["--memory", "32M", "-p", "reclaimers=16", "--observe=none", "--profile=none"];
+    let fixed = [
+        "run",
+        "contswap",
+        "--no-control",
+        "--seeds",
+        "1",
+        "--exit-zero",
+    ];
+    let sizes = [
+        "--memory",
+        "32M",
+        "-p",
+        "reclaimers=16",
+        "-p",
+        "hold=200ms",
+        "--observe=none",
+        "--profile=none",
+    ];
     for (cpus, loses) in [("1", false), ("4", true)] {
         let more = ["--patch", &patch, "--cpus", cpus];
         lab.ends(0, [&fixed[..], &sizes, &more].concat());

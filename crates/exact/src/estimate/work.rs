@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos, PAGE_SIZE};
-use pagetide_record::{MemorySpec, Pass, Subject, SwapDisk, SwapSpec};
+use pagetide_record::{CpusSpec, MemorySpec, Pass, Subject, SwapDisk, SwapSpec};
 use pagetide_scenario::compressed_share;
 
 use super::faults::faults;
@@ -23,6 +23,9 @@ const OBSERVER_LAPS: f64 = 75.0;
 const TRACED_FACTOR: f64 = 1.13;
 /// Factor by which counting instructions by function slows down the scenario.
 const COUNTED_FACTOR: f64 = 1.5;
+/// Ratio of the cost of a second on the guest's clock with several CPUs to its cost with one. Measured with 2 and with 4
+/// CPUs that take turns of 5 us.
+const TURNS_FACTOR: f64 = 3.2;
 /// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
 /// Laps per second for which the guest allocates and compacts.
@@ -274,11 +277,33 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
         "program" => return None,
         _ => pattern(&sizes, subject),
     };
+    let work = work * of_cpus(subject.cpus, tasks(&sizes, &subject.scenario));
     Some(match subject.pass {
         Pass::Timed => BASE_LAPS + work,
         Pass::Profiled => BASE_LAPS + work * COUNTED_FACTOR,
         Pass::Observed => BASE_LAPS + OBSERVER_LAPS + work * TRACED_FACTOR,
     })
+}
+
+/// Number of processes of a scenario that run at the same time.
+fn tasks(sizes: &Sizes<'_>, scenario: &str) -> f64 {
+    match scenario {
+        "contswap" => sizes.number("reclaimers"),
+        "swapbench" | "usemem" => sizes.number("processes"),
+        "highalloc" => sizes.number("jobs"),
+        "neighbours" => 1.0 + sizes.number("neighbours"),
+        _ => 1.0,
+    }
+}
+
+/// Factor by which the work of `tasks` processes takes longer on these CPUs than on one. Beside the cost of turns, the
+/// guest's clock runs on while CPUs have nothing to do.
+fn of_cpus(cpus: CpusSpec, tasks: f64) -> f64 {
+    if !cpus.are_several() {
+        return 1.0;
+    }
+    let count = f64::from(cpus.count);
+    TURNS_FACTOR * count / tasks.clamp(1.0, count)
 }
 
 /// Laps of a scenario that makes references to a region.
@@ -497,6 +522,24 @@ mod tests {
             )),
             None
         );
+    }
+
+    #[test]
+    fn several_cpus_take_longer_and_idle_ones_most() {
+        let with = |name: &str, cpus: u32| {
+            let subject = Subject {
+                cpus: CpusSpec::of(cpus),
+                ..subject(name, &[], 64)
+            };
+            laps(&subject).unwrap() - BASE_LAPS
+        };
+        for name in ["linear", "usemem"] {
+            assert!(with(name, 2) > 2.0 * with(name, 1), "{name}");
+        }
+        // One process keeps one of four CPUs busy, and many keep all.
+        let ratio = |name| with(name, 4) / with(name, 2);
+        assert!((ratio("linear") - 2.0).abs() < 1e-6);
+        assert!((ratio("swapbench") - 1.0).abs() < 1e-6);
     }
 
     /// Seconds per lap on the idle machine on which the trials below ran.
