@@ -172,7 +172,7 @@ fn counted(results: &mut Results, subject: &Subject) {
 /// two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or for
 /// both, so the larger one is taken.
 fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option<f64> {
-    let of = |some, full| Some((stalled(some)? as f64 + stalled(full)? as f64) / 2.0);
+    let of = |some, full| Some(f64::midpoint(stalled(some)? as f64, stalled(full)? as f64));
     let waited = of("memory-some", "memory-full")?.max(of("io-some", "io-full")?);
     // None of its processes ran, and at least one could.
     let queued = stalled("cpu-full").unwrap_or(0) as f64;
