@@ -198,9 +198,7 @@ pub(crate) fn possible() -> Result<(), String> {
                 .to_owned(),
         );
     }
-    Tracefs::open()
-        .map(drop)
-        .map_err(|why| why.to_string())
+    Tracefs::open().map(drop).map_err(|why| why.to_string())
 }
 
 /// Writes a control file of an instance.

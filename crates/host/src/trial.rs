@@ -125,9 +125,7 @@ impl Run<'_> {
     /// Runs the trial once and cleans up.
     pub(crate) fn execute(&self) -> Result<EndedTrial, ArenaError> {
         let started = Instant::now();
-        let started_at = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let started_at = since_epoch();
         let output = Output::new(self.input).map_err(ArenaError::broken)?;
         let folder = WorkFolder::make(self.journal, self.folder)?;
         if let Some(digest) = &self.plan.needs.root {
@@ -139,16 +137,9 @@ impl Run<'_> {
         let swap = self.swap()?;
         let zram = swap.as_ref().and_then(SwapDevice::zram);
         let zram = zram.map(|name| Path::new("/sys/block").join(name));
-        let scope = Scope {
-            group: Some(group.path().to_owned()),
-            machine: true,
-            zram: zram.clone(),
-            devices: Vec::new(),
-            nodes: Vec::new(),
-        };
+        let scope = scope(&group, zram.clone());
         let counters = CounterSet::open(&scope);
-        let is_observed = self.subject.pass == Pass::Observed;
-        let observer = Observer::open(&group, &scope, is_observed);
+        let observer = Observer::open(&group, &scope, self.subject.pass == Pass::Observed);
         let not_observed = observer.missing(counters.unsupported());
         let order = Order {
             subject: self.subject.unnamed(),
@@ -217,11 +208,8 @@ impl Run<'_> {
         let running_at = running_at.unwrap_or(ended);
         let wall = Wall {
             started: nanos(started_at),
-            to_first_instruction: nanos(running_at.saturating_duration_since(started)),
-            scenario: nanos(ended.saturating_duration_since(running_at)),
-            total: nanos(started.elapsed()),
             machine: self.machine.clone(),
-            ..Wall::default()
+            ..wall([started, running_at, ended])
         };
         Ok(EndedTrial {
             finding: TrialResult {
@@ -313,6 +301,34 @@ impl EndedTrial {
         }
         Ok(())
     }
+}
+
+/// The sources of counters of a trial in this group. `zram` is the folder of its zram device in sysfs.
+fn scope(group: &Group, zram: Option<PathBuf>) -> Scope {
+    Scope {
+        group: Some(group.path().to_owned()),
+        machine: true,
+        zram,
+        devices: Vec::new(),
+        nodes: Vec::new(),
+    }
+}
+
+/// Durations of a trial whose preparation, scenario and clean-up began at these times, until now.
+fn wall([started, running_at, ended]: [Instant; 3]) -> Wall {
+    Wall {
+        to_first_instruction: nanos(running_at.saturating_duration_since(started)),
+        scenario: nanos(ended.saturating_duration_since(running_at)),
+        total: nanos(started.elapsed()),
+        ..Wall::default()
+    }
+}
+
+/// Time since 1970.
+fn since_epoch() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn nanos(span: Duration) -> Nanos {
