@@ -8,10 +8,12 @@ use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Name of the metric of a program beside other programs: its time, without the time in which all of its processes that
-/// could run waited for a processor.
-pub const UNQUEUED: &str = "elapsed-unqueued";
+/// Name of the metric of a program that runs beside others: how many times as long it took as without waiting for
+/// memory and devices. Waiting for processors, and their speed, do not matter to it.
+pub const WAITING: &str = "waiting-factor";
 
+/// Largest value of [`WAITING`].
+const MOST_FACTOR: f64 = 1e4;
 /// Maximum number of bytes of memory for a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -142,15 +144,16 @@ fn counted(results: &mut Results, subject: &Subject) {
         of("psi-io-some", Unit::Nanos, stalled("io-some")),
         of("psi-io-full", Unit::Nanos, stalled("io-full")),
     ];
-    // Source: kernel `Documentation/accounting/psi.rst`: `full` of a group is the time in which none of its processes ran.
-    let queued = stalled("cpu-full").unwrap_or(0) as f64;
-    let of_name = |metric: &&Metric| metric.name == "elapsed";
-    let elapsed = results.metrics.iter().find(of_name);
-    let elapsed = elapsed.and_then(|metric| metric.value.number());
-    if let Some(elapsed) = elapsed.filter(|_| is_shared) {
-        let def = MetricDef::of(UNQUEUED, Unit::Nanos, Direction::Lower, "");
-        let metric = Metric::new(&def, (elapsed - queued).max(0.0));
-        results.metrics.push(metric);
+    if is_shared {
+        let def = MetricDef::of(WAITING, Unit::Ratio, Direction::Lower, "");
+        let of_name = |metric: &&Metric| metric.name == "elapsed";
+        let elapsed = results.metrics.iter().find(of_name);
+        let elapsed = elapsed.and_then(|metric| metric.value.number());
+        let factor = elapsed.and_then(|elapsed| waiting_factor(elapsed, stalled));
+        results.metrics.push(match factor {
+            Some(factor) => Metric::new(&def, factor),
+            None => Metric::absent(&def, "the kernel does not measure pressure"),
+        });
     }
     for (def, value) in add {
         results.metrics.push(match value {
@@ -159,6 +162,23 @@ fn counted(results: &mut Results, subject: &Subject) {
             None => Metric::absent(&def, "not on this kernel"),
         });
     }
+}
+
+/// Time of a program divided by the part of it in which the program did not wait. `stalled` returns the time of a kind of
+/// pressure; `None` if the kernel does not measure it.
+///
+/// `some` counts the time in which at least one process waited, `full` that in which all did (kernel
+/// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and for
+/// two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or for
+/// both, so the larger one is taken.
+fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option<f64> {
+    let of = |some, full| Some(f64::midpoint(stalled(some)? as f64, stalled(full)? as f64));
+    let waited = of("memory-some", "memory-full")?.max(of("io-some", "io-full")?);
+    // None of its processes ran, and at least one could.
+    let queued = stalled("cpu-full").unwrap_or(0) as f64;
+    let ran = elapsed - queued;
+    // The pressure was read a moment before the program began, and a moment after it ended.
+    (ran > 0.0).then(|| ran / (ran - waited).max(ran / MOST_FACTOR))
 }
 
 #[cfg(test)]
@@ -202,6 +222,20 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_waited_half_of_the_time_it_had_a_processor_took_twice_as_long() {
+        let time = |name: &str| match name {
+            "memory-some" | "memory-full" => Some(30),
+            "io-some" => Some(50),
+            "io-full" => Some(30),
+            "cpu-full" => Some(20),
+            _ => None,
+        };
+        assert_eq!(waiting_factor(100.0, time), Some(2.0));
+        assert_eq!(waiting_factor(100.0, |_| Some(0)), Some(1.0));
+        assert_eq!(waiting_factor(100.0, |_| None), None);
+    }
+
+    #[test]
     fn beside_other_programs_the_counters_of_the_group_are_taken() {
         let mut subject = subject("");
         let mut results = results("");
@@ -224,12 +258,12 @@ mod tests {
         assert_eq!(number(&results, "refaults"), Some(3.0));
         assert_eq!(number(&results, "psi-memory-some"), Some(200.0));
         assert_eq!(number(&results, "read"), None);
-        assert_eq!(number(&results, UNQUEUED), Some(3.0));
+        assert_eq!(number(&results, WAITING), None, "io was not measured");
         assert!(
             of_machine
                 .metrics
                 .iter()
-                .all(|metric| metric.name != UNQUEUED)
+                .all(|metric| metric.name != WAITING)
         );
         assert_eq!(number(&of_machine, "psi-memory-some"), Some(900.0));
         assert_eq!(number(&of_machine, "read"), Some(7168.0));

@@ -10,10 +10,18 @@ use rustix::process::geteuid;
 
 use crate::hierarchy::{DELEGATE, Hierarchy};
 use crate::state::StateFolder;
+use crate::tracing;
 
 /// Checks everything that the host arena needs. `cache` is the folder of the cache.
 pub fn examine(cache: &Path) -> Vec<Diagnosis> {
-    vec![groups(), swap(cache), memory(), pressure(), journals()]
+    vec![
+        groups(),
+        swap(cache),
+        memory(),
+        pressure(),
+        traces(),
+        journals(),
+    ]
 }
 
 fn groups() -> Diagnosis {
@@ -136,6 +144,19 @@ fn pressure() -> Diagnosis {
     )
 }
 
+fn traces() -> Diagnosis {
+    const NAME: &str = "traces of trials";
+    match tracing::possible() {
+        Ok(()) => Diagnosis::works(NAME, "tracefs can be used, with instances of its own"),
+        Err(why) => Diagnosis::new(
+            NAME,
+            State::Limits,
+            format!("observed trials have counters and samples, but no trace: {why}"),
+            "run it as root, outside of containers",
+        ),
+    }
+}
+
 fn journals() -> Diagnosis {
     let folder = StateFolder::of_user();
     let left = folder.journals().len();
@@ -162,7 +183,7 @@ mod tests {
     fn everything_that_does_not_work_has_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let found = examine(folder.path());
-        assert_eq!(found.len(), 5);
+        assert_eq!(found.len(), 6);
         for one in found {
             assert!(!one.found.is_empty());
             assert_eq!(one.state == State::Works, one.remedy.is_empty(), "{one:?}");

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use pagetide_probe::text::{Owner, Source, Text};
 use pagetide_probe::trace::TraceFile;
-use pagetide_probe::{Probe, Probes, Scope};
+use pagetide_probe::{MissingSource, Probe, Probes, Scope};
 use pagetide_quantity::{Bytes, Nanos, Series};
 use pagetide_record::Counters;
 use pagetide_system::Syntax;
@@ -54,8 +54,8 @@ pub(crate) struct Observer {
     begin: Nanos,
     next_sample: Nanos,
     next_drain: Nanos,
-    /// Sources that this kernel does not have, each with the reason.
-    missing: Vec<String>,
+    /// Why the group's pressure is not observed; `None` if it is.
+    without_pressure: Option<String>,
     found: Observed,
 }
 
@@ -72,30 +72,31 @@ impl Observer {
     /// Opens the sources of a group that need no privilege. `is_observed` is true for an observed trial.
     pub(crate) fn open(group: &Group, scope: &Scope, is_observed: bool) -> Self {
         let capacity = if is_observed { SAMPLES } else { 0 };
-        let mut missing = Vec::new();
         let pressure = group.pressure().map_or_else(
             || Err("the kernel does not measure pressure (boot with psi=1)".to_owned()),
             |folder| Text::open(&PRESSURE, folder, capacity).map_err(|why| why.to_string()),
         );
-        let pressure = pressure
-            .inspect_err(|why| missing.push(format!("{}: {why}", PRESSURE.name)))
-            .ok()
-            .map(Box::new);
+        let without_pressure = pressure.as_ref().err().cloned();
         Self {
-            pressure,
+            pressure: pressure.ok().map(Box::new),
             sampled: is_observed.then(|| Probes::open(scope, capacity)),
             trace: None,
             begin: Nanos(0),
             next_sample: Nanos(0),
             next_drain: Nanos(0),
-            missing,
+            without_pressure,
             found: Observed::default(),
         }
     }
 
-    /// Sources that this kernel does not have, each with the reason.
-    pub(crate) fn missing(&self) -> &[String] {
-        &self.missing
+    /// All sources that are not observed, `others` among them, each with the reason; empty if there are none.
+    pub(crate) fn missing(&self, others: &[MissingSource]) -> String {
+        let others = others
+            .iter()
+            .map(|other| format!("{}: {}", other.source, other.why));
+        let own = self.without_pressure.iter();
+        let own = own.map(|why| format!("{}: {why}", PRESSURE.name));
+        others.chain(own).collect::<Vec<_>>().join("; ")
     }
 
     /// Prepares a trace. `limit` is the largest size of a trace. The error says why there is none.

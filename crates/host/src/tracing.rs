@@ -66,14 +66,7 @@ fn prefix() -> String {
 impl Trace {
     /// Makes the instances. Recording begins with [`Trace::start`]. The error says why no trace can be recorded.
     pub(crate) fn open(journal: &Journal, target: &Target, limit: Bytes) -> Result<Self, String> {
-        if !geteuid().is_root() {
-            return Err(format!("tracepoints need root: {AS_ROOT}"));
-        }
-        if !is_in_first_namespace() {
-            return Err("tracepoints name processes by the numbers of the machine, which differ in this container: start it \
-                        outside of the container"
-                .to_owned());
-        }
+        possible()?;
         let entry = journal.record(Change::TraceInstance { name: prefix() });
         let entry = entry.map_err(|why| why.to_string())?;
         // From here on, dropping it removes what was made.
@@ -192,6 +185,20 @@ impl Drop for Trace {
 fn is_in_first_namespace() -> bool {
     const FIRST: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link == Path::new(FIRST))
+}
+
+/// Fails if this process cannot record traces. The error says why, and what to do.
+pub(crate) fn possible() -> Result<(), String> {
+    if !geteuid().is_root() {
+        return Err(format!("tracepoints need root: {AS_ROOT}"));
+    }
+    if !is_in_first_namespace() {
+        return Err(
+            "tracepoints name processes by the numbers of the machine, which differ in this container: start it outside of the container"
+                .to_owned(),
+        );
+    }
+    Tracefs::open().map(drop).map_err(|why| why.to_string())
 }
 
 /// Writes a control file of an instance.

@@ -125,9 +125,7 @@ impl Run<'_> {
     /// Runs the trial once and cleans up.
     pub(crate) fn execute(&self) -> Result<EndedTrial, ArenaError> {
         let started = Instant::now();
-        let started_at = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let started_at = since_epoch();
         let output = Output::new(self.input).map_err(ArenaError::broken)?;
         let folder = WorkFolder::make(self.journal, self.folder)?;
         if let Some(digest) = &self.plan.needs.root {
@@ -139,19 +137,10 @@ impl Run<'_> {
         let swap = self.swap()?;
         let zram = swap.as_ref().and_then(SwapDevice::zram);
         let zram = zram.map(|name| Path::new("/sys/block").join(name));
-        let scope = Scope {
-            group: Some(group.path().to_owned()),
-            machine: true,
-            zram: zram.clone(),
-            devices: Vec::new(),
-            nodes: Vec::new(),
-        };
+        let scope = scope(&group, zram.clone());
         let counters = CounterSet::open(&scope);
-        let is_observed = self.subject.pass == Pass::Observed;
-        let observer = Observer::open(&group, &scope, is_observed);
-        let without = counters.unsupported().iter();
-        let without = without.map(|source| format!("{}: {}", source.source, source.why));
-        let not_observed: Vec<String> = without.chain(observer.missing().to_vec()).collect();
+        let observer = Observer::open(&group, &scope, self.subject.pass == Pass::Observed);
+        let not_observed = observer.missing(counters.unsupported());
         let order = Order {
             subject: self.subject.unnamed(),
             work_dir: folder.path.clone(),
@@ -167,7 +156,7 @@ impl Run<'_> {
             output: &output,
             order: &order,
             observer,
-            not_observed: not_observed.join("; "),
+            not_observed,
             no_trace: None,
             applied: None,
             workload: None,
@@ -215,29 +204,12 @@ impl Run<'_> {
         let is_spoiled = add_doubts(&mut results, &doubts);
         warn_of_remains(&mut results, remaining, &left);
         results.warnings.extend(no_trace.map(note));
-        let trace = observed.trace.take().map(tracing::packed).transpose();
-        let trace = match trace.map_err(ArenaError::broken)? {
-            Some((trace, losses)) => {
-                if losses.any() {
-                    // A gap of unknown size and a damaged piece each hide at least one event.
-                    let events = losses.events + losses.gaps_unknown + losses.damaged;
-                    results.invalid.push(Invalid::LostEvents { events });
-                }
-                Some(trace)
-            }
-            None => None,
-        };
-        let since = |from: Instant, to: Instant| {
-            Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
-        };
+        let trace = pack_trace(&mut observed, &mut results)?;
         let running_at = running_at.unwrap_or(ended);
         let wall = Wall {
-            started: Nanos(u64::try_from(started_at.as_nanos()).unwrap_or(u64::MAX)),
-            to_first_instruction: since(started, running_at),
-            scenario: since(running_at, ended),
-            total: since(started, Instant::now()),
+            started: nanos(started_at),
             machine: self.machine.clone(),
-            ..Wall::default()
+            ..wall([started, running_at, ended])
         };
         Ok(EndedTrial {
             finding: TrialResult {
@@ -329,6 +301,56 @@ impl EndedTrial {
         }
         Ok(())
     }
+}
+
+/// The sources of counters of a trial in this group. `zram` is the folder of its zram device in sysfs.
+fn scope(group: &Group, zram: Option<PathBuf>) -> Scope {
+    Scope {
+        group: Some(group.path().to_owned()),
+        machine: true,
+        zram,
+        devices: Vec::new(),
+        nodes: Vec::new(),
+    }
+}
+
+/// Durations of a trial whose preparation, scenario and clean-up began at these times, until now.
+fn wall([started, running_at, ended]: [Instant; 3]) -> Wall {
+    Wall {
+        to_first_instruction: nanos(running_at.saturating_duration_since(started)),
+        scenario: nanos(ended.saturating_duration_since(running_at)),
+        total: nanos(started.elapsed()),
+        ..Wall::default()
+    }
+}
+
+/// Time since 1970.
+fn since_epoch() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+fn nanos(span: Duration) -> Nanos {
+    Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Takes the trace out of what was observed, in the form in which a record stores it; `None` if there is none. Lost
+/// events make the results invalid.
+fn pack_trace(
+    observed: &mut Observed,
+    results: &mut Results,
+) -> Result<Option<Vec<u8>>, ArenaError> {
+    let Some(trace) = observed.trace.take() else {
+        return Ok(None);
+    };
+    let (bytes, losses) = tracing::packed(trace).map_err(ArenaError::broken)?;
+    if losses.any() {
+        // A gap of unknown size and a damaged piece each hide at least one event.
+        let events = losses.events + losses.gaps_unknown + losses.damaged;
+        results.invalid.push(Invalid::LostEvents { events });
+    }
+    Ok(Some(bytes))
 }
 
 /// Replaces the numbers of processes in a list of [`TaskAccounting`] by their numbers outside of the workload's namespace,

@@ -201,7 +201,7 @@ fn an_observed_trial_traces_the_workload_alone_and_leaves_no_instance() {
         "others use the machine too"
     );
     let device = &seen["blocks"]["devices"][0];
-    let read = device["reads"]["bytes"].as_f64().unwrap();
+    let read = device["sums"]["reads"]["bytes"].as_f64().unwrap();
     let swapped = metric(observed, "swapped-in") * 4096.0;
     assert!((read / swapped - 1.0).abs() < 0.1, "{read} {swapped}");
     let tasks = seen["tasks"].as_array().unwrap();

@@ -2,7 +2,7 @@
 //! memory.
 
 use anyhow::Result;
-use pagetide_arena::measured::UNQUEUED;
+use pagetide_arena::measured::WAITING;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, one_question, share, squeeze,
     varied_word,
@@ -108,16 +108,16 @@ fn search(
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
     one_question(&mut campaign, word.map(|(vary, _)| vary))?;
     if campaign.arena == ArenaKind::Host {
-        // A squeeze asks how much slower a program may be, which counts do not answer. Waiting for processors that other
-        // programs use says nothing about memory.
+        // A squeeze asks how much slower a program may be, which counts do not answer. Processors that others use, too, say
+        // nothing about memory.
         for scenario in &mut campaign.scenarios {
             let own = scenario.primary.take().unwrap_or_default().into_iter();
             let own: Vec<String> = own
                 .filter(|name| !DECIDING.contains(&name.as_str()))
                 .collect();
             let is_program = scenario.name == PROGRAM;
-            let unqueued = || is_program.then(|| vec![UNQUEUED.to_owned()]);
-            scenario.primary = Some(own).filter(|own| !own.is_empty()).or_else(unqueued);
+            let waiting = || is_program.then(|| vec![WAITING.to_owned()]);
+            scenario.primary = Some(own).filter(|own| !own.is_empty()).or_else(waiting);
         }
     }
     if session.build(&mut campaign)?.failed > 0 {
