@@ -313,11 +313,11 @@ impl Profiler {
         }
         if let Some((references, most)) = &self.references {
             let path = path(references);
-            value.push_str(&format!(",references={path},most={}", most.0));
+            value = format!("{value},references={path},most={}", most.0);
         }
         if let Some(annotate) = &self.annotate {
             let numbers: Vec<String> = annotate.numbers.iter().map(u32::to_string).collect();
-            value.push_str(&format!(",annotate={}", numbers.join("+")));
+            value = format!("{value},annotate={}", numbers.join("+"));
         }
         ["-plugin".to_owned(), value]
     }

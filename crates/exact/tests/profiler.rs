@@ -299,7 +299,7 @@ fn recording_says_how_fast_it_is() {
             let idle = run(&emulator, counted, Work::None).wall;
             let found = run(&emulator, counted, work);
             let bytes = found.references.len();
-            ((found.wall - idle).as_secs_f64(), bytes)
+            (found.wall.saturating_sub(idle).as_secs_f64(), bytes)
         };
         let (without, _) = seconds(None);
         let (with, bytes) = seconds(Some(Bytes(256 << 20)));

@@ -6,7 +6,10 @@
     clippy::large_stack_arrays,
     reason = "the plugin checks its numbers otherwise, and its recorder exists once"
 )]
-#![allow(dead_code, reason = "the plugin's modules have more than the tests need")]
+#![allow(
+    dead_code,
+    reason = "the plugin's modules have more than the tests need"
+)]
 
 #[path = "../../profile/src/references/form.rs"]
 mod form;
@@ -94,7 +97,10 @@ fn every_reference_is_read_as_it_was_recorded() {
         // A run's time is that of its first reference, within 1024 instructions.
         let mut at = 0;
         for run in &runs {
-            assert!(run.at <= at && at - run.at < 1024 + 37 * 64, "{run:?} at {at}");
+            assert!(
+                run.at <= at && at - run.at < 1024 + 37 * 64,
+                "{run:?} at {at}"
+            );
             at += 37 * run.times;
         }
     }
@@ -121,7 +127,14 @@ fn sequential_references_take_less_than_a_byte() {
     assert!(bytes.len() < all.len() / 50, "{} bytes", bytes.len());
     // Each page is referenced once, between two references to others that are always the same.
     let all: Vec<Reference> = (0..1000_u64)
-        .flat_map(|at| [(at, 0, 1, 0), (5000, 1, 1, 0), (5001, 0, 1, 0), (5001, 0, 1, 0)])
+        .flat_map(|at| {
+            [
+                (at, 0, 1, 0),
+                (5000, 1, 1, 0),
+                (5001, 0, 1, 0),
+                (5001, 0, 1, 0),
+            ]
+        })
         .collect();
     let bytes = record(&all, 4, u64::MAX / 2);
     assert!(bytes.len() < all.len() * 3 / 2, "{} bytes", bytes.len());

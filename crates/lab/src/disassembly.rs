@@ -96,7 +96,7 @@ fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, Stri
     Ok(parsed(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Addresses and texts in the output of objdump, whose lines are `ADDRESS:	TEXT`.
+/// Addresses and texts in the output of objdump, whose lines have an address, a colon, a tab and a text.
 fn parsed(output: &str) -> Vec<(u64, String)> {
     let line = |line: &str| {
         let (address, text) = line.trim_start().split_once(":\t")?;

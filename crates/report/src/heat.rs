@@ -32,7 +32,11 @@ pub fn map(summary: &Summary, record: &str) -> String {
     let rows = summary.heat.len();
     for (at, row) in summary.heat.iter().enumerate() {
         let before = at as u64 * summary.row_pages;
-        let pages = summary.pages.saturating_sub(before).min(summary.row_pages).max(1);
+        let pages = summary
+            .pages
+            .saturating_sub(before)
+            .min(summary.row_pages)
+            .max(1);
         let shade = |used: &u32| (u64::from(*used) * SHADES).div_ceil(pages).min(SHADES);
         let shades: Vec<u64> = row.iter().map(shade).collect();
         let y = MARGIN + ROW * number((rows - 1 - at) as u64);
@@ -74,7 +78,10 @@ mod tests {
         };
         let text = map(&summary, "3f2a<");
         assert_eq!(text.matches("fill-opacity").count(), 2);
-        assert!(text.contains("x=\"40.00\" y=\"42\" width=\"480.00\""), "{text}");
+        assert!(
+            text.contains("x=\"40.00\" y=\"42\" width=\"480.00\""),
+            "{text}"
+        );
         assert!(text.contains("fill-opacity=\"0.50\"") && text.contains("Record 3f2a:"));
     }
 }

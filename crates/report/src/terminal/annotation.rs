@@ -21,12 +21,13 @@ pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> Str
         out.push_str("It was never executed in this trial.\n");
         return out;
     }
-    out.push_str(&match annotation.surplus() {
+    let sum = match annotation.surplus() {
         0 => "The executions of its instructions add up to this number.\n".to_owned(),
         more => format!(
             "The executions of its instructions add up to {more} more: instructions at the end of a block that faulted count twice.\n"
         ),
-    });
+    };
+    out.push_str(&sum);
     let mut symbol = None;
     let mut end = None;
     let mut source = None;
