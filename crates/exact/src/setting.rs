@@ -2,6 +2,7 @@
 
 use pagetide_harness::{range, settings};
 use pagetide_quantity::nearest;
+use pagetide_record::cpus::WORKERS;
 use pagetide_scenario::GROUP_SETTING;
 
 use crate::error::ExactError;
@@ -17,8 +18,8 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), ExactError> {
             greatest,
         });
     }
-    // The limits of groups are checked with the scenario that has the groups.
-    if settings::path(name).is_some() || name.starts_with(GROUP_SETTING) {
+    // The limits of groups, and where workers run, are checked with the scenario that has the groups and workers.
+    if settings::path(name).is_some() || name.starts_with(GROUP_SETTING) || name == WORKERS {
         return Ok(());
     }
     if let Some((controller, _)) = name.split_once('.')

@@ -20,6 +20,7 @@ use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
 use pagetide_profile::PROFILE;
 use pagetide_quantity::{Bytes, Nanos, Series};
+use pagetide_record::cpus::WORKERS;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{FramePosition, Kind, Phase};
@@ -691,8 +692,8 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
         settings.retain(|name, _| !name.starts_with("thp/hugepages-"));
     }
     settings.extend(subject.variant.settings.clone());
-    // Limits of groups are set by the scenario, which creates the groups.
-    settings.retain(|name, _| !name.starts_with(GROUP_SETTING));
+    // Limits of groups are set by the scenario, which creates the groups. Workers set their CPU themselves.
+    settings.retain(|name, _| !name.starts_with(GROUP_SETTING) && name != WORKERS);
     settings
 }
 

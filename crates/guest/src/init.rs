@@ -105,6 +105,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     };
     if boot.cpus.are_several() && !boot.real_time {
         turns::keep_busy(boot.cpus, &spinner)?;
+        ssd::beside_other_cpus();
     }
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;

@@ -143,6 +143,44 @@ fn an_observed_pass_on_two_cpus_traces_both() {
 }
 
 #[test]
+#[ignore = "in test-all: boots a guest with four CPUs"]
+fn workers_that_are_spread_stay_on_their_cpus() {
+    let Some(lab) = lab() else { return };
+    let switched = |workers: &str| {
+        let setting = format!("cpu/workers={workers}");
+        let more = ["-p", "processes=8", "-p", "size=4M", "--set", &setting];
+        let mut asked = vec!["run", "usemem", "--kernel", KERNEL, "--cpus", "4"];
+        asked.extend(["--memory", "24M", "--seeds", "1", "--observe=none"]);
+        asked.extend(more);
+        lab.ends(0, asked);
+        let record = repeats(&lab, "1");
+        assert_eq!(
+            record["subject"]["variant"]["settings"]["cpu/workers"],
+            workers
+        );
+        record["digest"].clone()
+    };
+    assert_ne!(switched("free"), switched("spread"));
+}
+
+#[test]
+fn workers_that_cannot_be_spread_are_refused_in_one_sentence() {
+    let Some(lab) = lab() else { return };
+    for (scenario, cpus, value, part) in [
+        ("usemem", "1", "spread", "give --cpus 2 to 8"),
+        ("usemem", "2", "apart", "give free, or spread"),
+        ("linear", "2", "spread", "no workers"),
+    ] {
+        let setting = format!("cpu/workers={value}");
+        let words = ["run", scenario, "--kernel", KERNEL, "--cpus", cpus];
+        let output = lab.pagetide([&words[..], &["--memory", "24M", "--set", &setting]].concat());
+        let output = { output }.output().unwrap();
+        assert_ne!(output.status.code(), Some(0), "{setting}");
+        one_sentence(&text(&output.stderr), &[part]);
+    }
+}
+
+#[test]
 fn wrong_cpus_are_refused_in_one_sentence() {
     let lab = Lab::new();
     for wrong in ["0", "9", "four", "4:1s"] {

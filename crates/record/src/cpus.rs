@@ -88,6 +88,37 @@ impl fmt::Display for CpusSpec {
     }
 }
 
+/// Name of the setting that states where the worker processes of a scenario run. It is not a file of the kernel: each
+/// worker sets its CPU by sched_setaffinity(2) when it starts.
+pub const WORKERS: &str = "cpu/workers";
+
+/// CPUs on which the worker processes of a scenario run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workers {
+    /// The kernel chooses and moves them.
+    #[default]
+    Free,
+    /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, beginning anew after the last CPU.
+    Spread,
+}
+
+impl FromStr for Workers {
+    type Err = WorkersError;
+
+    fn from_str(text: &str) -> Result<Self, WorkersError> {
+        match text {
+            "free" => Ok(Self::Free),
+            "spread" => Ok(Self::Spread),
+            _ => Err(WorkersError(text.to_owned())),
+        }
+    }
+}
+
+/// Error: this text does not state where workers run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{WORKERS}={0} does not state where workers run: give free, or spread for each on one CPU")]
+pub struct WorkersError(String);
+
 /// Error: this text does not describe the CPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpusError {
@@ -154,6 +185,17 @@ mod tests {
         assert_eq!("4".parse::<CpusSpec>().unwrap().in_label(), " · 4 CPUs");
         let slow: CpusSpec = "4:10us".parse().unwrap();
         assert_eq!(slow.in_label(), " · 4 CPUs, turns of 10us");
+    }
+
+    #[test]
+    fn workers_are_free_or_spread() {
+        assert_eq!("free".parse(), Ok(Workers::default()));
+        assert_eq!("spread".parse(), Ok(Workers::Spread));
+        let why = "0".parse::<Workers>().unwrap_err().to_string();
+        assert!(
+            why.contains("cpu/workers=0") && why.contains("spread"),
+            "{why}"
+        );
     }
 
     #[test]

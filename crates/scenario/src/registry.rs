@@ -3,7 +3,8 @@
 use pagetide_quantity::hint;
 use std::collections::BTreeMap;
 
-use pagetide_record::Subject;
+use pagetide_record::cpus::{WORKERS, Workers};
+use pagetide_record::{CpusSpec, Subject};
 
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
@@ -103,6 +104,7 @@ pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     let definition = find(&subject.scenario)?;
     let mut needs = (definition.needs)(&subject.params, form(subject.as_written))?;
     let groups = (definition.groups)(subject)?;
+    check_workers(definition.name, subject)?;
     let mut settings = subject.variant.settings.keys();
     needs.groups |= settings.any(|name| name.starts_with(GROUP_SETTING));
     if needs.groups {
@@ -116,8 +118,46 @@ pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     Ok(needs)
 }
 
+/// Names of the scenarios whose workers can be spread over CPUs.
+const WITH_WORKERS: [&str; 7] = [
+    "contswap",
+    "highalloc",
+    "launches",
+    "neighbours",
+    "proactive",
+    "swapbench",
+    "usemem",
+];
+
+/// Fails if a variant states in an unreadable way where workers run, or spreads workers although the scenario has none
+/// or the machine has one CPU.
+fn check_workers(scenario: &str, subject: &Subject) -> Result<(), ScenarioError> {
+    let Some(text) = subject.variant.settings.get(WORKERS) else {
+        return Ok(());
+    };
+    let refused = |why: String| {
+        Err(ScenarioError::Contradiction {
+            scenario: scenario.to_owned(),
+            why,
+        })
+    };
+    match text.parse::<Workers>() {
+        Err(why) => refused(why.to_string()),
+        Ok(Workers::Spread) if !subject.cpus.are_several() => refused(format!(
+            "{WORKERS}={text} needs several CPUs: give --cpus 2 to {}",
+            CpusSpec::MOST
+        )),
+        Ok(Workers::Spread) if !WITH_WORKERS.contains(&scenario) => refused(format!(
+            "it has no workers for {WORKERS}={text}: leave the setting out, or choose one of {}",
+            WITH_WORKERS.join(", ")
+        )),
+        Ok(Workers::Free | Workers::Spread) => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+
     use pagetide_quantity::Bytes;
     use pagetide_record::MemorySpec;
 

@@ -1,10 +1,12 @@
 //! The trial as a scenario sees it: clock, seed, output, and the results that every trial reports.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use pagetide_quantity::{Bytes, Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
+use pagetide_record::cpus::{WORKERS, Workers};
 use pagetide_record::wire::{self, Region};
 use pagetide_record::{Invalid, Subject, Warning};
 use pagetide_reference::Rng;
@@ -148,6 +150,8 @@ pub(crate) struct Trial<'a> {
     ledger: Ledger,
     omitted: Vec<String>,
     settled: Option<HarnessMemory>,
+    /// Number of workers started so far.
+    workers: Cell<u32>,
 }
 
 impl<'a> Trial<'a> {
@@ -169,6 +173,7 @@ impl<'a> Trial<'a> {
             ledger: Ledger::default(),
             omitted: Vec::new(),
             settled: None,
+            workers: Cell::new(0),
         }
     }
 }
@@ -382,14 +387,21 @@ impl Trial<'_> {
         }
     }
 
-    /// Starts `members` processes of the workload that do `work`; `what` names them in messages.
+    /// Starts `members` processes of the workload that do `work`; `what` names them in messages. If the variant spreads
+    /// workers over CPUs, each stays on one: the trial's first worker on CPU 0, the next on CPU 1, and so on.
     pub(crate) fn team(
         &self,
         what: &'static str,
         members: u32,
         work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
     ) -> Result<Team, Stop> {
-        Team::start(self.place.clock, &self.ledger, what, members, work)
+        let before = self.workers.get();
+        self.workers.set(before.saturating_add(members));
+        let placement = self.subject.variant.settings.get(WORKERS);
+        let is_spread = placement.is_some_and(|text| text.parse() == Ok(Workers::Spread));
+        let count = self.subject.cpus.count;
+        let cpu = |number: u32| is_spread.then(|| before.saturating_add(number) % count.max(1));
+        Team::start(self.place.clock, &self.ledger, what, members, cpu, work)
     }
 
     /// Adds the resource usage of an ended process to the metrics `user` and `system`.

@@ -319,13 +319,14 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// Starts `members` processes that do `work` and exit; `what` names them in messages. Fails if a process cannot be
-    /// created.
+    /// Starts `members` processes that do `work` and exit; `what` names them in messages. Each stays on the CPU that
+    /// `cpu` returns for its number, or runs on any CPU if that is `None`. Fails if a process cannot be created.
     pub(crate) fn start(
         clock: Clock,
         ledger: &Ledger,
         what: &'static str,
         members: u32,
+        cpu: impl Fn(u32) -> Option<u32>,
         mut work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
     ) -> Result<Self, Stop> {
         let mut team = Self {
@@ -343,7 +344,7 @@ impl Team {
         for number in 0..members {
             // SAFETY: scenarios run in processes of one thread, so no lock can be held in the child.
             match unsafe { libc::fork() } {
-                0 => child(&team.shared, number, parent, &mut work),
+                0 => child(&team.shared, number, parent, cpu(number), &mut work),
                 -1 => {
                     return Err(Stop::last(format!(
                         "cannot start {what} {number} of {members}"
@@ -505,9 +506,15 @@ fn child(
     shared: &SharedBoard,
     number: u32,
     parent: libc::pid_t,
+    cpu: Option<u32>,
     work: &mut impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
 ) -> ! {
     die_with(parent);
+    if let Some(cpu) = cpu
+        && let Err(stop) = stay_on(cpu)
+    {
+        end(shared.slot(number), Ok(Err(stop)));
+    }
     let mut member = Member {
         number,
         shared,
@@ -519,6 +526,20 @@ fn child(
     let slot = shared.slot(number);
     slot.buffers.store(harness::most().0, Ordering::Release);
     end(slot, result)
+}
+
+/// Restricts this process to one CPU. Fails if the machine has no such CPU.
+fn stay_on(cpu: u32) -> Result<(), Stop> {
+    // SAFETY: an empty set of CPUs is all zeros; the set lives through the call.
+    let done = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(Stop::last(format!("cannot stay on CPU {cpu}"))),
+    }
 }
 
 /// Makes this process, which was just forked, die with its parent.
