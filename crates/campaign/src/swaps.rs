@@ -37,7 +37,10 @@ pub fn striped(campaign: &Campaign) -> Vec<String> {
             continue;
         };
         for rank in tiers.ranks().iter().filter(|rank| rank.len() > 1) {
-            let names: Vec<String> = rank.iter().map(|at| tiers.devices[*at].to_string()).collect();
+            let names: Vec<String> = rank
+                .iter()
+                .map(|at| tiers.devices[*at].to_string())
+                .collect();
             let text = format!(
                 "{} have one priority, so the kernel stripes them: neither is a tier above the other",
                 names.join(" and ")

@@ -330,10 +330,7 @@ mod tests {
         let change: VariantChange = text.parse().unwrap();
         assert_eq!(change.kernel.as_deref(), Some("image:/x,modules:/m"));
         assert_eq!(change.settings, [pair("vm.swappiness=1").unwrap()]);
-        assert_eq!(
-            "zram".parse::<VariantChange>(),
-            Err(NotAPair::Form.into())
-        );
+        assert_eq!("zram".parse::<VariantChange>(), Err(NotAPair::Form.into()));
         let said = pair("memory.high").unwrap_err().to_string();
         assert!(said.contains("--high (memory.high)"), "{said}");
     }
