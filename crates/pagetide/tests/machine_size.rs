@@ -155,7 +155,7 @@ fn limits_do_not_depend_on_the_disk_in_the_guests_memory() {
 /// zswap stored more than 500 pages. `more` are further options.
 fn ends_with_zswap(lab: &Lab, scenario: &str, memory: &str, more: &[&str]) {
     let words = [scenario, "--memory", memory, "--swap", "zswap+ssd"];
-    let record = record(lab, WITH_ZSWAP, &[&words, more].concat());
+    let record = record(lab, WITH_ZSWAP, &[&words[..], more].concat());
     let results = &record["results"];
     assert_eq!(results["settings"]["zswap/max_pool_percent"], "20");
     let values = &results["counters"]["vmstat"]["values"];
