@@ -6,7 +6,7 @@ use pagetide_profile::{AnnotatedInstruction, Annotation, Symbol, function_name};
 use crate::ranges::Range;
 
 /// An instruction of an annotated function, as the plugin counted it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedInstruction {
     /// Index of its symbol.
     pub symbol: usize,
