@@ -133,7 +133,8 @@ fn a_campaign_file_is_refused_with_line_key_and_suggestion() {
 
 #[test]
 fn without_an_emulator_the_program_says_what_to_install() {
-    let lab = Lab::new();
+    // The shared cache may have an emulator that `pagetide emulator add` fetched.
+    let lab = Lab::with_own_cache();
     for (name, value) in [("PAGETIDE_QEMU", "/nonexistent"), ("PATH", "")] {
         let output = lab
             .pagetide(["run", "linear"])
