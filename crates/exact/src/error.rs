@@ -67,7 +67,7 @@ pub enum ExactError {
     },
     /// A function to annotate is neither in the kernel nor in the program.
     #[error(
-        "no function of the guest is called `{name}`{}: `pagetide profile RECORD` lists those that ran",
+        "no function of the guest is called `{name}`{}: the profile of its record lists those that ran",
         .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
     )]
     NoFunction {

@@ -474,7 +474,9 @@ fn searches_on_a_cluster_give_the_records_and_the_answers_of_local_ones() {
     let more = ["--vary", "vm.swappiness=10,150"];
     let hunt = "hunt --vs vm.page-cluster=0 --space space.toml --budget 2 --cases 1 --output cases";
     let hunt: Vec<&str> = hunt.split(' ').collect();
-    let searches: [(&str, i32, Vec<&str>); 4] = [
+    let bisect = "bisect --good debian:bookworm --bad debian:sid smooth-sin-random --seeds 6";
+    let bisect: Vec<&str> = bisect.split(' ').collect();
+    let searches: [(&str, i32, Vec<&str>); 5] = [
         (
             "until-sure",
             0,
@@ -491,6 +493,7 @@ fn searches_on_a_cluster_give_the_records_and_the_answers_of_local_ones() {
             [&["matrix", "random"], &varied[..], &more, &TINY].concat(),
         ),
         ("hunt", 1, hunt),
+        ("bisect", 0, [&bisect[..], &TINY].concat()),
     ];
     let nodes = lab.folder().join("node-cache").display().to_string();
     let nodes = ["--on", "slurm", "--node-cache", &nodes];
