@@ -15,6 +15,8 @@ let failed = 0;
 /** Opens a page that must stay silent: no word on the console, no dialog, no request beyond what `allowed` matches. */
 export async function silent(url, allowed, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, acceptDownloads: true, ...options });
+  // Against a browser that hangs; a busy machine may need long for a page.
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   const noise = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) noise.push(message.text()); });

@@ -32,6 +32,7 @@ await check("the token leaves the address and the pages forbid inline script", a
 
 await check("without the token nothing is told", async () => {
   const context = await browser.newContext();
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   for (const path of ["/", "/records", "/assets/bundle.js"]) assert.equal((await page.goto(at(url, path))).status(), 403);
   await context.close();
