@@ -446,10 +446,15 @@ fn answer(text: &str) -> Value {
     fn prune(value: &mut Value) {
         match value {
             Value::Object(keys) => {
-                keys.retain(|key, _| !["command", "record", "campaign"].contains(&key.as_str()));
+                keys.retain(|key, _| !["command", "campaign"].contains(&key.as_str()));
                 keys.values_mut().for_each(prune);
             }
             Value::Array(values) => values.iter_mut().for_each(prune),
+            Value::String(text)
+                if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+            {
+                text.clear();
+            }
             _ => {}
         }
     }
@@ -509,8 +514,8 @@ fn searches_on_a_cluster_give_the_records_and_the_answers_of_local_ones() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{name}: {said}");
         assert!(said.contains(" tasks"), "{name}: {said}");
-        let there = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(answer(&there), answer(&local), "{name}");
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(answer(&told), answer(&local), "{name}");
         let (local, there) = (digests(&lab, &here), digests(&lab, &there));
         assert!(local.len() > 3, "{name}: {local:?}");
         // A squeeze runs sizes ahead that it may not need.
