@@ -272,7 +272,9 @@ fn digests(lab: &Lab, store: &str) -> Vec<(String, String)> {
     let mut all: Vec<_> = records
         .iter()
         .map(|record| {
-            assert!(record["invalid"].is_null(), "{record}");
+            // A squeeze tries sizes at which the workload dies.
+            let may_die = store.starts_with("squeeze");
+            assert!(may_die || record["invalid"].is_null(), "{record}");
             (text(record, "key"), text(record, "digest"))
         })
         .collect();
