@@ -58,6 +58,14 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// Lets profiled trials record references to pages. If no trial is profiled, those of the first seed will be.
+    pub(crate) fn record_references(&mut self) {
+        self.references = true;
+        if self.profile == Observe::None {
+            self.profile = Observe::Seeds(1);
+        }
+    }
+
     /// Name derived from the content: names of the scenarios, and a few digits of a hash over everything else. Equal
     /// campaigns have equal names.
     pub fn name_by_content(&self) -> String {

@@ -215,15 +215,12 @@ fn parse_at(
         )?,
         seeds_of(&top, "profile", Observe::None, Observe::Seeds(1))?,
     ];
-    let [observe, mut profile] = passes;
+    let [observe, profile] = passes;
     let references = match top.get("references") {
         Some(item) => item.truth()?,
         None => false,
     };
-    if references && profile == Observe::None {
-        profile = Observe::Seeds(1);
-    }
-    Ok(Campaign {
+    let mut campaign = Campaign {
         name: campaign_name,
         arena,
         seed: match top.get("seed") {
@@ -235,7 +232,7 @@ fn parse_at(
         sampling: sampling(&top)?,
         observe,
         profile,
-        references,
+        references: false,
         trace_ring: match top.get("trace-ring") {
             Some(item) => item
                 .string("a size in quotes, as \"64K\"")?
@@ -244,7 +241,11 @@ fn parse_at(
             None => TraceRing::default(),
         },
         accept: accept(&top, vocabulary)?,
-    })
+    };
+    if references {
+        campaign.record_references();
+    }
+    Ok(campaign)
 }
 
 /// Reads `accept`: the unrequested differences between variants that the user accepts.

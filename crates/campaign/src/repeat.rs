@@ -4,12 +4,11 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
-use pagetide_compare::profiled::REFERENCES;
+use pagetide_compare::profiled::has_references;
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
 use pagetide_outside::remedy;
 use pagetide_quantity::command::told;
 use pagetide_quantity::{Metric, Unit};
-use pagetide_record::record::SectionInfo;
 use pagetide_record::{Maker, Record, RecordWriter, Subject};
 use pagetide_store::{Store, StoreError, short};
 use serde::Serialize;
@@ -247,10 +246,8 @@ pub fn repeat(
     times: u32,
     progress: &dyn Progress,
 ) -> Result<Repetitions, RepeatError> {
-    let is_references = |section: &SectionInfo| section.name == REFERENCES;
-    let references = record.sections.iter().any(is_references);
     let prepared = prepare_again(arena, &record.subject, |trial| Trial {
-        references,
+        references: has_references(record),
         ..trial
     })?;
     let mut all = Repetitions {

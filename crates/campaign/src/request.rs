@@ -684,9 +684,8 @@ impl Adjustment {
         if let Some(profile) = self.profile {
             campaign.profile = profile;
         }
-        campaign.references |= self.references;
-        if self.references && campaign.profile == Observe::None {
-            campaign.profile = Observe::Seeds(1);
+        if self.references {
+            campaign.record_references();
         }
         campaign.trace_ring = self.trace_ring.unwrap_or(campaign.trace_ring);
         campaign.accept.extend(self.accept.iter().cloned());

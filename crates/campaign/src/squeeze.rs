@@ -207,27 +207,34 @@ impl<'a> Walk<'a> {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
 
-    /// Runs the trials of a step of the search. Returns false if stopped.
-    fn step(&mut self, step: &Step) -> Result<bool, RunError> {
+    /// Requests the trials of a step of the search. If the arena refuses its size, requests nothing and returns why.
+    fn request(&mut self, step: &Step) -> Option<ArenaError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
-            // If the arena refuses a size, that size is too small.
             let campaign = self.campaign();
-            let cells: Vec<_> = campaign.cells().collect();
-            if let Some(cell) = cells.last() {
-                let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
+            if let Some(cell) = campaign.cells().last() {
+                let trial = campaign.trial(&cell, 0, (0, 0), Pass::Timed);
                 if let Err(RunError::Refused { source, .. }) = prepared(self.site.arena, &trial) {
                     self.sizes.pop();
-                    let why = format!("cannot run: {source}");
-                    self.search
-                        .add(step.size, step.seeds[0], Outcome::Died(why));
-                    return Ok(true);
+                    return Some(source);
                 }
             }
         }
         let cell = self.cell(step.size);
         self.trials
             .extend(step.seeds.iter().map(|seed| (cell, *seed)));
+        None
+    }
+
+    /// Runs the trials of a step of the search. Returns false if stopped.
+    fn step(&mut self, step: &Step) -> Result<bool, RunError> {
+        // If the arena refuses a size, that size is too small.
+        if let Some(why) = self.request(step) {
+            let why = format!("cannot run: {why}");
+            self.search
+                .add(step.size, step.seeds[0], Outcome::Died(why));
+            return Ok(true);
+        }
         // A cluster has room for the steps that can follow; the next step then finds the records of one of them.
         if self.site.options.elsewhere.is_some() && !self.run_ahead(step)? {
             return Ok(false);
@@ -235,6 +242,7 @@ impl<'a> Walk<'a> {
         if !self.run(None)? {
             return Ok(false);
         }
+        let cell = self.cell(step.size);
         let runs = Runs::of(self.site.store, &self.note, cell, &self.asked.metric)?;
         if let Some(why) = &runs.accident {
             return Err(RunError::Arena(ArenaError::broken(why.clone())));
@@ -266,20 +274,8 @@ impl<'a> Walk<'a> {
     fn run_ahead(&mut self, step: &Step) -> Result<bool, RunError> {
         let (sizes, trials) = (self.sizes.len(), self.trials.len());
         for next in self.search.ahead(step) {
-            if !self.sizes.contains(&next.size) {
-                self.sizes.push(next.size);
-                let campaign = self.campaign();
-                let trial = campaign.cells().last();
-                let trial = trial.map(|cell| campaign.trial(&cell, 0, (0, 0), Pass::Timed));
-                // A size that the arena refuses is not tried ahead.
-                if trial.is_none_or(|trial| prepared(self.site.arena, &trial).is_err()) {
-                    self.sizes.pop();
-                    continue;
-                }
-            }
-            let cell = self.cell(next.size);
-            self.trials
-                .extend(next.seeds.iter().map(|seed| (cell, *seed)));
+            // The search finds out by itself that a size is refused.
+            let _ = self.request(&next);
         }
         let ran = if self.trials.len() > trials {
             self.run(None)

@@ -110,15 +110,15 @@ fn has_blob(record: &Record, name: &str) -> bool {
 }
 
 /// True if this very record has recorded references.
-pub fn has_references(store: &Store, row: &Row) -> Result<bool, StoreError> {
-    Ok(has_blob(store.load(&row.id)?.record(), REFERENCES))
+pub fn has_references(record: &Record) -> bool {
+    has_blob(record, REFERENCES)
 }
 
 /// The newest record of a profiled pass of a record's trial that has recorded references; `None` if there is none.
 pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
     for row in passes(store, row)? {
         let reader = store.load(&row.id)?;
-        if has_blob(reader.record(), REFERENCES) {
+        if has_references(reader.record()) {
             return Ok(Some(reader));
         }
     }

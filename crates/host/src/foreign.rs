@@ -69,15 +69,11 @@ fn swap_of(group: &Path) -> Option<u64> {
 /// Like [`swap_of`], without pages of the swap cache. They may belong to a process that has ended, and they stay until
 /// the kernel needs memory: up to kernel 6.18 at least.
 fn only_in_swap(group: &Path) -> Option<u64> {
-    let cached = |key| number_of(group, "memory.stat", key).unwrap_or(0);
-    let swap = swap_of(group)?;
-    let is_version_2 = group.join("memory.swap.current").exists();
-    let cached = cached(if is_version_2 {
-        "swapcached"
-    } else {
-        "total_swapcached"
-    });
-    Some(swap.saturating_sub(cached))
+    let count = |name| number_of(group, "memory.stat", name);
+    match number(group, "memory.swap.current") {
+        Some(swap) => Some(swap.saturating_sub(count("swapcached").unwrap_or(0))),
+        None => count("total_swap"),
+    }
 }
 
 /// Swap space of all processes outside of `group`.

@@ -2,22 +2,8 @@
 
 use std::fs;
 
-use crate::common::{KERNEL, Lab};
+use crate::common::{KERNEL, Lab, SCAN};
 use serde_json::Value;
-
-/// A space whose first workload scans more than its memory, which is slower if swap is read page by page.
-const SCAN: &str = r#"
-memory = ["8M"]
-swap = ["ssd"]
-processes = 1
-groups = 0
-kinds = ["anonymous"]
-
-[settings]
-
-[[start]]
-process = [{ name = "scan", segment = [{ name = "heap", size = "140%" }], phase = [{ do = "fill", segment = "heap" }, { do = "access", segment = "heap" }] }]
-"#;
 
 fn hunt<'a>(space: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut all = vec!["hunt", "--kernel", KERNEL, "--vs", "vm.page-cluster=0"];

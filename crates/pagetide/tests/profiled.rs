@@ -12,6 +12,18 @@ use crate::common::{KERNEL, Lab};
 /// Two variants whose times surely differ.
 const SIDES: [&str; 4] = ["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"];
 
+/// Fails unless the text of a profile says that its results are those of the timed pass, and that no time is missing.
+fn told_to_be_exact(text: &str) {
+    assert!(
+        text.contains("equal those of the timed pass to the bit"),
+        "{text}"
+    );
+    assert!(
+        text.contains("add up to the time to the nanosecond"),
+        "{text}"
+    );
+}
+
 /// Number of instructions and calls of a function in a profile.
 fn function(profile: &Value, name: &str) -> [u64; 2] {
     let all = profile["functions"].as_array().unwrap();
@@ -22,7 +34,6 @@ fn function(profile: &Value, name: &str) -> [u64; 2] {
 }
 
 /// Runs a scenario with a profiled pass under two variants, and checks properties that hold for every profile.
-#[expect(clippy::too_many_lines, reason = "one claim after the other")]
 fn holds(lab: &Lab, scenario: &[&str]) {
     let mut arguments = vec!["run"];
     arguments.extend(scenario);
@@ -44,14 +55,7 @@ fn holds(lab: &Lab, scenario: &[&str]) {
         let shown: Value = serde_json::from_str(&lab.ends(0, ["show", id, "--json"]).0).unwrap();
         // The identity of the timed record and that of the profiled record both show the profile.
         let (text, _) = lab.ends(0, ["profile", id]);
-        assert!(
-            text.contains("equal those of the timed pass to the bit"),
-            "{text}"
-        );
-        assert!(
-            text.contains("add up to the time to the nanosecond"),
-            "{text}"
-        );
+        told_to_be_exact(&text);
         if shown["subject"]["pass"] != "profiled" {
             continue;
         }
@@ -187,14 +191,7 @@ fn a_programs_time_is_split_into_the_functions_of_its_files() {
     let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
     let id = list[0]["id"].as_str().unwrap();
     let (text, _) = lab.ends(0, ["profile", id]);
-    assert!(
-        text.contains("equal those of the timed pass to the bit"),
-        "{text}"
-    );
-    assert!(
-        text.contains("add up to the time to the nanosecond"),
-        "{text}"
-    );
+    told_to_be_exact(&text);
     let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
     let all = profile["functions"].as_array().unwrap();
     let number = |one: &Value| one["instructions"].as_u64().unwrap();
@@ -224,14 +221,7 @@ fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
     let is_profiled = |done: &&Done<'_>| done.record["subject"]["pass"] == "profiled";
     let done = all.iter().find(is_profiled).unwrap();
     let (text, _) = lab.ends(0, ["profile", done.id()]);
-    assert!(
-        text.contains("equal those of the timed pass to the bit"),
-        "{text}"
-    );
-    assert!(
-        text.contains("add up to the time to the nanosecond"),
-        "{text}"
-    );
+    told_to_be_exact(&text);
     let bytes = done.blob("references");
     let mut runs: Vec<Run> = Vec::new();
     let recorded = Recorded::new(&*bytes).unwrap();

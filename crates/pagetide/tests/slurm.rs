@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{KERNEL, Lab, TINY, program, wait_until};
+use crate::common::{KERNEL, Lab, SCAN, TINY, program, wait_until};
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -427,20 +427,6 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     ends(&mut submit(&lab, &slurm, &words), 0);
     assert_eq!(digests(&lab, "store").len(), 4);
 }
-
-/// A space of workloads with a scan of more than memory, which is slower if swap is read page by page.
-const SCAN: &str = r#"
-memory = ["8M"]
-swap = ["ssd"]
-processes = 1
-groups = 0
-kinds = ["anonymous"]
-
-[settings]
-
-[[start]]
-process = [{ name = "scan", segment = [{ name = "heap", size = "140%" }], phase = [{ do = "fill", segment = "heap" }, { do = "access", segment = "heap" }] }]
-"#;
 
 /// Output of a command as JSON, without the command line and the identities of records, which contain the wall-clock
 /// time.

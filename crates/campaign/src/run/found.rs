@@ -41,8 +41,8 @@ pub(crate) fn found(
     // A profiled trial that was recorded without references does not answer a request for references.
     for trial in trials.iter().filter(|trial| trial.planned.trial.references) {
         if let Some(rows) = records.get_mut(&trial.key) {
-            let has = |row: &Row| has_references(store, row).unwrap_or(false);
-            rows.retain(has);
+            let reader = |row: &Row| store.load(&row.id);
+            rows.retain(|row| reader(row).is_ok_and(|reader| has_references(reader.record())));
         }
     }
     let taken = |trial: &KnownTrial| records.get_mut(&trial.key).and_then(Vec::pop);

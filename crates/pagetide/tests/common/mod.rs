@@ -28,6 +28,19 @@ pub const TINY: [&str; 8] = [
     "-p",
     "refs=5000",
 ];
+/// A space of `pagetide hunt` that begins with a scan of more than memory, which is slower if swap is read page by page.
+pub const SCAN: &str = r#"
+memory = ["8M"]
+swap = ["ssd"]
+processes = 1
+groups = 0
+kinds = ["anonymous"]
+
+[settings]
+
+[[start]]
+process = [{ name = "scan", segment = [{ name = "heap", size = "140%" }], phase = [{ do = "fill", segment = "heap" }, { do = "access", segment = "heap" }] }]
+"#;
 
 /// Path of the program.
 pub fn program() -> &'static Path {
